@@ -1,0 +1,106 @@
+"""Averages of all models, or of a suffix of them, kept exactly while the model changes a few coefficients at a time.
+
+With w_t = c_t v_t (c the lazy scale) and C_t = c_1 + ... + c_t, an addition u to v at step i is in w_{i+1}, w_{i+2}, ...
+So with B = sum of u C_i, the sum of the first T models is C_T v - B.  Group 0 of the expansion is v, group 1 is B.
+For Pegasos steps v = (t-1) w, c_t = 1 / (t-1), and C_t is a harmonic number: nothing is ever rescaled.
+
+A suffix average subtracts the sum up to some earlier event s, kept as a snapshot group.  When the length T of the stream
+is known (``plan``), s is exact.  On an open stream snapshots are taken at times that grow by a factor q, chosen so that the
+fraction averaged is always between the asked one and ``SPREAD`` times it; older ones are overwritten.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .expansion import EVENTS, NEXT, SCALE, TOTAL, Expansion
+from .jit import inline, inner, jit
+
+LAST, AVERAGE, SUFFIX = range(3)
+KINDS = {"last": LAST, "average": AVERAGE, "suffix": SUFFIX}
+SPREAD = 1.25
+SNAPSHOTS = 2  # first snapshot group
+
+
+def growth(fraction: float) -> float:
+    """The factor between snapshot times."""
+    if SPREAD * fraction >= 1.0:
+        return 2.0
+    return min(2.0, (1.0 - fraction) / (1.0 - SPREAD * fraction))
+
+
+def snapshot_count(kind: int, fraction: float) -> int:
+    """How many snapshots an open stream needs."""
+    if kind != SUFFIX or fraction >= 1.0:
+        return 0
+    return math.ceil(math.log(1.0 / (1.0 - fraction)) / math.log(growth(fraction))) + 2
+
+
+def group_count(kind: int, fraction: float = 1.0) -> int:
+    """How many groups of coefficients an expansion with this output has."""
+    return 1 if kind == LAST else SNAPSHOTS + snapshot_count(kind, fraction)
+
+
+def plan(model: Expansion, fraction: float, length: int | None) -> None:
+    """Say when the next snapshot is due: for a stream of known length at the one exact time, else as soon as possible."""
+    if len(model.marks) == 0:
+        return
+    done = model.clock[EVENTS]
+    if length is None:
+        if not np.isfinite(model.clock[NEXT]):
+            model.clock[NEXT] = done + 1.0
+        return
+    total = done + length
+    model.clock[NEXT] = min(total, math.ceil((1.0 - fraction) * total - 1e-9) + 1) - 1
+    model.marks[:] = -1.0
+
+
+@inner
+def set_sum(columns, g, total):
+    """Group g becomes the sum of the models so far."""
+    for o in range(columns.shape[1]):
+        v, b, out = columns[0, o], columns[1, o], columns[g, o]
+        for i in range(out.size):
+            out[i] = total * v[i] - b[i]
+
+
+@inline
+def begin_event(model, block, j, growth):
+    """Count the model that meets event j into the sums; take a snapshot first when one is due."""
+    clock = model.clock
+    if model.marks.size > 0 and clock[EVENTS] == clock[NEXT]:
+        oldest = 0
+        for s in range(model.marks.size):
+            if model.marks[s] < model.marks[oldest]:
+                oldest = s
+        model.marks[oldest] = clock[EVENTS]
+        set_sum(model.coef, 2 + oldest, clock[TOTAL])
+        set_sum(block.scores, 2 + oldest, clock[TOTAL])
+        clock[NEXT] = max(clock[EVENTS] + 1.0, np.ceil(clock[EVENTS] * growth)) if growth > 1.0 else np.inf
+    clock[TOTAL] += clock[SCALE]
+    clock[EVENTS] += 1.0
+
+
+@jit
+def output_mix(model, kind, fraction, mix):
+    """Write the weights with which the groups of coefficients make the output, as of the events learned."""
+    clock = model.clock
+    for g in range(mix.size):
+        mix[g] = 0.0
+    n = clock[EVENTS]
+    if kind == 0 or n == 0.0:
+        mix[0] = clock[SCALE]
+        return
+    start = 0.0
+    chosen = -1
+    for s in range(model.marks.size):
+        mark = model.marks[s]
+        if mark >= start and mark <= (1.0 - fraction) * n + 1.0 and mark < n:
+            start = mark
+            chosen = s
+    mix[0] = clock[TOTAL] / (n - start)
+    mix[1] = -1.0 / (n - start)
+    if chosen >= 0:
+        mix[2 + chosen] = -1.0 / (n - start)

@@ -1,0 +1,176 @@
+"""Losses, chosen by integer: value and gradient with respect to the scores, for one output or several.
+
+One output: the target y is -1 or +1 (margin losses, m = y f) or a number (regression losses, e = f - y).
+Several outputs: the target is the index of the class, margin losses act on a = f_y - f_z with z the best wrong class
+(the lowest index on ties), and softmax is cross-entropy.
+
+``width`` is the loss's own constant: tau of the smooth losses, epsilon of the insensitive ones, the knee of Huber's.
+smooth_epsilon has both, tau in ``width`` and epsilon in ``slack``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .jit import jit
+
+HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
+KINDS = {
+    "hinge": HINGE,
+    "smooth_hinge": SMOOTH_HINGE,
+    "squared_hinge": SQUARED_HINGE,
+    "logistic": LOGISTIC,
+    "softmax": SOFTMAX,
+    "l2": L2,
+    "l1": L1,
+    "epsilon_insensitive": EPSILON_INSENSITIVE,
+    "huber": HUBER,
+    "smooth_epsilon": SMOOTH_EPSILON,
+}
+
+
+class Loss(NamedTuple):
+    kind: int
+    width: float
+    slack: float
+
+
+@jit
+def margin_value(loss, m):
+    """A margin loss at margin m."""
+    gap = 1.0 - m
+    if loss.kind == HINGE:
+        return max(0.0, gap)
+    if loss.kind == SMOOTH_HINGE:
+        if gap < 0.0:
+            return 0.0
+        if gap > loss.width:
+            return gap - 0.5 * loss.width
+        return 0.5 * gap * gap / loss.width
+    if loss.kind == SQUARED_HINGE:
+        return 0.5 * max(0.0, gap) ** 2
+    return np.log1p(np.exp(-abs(m))) + max(0.0, -m)  # logistic; the sign of m decides which form does not overflow
+
+
+@jit
+def margin_slope(loss, m):
+    """Derivative of a margin loss at margin m; never positive, and 0 at m = 1 (no loss there)."""
+    if loss.kind == HINGE:
+        return -1.0 if m < 1.0 else 0.0
+    if loss.kind == SMOOTH_HINGE:
+        return -min(1.0, max(0.0, (1.0 - m) / loss.width))
+    if loss.kind == SQUARED_HINGE:
+        return -max(0.0, 1.0 - m)
+    e = np.exp(-abs(m))
+    return -(e if m > 0.0 else 1.0) / (1.0 + e)
+
+
+@jit
+def residual_value(loss, e):
+    """A regression loss at residual e = f - y."""
+    size = abs(e)
+    if loss.kind == L2:
+        return 0.5 * e * e
+    if loss.kind == L1:
+        return size
+    if loss.kind == EPSILON_INSENSITIVE:
+        return max(0.0, size - loss.width)
+    if loss.kind == HUBER:
+        return 0.5 * e * e if size <= loss.width else loss.width * (size - 0.5 * loss.width)
+    over = max(0.0, size - loss.slack)
+    return 0.5 * over * over / loss.width if over <= loss.width else over - 0.5 * loss.width
+
+
+@jit
+def residual_slope(loss, e):
+    """Derivative of a regression loss at residual e = f - y; the kinks count as flat."""
+    if loss.kind == L2:
+        return e
+    if loss.kind == L1:
+        return np.sign(e)
+    if loss.kind == EPSILON_INSENSITIVE:
+        return np.sign(e) if abs(e) > loss.width else 0.0
+    if loss.kind == HUBER:
+        return min(loss.width, max(-loss.width, e))
+    return np.sign(e) * min(1.0, max(0.0, (abs(e) - loss.slack) / loss.width))
+
+
+@jit
+def is_regression(loss):
+    return loss.kind >= L2
+
+
+@jit
+def largest(scores):
+    top = scores[0]
+    for c in range(1, scores.size):
+        top = max(top, scores[c])
+    return top
+
+
+@jit
+def runner_up(scores, label):
+    """The best class other than the label."""
+    best = 1 if label == 0 else 0
+    for c in range(best + 1, scores.size):
+        if c != label and scores[c] > scores[best]:
+            best = c
+    return best
+
+
+@jit
+def margin(scores, y):
+    """y f for one output, f_y - f_z for several."""
+    if scores.size == 1:
+        return y * scores[0]
+    label = int(y)
+    return scores[label] - scores[runner_up(scores, label)]
+
+
+@jit
+def value(loss, scores, y):
+    """The loss of these scores for target y."""
+    if is_regression(loss):
+        return residual_value(loss, scores[0] - y)
+    if loss.kind == SOFTMAX and scores.size > 1:  # of one output it is the logistic loss
+        top = largest(scores)
+        total = 0.0
+        for c in range(scores.size):
+            total += np.exp(scores[c] - top)
+        return np.log(total) + top - scores[int(y)]
+    return margin_value(loss, margin(scores, y))
+
+
+@jit
+def gradient(loss, scores, y, row):
+    """Write the gradient with respect to the scores into row; returns whether any of it is non-zero."""
+    if is_regression(loss):
+        row[0] = residual_slope(loss, scores[0] - y)
+        return row[0] != 0.0
+    if scores.size == 1:
+        row[0] = y * margin_slope(loss, y * scores[0])
+        return row[0] != 0.0
+    label = int(y)
+    if loss.kind == SOFTMAX:
+        top = largest(scores)
+        total = 0.0
+        for c in range(scores.size):
+            row[c] = np.exp(scores[c] - top)
+            total += row[c]
+        for c in range(scores.size):
+            row[c] /= total
+        row[label] -= 1.0
+        return True
+    rival = runner_up(scores, label)
+    slope = margin_slope(loss, scores[label] - scores[rival])
+    for c in range(scores.size):
+        row[c] = 0.0
+    row[label] = slope
+    row[rival] = -slope
+    return slope != 0.0
+
+
+LIPSCHITZ = {"hinge": 1.0, "smooth_hinge": 1.0, "logistic": 1.0, "l1": 1.0, "epsilon_insensitive": 1.0,
+             "smooth_epsilon": 1.0, "softmax": np.sqrt(2.0)}  # fmt: skip

@@ -1,0 +1,83 @@
+"""Events as compiled code sees them: dense or CSR rows behind one type."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .jit import inline, inner, jit
+
+
+class Rows(NamedTuple):
+    """Dense rows, or CSR rows when ``indptr`` is not empty.  All arrays are read-only views."""
+
+    dense: np.ndarray  # (rows, d)
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+_NO_INDEX = np.zeros(0, np.int64)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that compiled code cannot write through: one type, and so one compilation, for all callers' memory."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def as_rows(X) -> Rows:
+    """Wrap validated rows: a C-contiguous array, or a CSR matrix without duplicates."""
+    if sparse.issparse(X):
+        return Rows(
+            read_only(np.zeros((0, X.shape[1]), X.dtype)),
+            read_only(X.data),
+            read_only(X.indices.astype(np.int64, copy=False)),
+            read_only(X.indptr.astype(np.int64, copy=False)),
+        )
+    return Rows(read_only(X), read_only(X.ravel()[:0]), read_only(_NO_INDEX), read_only(_NO_INDEX))
+
+
+def row_count(rows: Rows) -> int:
+    """How many events there are."""
+    return max(len(rows.dense), len(rows.indptr) - 1)
+
+
+@inline
+def is_sparse(rows):
+    return rows.indptr.size > 0
+
+
+@inner
+def centred_row(rows, i, centre, out):
+    """Write row i less the centre into out."""
+    if is_sparse(rows):
+        for c in range(out.size):
+            out[c] = -centre[c]
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            out[rows.indices[p]] += rows.data[p]
+    else:
+        row = rows.dense[i]
+        for c in range(out.size):
+            out[c] = row[c] - centre[c]
+
+
+@inner
+def sparse_product(rows, i, vector):
+    """<row i, vector> of a CSR row, summed in double precision."""
+    total = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += np.float64(rows.data[p]) * vector[rows.indices[p]]
+    return total
+
+
+@jit
+def all_finite(row):
+    """Whether a (1, d) array holds neither NaN nor infinity."""
+    total = 0.0
+    for c in range(row.size):
+        total += row[0, c] * 0.0
+    return total == 0.0

@@ -1,0 +1,383 @@
+"""Estimators: validation, weights, late classes and the plain-Python side of learning, once for all methods."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import registry
+from ..core import averages, drive
+from ..core.expansion import EVENTS
+from ..core.kernels import ISOTROPIC, KINDS, Kernel
+from ..core.rows import all_finite, as_rows, read_only
+from ..learners.base import Learner, Problem, typed
+from . import parameters
+from .contents import Contents, fill, flatten, plain, unplain
+from .progress import Progress
+from .resolve import auto_delta, scale_gamma, warn_if_uneven
+
+
+class OnlineEstimator(BaseEstimator):
+    """What all estimators share.  A subclass is a signature, a docstring, the name of its learner and its parameters' rules."""
+
+    learner: ClassVar[str]
+    task: ClassVar[str]
+    rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
+
+    # ------------------------------------------------------------------ learning
+
+    def _fit(self, X, y, sample_weight):
+        """Forget everything, then learn all rows: ``passes`` times, in a new random order each time if ``shuffle``."""
+        with self._untouched_on_error():
+            X, y, weights = self._validated(X, y, sample_weight, fresh=True)
+            self._start(X, self._begin_targets(y))
+            weights = weights * self._class_weights(y, weights, whole=True)
+            if not weights.any():
+                raise ValueError("all sample weights are zero: there is nothing to learn from")
+        self._plan(self.passes * int(np.count_nonzero(weights)))
+        for _ in range(self.passes):
+            order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
+            self._learn(X[order], y[order], weights[order])
+        return self
+
+    def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
+        """Go on learning; returns the outputs before each row was learned if they are asked for.
+
+        They come in stretches between which the outputs changed, each with the classes it knew.
+        """
+        with self._untouched_on_error():
+            fresh = not self.__sklearn_is_fitted__()
+            X, y, weights = self._validated(X, y, sample_weight, fresh)
+            if fresh:
+                self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
+            else:
+                self._check_classes(classes)
+        self._plan(None)
+        parts = []
+        for first, last in self._segments(y):
+            part = slice(first, last)
+            weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
+            parts.append((getattr(self, "classes_", None), self._learn(X[part], y[part], weighted, record)))
+        return parts
+
+    def _learn(self, X, y, weights, record=False):
+        """Learn validated rows whose classes are known."""
+        progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
+        events = drive.Events(as_rows(X), read_only(self._targets(y)), read_only(weights))
+
+        def done(state, n):
+            self._state = state
+            if progress:
+                progress.advance(n, f"{self.n_stored_} points")
+
+        self._state, scores = drive.learn(
+            self._method.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
+        )
+        return scores
+
+    def _plan(self, length: int | None) -> None:
+        """Tell the averages how long the stream is, if that is known."""
+        averages.plan(self._state.model, self._needs.suffix, length)
+        growth = averages.growth(self._needs.suffix) if length is None else 1.0
+        self._setup = self._setup._replace(growth=growth)
+        self.__dict__.pop("_single", None)
+
+    def _start(self, X, outputs: int) -> None:
+        """Resolve what comes from the data, and make an empty model."""
+        options = self.get_params(deep=False)
+        if self.gamma == "scale":
+            options["gamma"] = scale_gamma(X)
+        if options.get("delta") == "auto":
+            options["delta"] = auto_delta(X, options["gamma"])
+        self._begin(options, X.shape[1], outputs)
+        if self.kernel in ISOTROPIC:
+            warn_if_uneven(X)
+            if not sparse.issparse(X):
+                self._state.model.centre[:] = X[0]
+
+    def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
+        """Make an empty model from resolved parameters."""
+        self.gamma_ = float(options["gamma"])
+        if "delta" in options:
+            self.delta_ = float(options["delta"])
+        kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
+        self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
+        params, needs = self._method.configure(self._problem)
+        self._params, self._needs = typed(params), needs
+        self._setup = typed(
+            drive.Setup(
+                kernel=kernel,
+                block_size=self.block_size,
+                tolerance=needs.tolerance,
+                dense=needs.dense,
+                output=averages.KINDS[needs.output],
+                fraction=needs.suffix,
+                growth=averages.growth(needs.suffix),
+                uniforms=needs.uniforms,
+            )
+        )
+        self._rng = _generator(self.random_state)
+        self._state = self._method.start(self._params, needs, self._problem)
+
+    def learn_one(self, x, y):
+        """Learn one event, a 1-D array: the cheap way for events that come one by one."""
+        if "_state" not in self.__dict__ or self._is_new(y):
+            self._stream(np.reshape(x, (1, -1)), [y], None)
+            return self
+        single = self._take(x)
+        single.target[0] = self._target_of(y)
+        single.weight[0] = self._weight_of(y)
+        self._state = single.learn(self._state, self._rng)
+        return self
+
+    # ------------------------------------------------------------------ predicting
+
+    def _scores(self, X) -> np.ndarray:
+        """Outputs of the model, (rows, outputs)."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=self._problem.dtype, order="C", reset=False
+        )
+        return drive.score(self._setup, self._state.model, as_rows(_canonical(X)), _thread_count(self.n_jobs))
+
+    def score_one(self, x):
+        """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
+        if "_state" not in self.__dict__:
+            return 0.0
+        scores = self._take(x).score(self._state)
+        return float(scores[0]) if len(scores) == 1 else scores.copy()
+
+    def _take(self, x) -> drive.Single:
+        """Put an event into the buffers for single events."""
+        single = self.__dict__.get("_single")
+        if single is None:
+            single = drive.Single(self._method.loop, self._setup, self._params, self._state)
+            self._single = single
+        x = np.asarray(x)
+        if x.shape != single.row.shape[1:]:
+            raise ValueError(f"x has shape {x.shape}, but this model takes {single.row.shape[1:]}")
+        single.row[0] = x
+        if not all_finite(single.row):
+            raise ValueError("x contains NaN or infinity, or numbers too large")
+        return single
+
+    # ------------------------------------------------------------------ what it is now
+
+    @property
+    def _method(self) -> Learner:
+        return registry.find(self.learner).learner()
+
+    @property
+    def t_(self) -> int:
+        """Events learned."""
+        return int(self._fitted().model.clock[EVENTS])
+
+    @property
+    def n_stored_(self) -> int:
+        """Points stored."""
+        return int(self._fitted().model.size[0])
+
+    @property
+    def n_support_(self) -> int:
+        """Points with a coefficient that is not 0."""
+        return len(self._support())
+
+    @property
+    def support_vectors_(self) -> np.ndarray:
+        """The points behind the output: ``decision_function(X)`` is ``kernel(X, support_vectors_) @ dual_coef_``."""
+        model = self._fitted().model
+        return model.points[self._support()] + model.centre
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """The coefficients behind the output: (points,) for one output, else (points, outputs)."""
+        coef = drive.frozen_model(self._setup, self._fitted().model).coef[0][:, self._support()].T
+        return coef[:, 0] if coef.shape[1] == 1 else coef
+
+    @property
+    def nbytes_(self) -> int:
+        """Memory of the state, in bytes."""
+        return _nbytes(self._fitted())
+
+    def certificate(self) -> dict[str, float]:
+        """What the theory promises for this run, in numbers."""
+        return self._method.certificate(self._params, self._fitted(), self._problem)
+
+    def _support(self) -> np.ndarray:
+        model = self._fitted().model
+        coef = drive.frozen_model(self._setup, model).coef[0, :, : int(model.size[0])]
+        return np.flatnonzero(coef.any(axis=0))
+
+    def _fitted(self) -> Any:
+        if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr says no before fitting
+            raise AttributeError(f"this {type(self).__name__} has learned nothing yet")
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_single"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "_state" in self.__dict__:  # memory-mapped by joblib, say: learning needs arrays of its own
+            self._state = _writable(self._state)
+
+    # ------------------------------------------------------------------ as a file
+
+    def to_contents(self) -> Contents:
+        """The estimator as plain data; everything that ``from_contents`` needs to go on as if nothing had happened."""
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], (int, type(None))):
+            params["random_state"] = None  # its stream is saved as it stands now
+        header = {
+            "params": {name: plain(value, name) for name, value in params.items()},
+            "resolved": {name: plain(value, name) for name, value in self._problem.options.items() if name != "random_state"},
+            "columns": self.n_features_in_,
+            "outputs": self._problem.outputs,
+            "growth": self._setup.growth,
+            "random": self._rng.bit_generator.state,
+        }
+        if hasattr(self, "feature_names_in_"):
+            header["names"] = self.feature_names_in_.tolist()
+        arrays = flatten(drive.trimmed(self._state))
+        if hasattr(self, "classes_"):
+            arrays["counts"] = self._counts
+            header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
+            header["class_type"] = self.classes_.dtype.str
+        return Contents(header, arrays)
+
+    @classmethod
+    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
+        """The estimator that ``to_contents`` described."""
+        model = cls(**{name: unplain(value) for name, value in header["params"].items()})
+        parameters.check(cls.__name__, model.get_params(deep=False), model._rules())
+        model.n_features_in_ = int(header["columns"])
+        if "names" in header:
+            model.feature_names_in_ = np.array(header["names"], dtype=object)
+        if "classes" in header:
+            dtype = header["class_type"]
+            model.classes_ = np.array(header["classes"], dtype=object if dtype.startswith("|O") else np.dtype(dtype))
+            model._counts = arrays["counts"]
+        options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
+        model._begin(options, model.n_features_in_, int(header["outputs"]))
+        model._state = fill(model._state, arrays)
+        drive.check_shapes(model._state, model.n_features_in_, int(header["outputs"]))
+        model._setup = model._setup._replace(growth=float(header["growth"]))
+        model._rng.bit_generator.state = header["random"]
+        return model
+
+    # ------------------------------------------------------------------ input
+
+    def _validated(self, X, y, sample_weight, fresh: bool):
+        parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
+        dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
+        numeric = self.task == "regression"
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=dtype, order="C", reset=fresh, y_numeric=numeric
+        )
+        weights = _checked_weights(sample_weight, len(y))
+        return _canonical(X), y.astype(np.float64) if numeric else y, weights
+
+    @classmethod
+    def _rules(cls) -> dict[str, tuple[parameters.Rule, ...]]:
+        return {**parameters.COMMON, **cls.rules}
+
+    @contextmanager
+    def _untouched_on_error(self) -> Iterator[None]:
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # ------------------------------------------------------------------ what classifiers do differently
+
+    def _begin_targets(self, y, classes=None) -> int:
+        """Get ready for the first targets; returns the number of outputs."""
+        return 1
+
+    def _check_classes(self, classes) -> None:
+        """Raise if the classes given differ from the ones known."""
+
+    def _segments(self, y) -> Iterator[tuple[int, int]]:
+        """Stretches of rows between which the outputs change."""
+        yield 0, len(y)
+
+    def _targets(self, y) -> np.ndarray:
+        return np.asarray(y, dtype=np.float64)
+
+    def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
+        return np.ones(len(y))
+
+    def _is_new(self, y) -> bool:
+        return False
+
+    def _target_of(self, y) -> float:
+        if not math.isfinite(y):
+            raise ValueError(f"y must be finite, not {y!r}")
+        return y
+
+    def _weight_of(self, y) -> float:
+        return 1.0
+
+
+def _checked_weights(sample_weight, n: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n} rows")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    return weights
+
+
+def _canonical(X):
+    """CSR rows with sorted columns that occur once; the caller's matrix is not changed."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _generator(random_state) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    return np.random.default_rng(random_state)
+
+
+def _thread_count(n_jobs: int | None) -> int:
+    if n_jobs is None or n_jobs == 0:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def _nbytes(part: Any) -> int:
+    return part.nbytes if isinstance(part, np.ndarray) else sum(map(_nbytes, part))
+
+
+def _writable(part: Any) -> Any:
+    if isinstance(part, np.ndarray):
+        return part if part.flags.writeable else part.copy()
+    return type(part)(*map(_writable, part))

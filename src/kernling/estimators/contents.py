@@ -1,0 +1,52 @@
+"""An estimator as plain data: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SIMPLE = (bool, int, float, str, type(None))
+
+
+class Contents(NamedTuple):
+    header: dict[str, Any]  # JSON
+    arrays: dict[str, np.ndarray]
+
+
+def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
+    """The arrays of a nested NamedTuple, by dotted name."""
+    if isinstance(state, np.ndarray):
+        return {prefix: state}
+    found: dict[str, np.ndarray] = {}
+    for name, part in zip(state._fields, state, strict=True):
+        found |= flatten(part, f"{prefix}.{name}")
+    return found
+
+
+def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
+    """A nested NamedTuple like this one with arrays by dotted name; raises unless each has the right type and dimensions."""
+    if isinstance(like, np.ndarray):
+        array = arrays[prefix]
+        if array.dtype != like.dtype or array.ndim != like.ndim:
+            raise ValueError(f"{prefix} is {array.dtype} in {array.ndim} dimensions, not {like.dtype} in {like.ndim}")
+        return np.array(array, order="C")
+    return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
+
+
+def plain(value: Any, name: str) -> Any:
+    """A parameter as JSON."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return {"dict": [[plain(key, name), plain(entry, name)] for key, entry in value.items()]}
+    if isinstance(value, (np.dtype, type)):
+        return np.dtype(value).name
+    if not isinstance(value, SIMPLE):
+        raise TypeError(f"{name}={value!r} cannot be saved; use a number, a string or None")
+    return value
+
+
+def unplain(value: Any) -> Any:
+    """A parameter from JSON."""
+    return {unplain(key): unplain(entry) for key, entry in value["dict"]} if isinstance(value, dict) else value

@@ -1,0 +1,57 @@
+"""Class labels as learners see them: -1 and +1 on one output, or 0 .. K-1 on K outputs; and classes that arrive late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def output_count(classes: int) -> int:
+    """Two classes, or one so far, share one output."""
+    return 1 if classes <= 2 else classes
+
+
+def encode(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Targets of labels that are all known."""
+    index = np.searchsorted(classes, y).astype(np.float64)
+    return index if len(classes) > 2 else 2.0 * index - 1.0
+
+
+def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Labels of scores (rows, outputs): score 0 is the second class, ties go to the lowest index."""
+    if len(classes) == 1:
+        return np.repeat(classes, len(scores))
+    if scores.shape[1] == 1:
+        return classes[(scores[:, 0] >= 0.0).astype(np.intp)]
+    return classes[scores.argmax(axis=1)]
+
+
+def widening(classes: np.ndarray, label) -> tuple[np.ndarray, np.ndarray]:
+    """The classes with one more label, and the matrix that turns the old outputs into the new ones.
+
+    The one output f of two classes becomes -f/2 and +f/2 when a third arrives.
+    """
+    place = int(np.searchsorted(classes, label))
+    wider = np.insert(classes.astype(np.result_type(classes, np.asarray(label))), place, label)
+    if len(classes) == 1:
+        return wider, np.array([[1.0 if place == 1 else -1.0]])
+    columns = np.array([[-0.5], [0.5]]) if len(classes) == 2 else np.eye(len(classes))
+    return wider, np.insert(columns, place, 0.0, axis=0)
+
+
+def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:
+    """Where labels that are not among the classes appear for the first time, in order."""
+    labels, first = np.unique(y, return_index=True)
+    return sorted(int(i) for i in first[~np.isin(labels, classes)])
+
+
+def aligned(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Scores of stretches that each knew one class more than the one before, all in the last one's columns."""
+    known = parts[0][0]
+    scores: list[np.ndarray] = []
+    for classes, part in parts:
+        if len(classes) > len(known):
+            _, change = widening(known, np.setdiff1d(classes, known)[0])
+            scores = [earlier @ change.T for earlier in scores]
+            known = classes
+        scores.append(part)
+    return np.concatenate(scores)

@@ -1,0 +1,192 @@
+"""Classification and regression: what differs between tasks, once for all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..core import drive
+from . import labels
+from .base import OnlineEstimator
+
+
+def _gives_probabilities(self) -> bool:
+    several = len(getattr(self, "classes_", ())) > 2
+    if self.loss == "softmax" or (self.loss == "logistic" and not several):
+        return True
+    raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
+
+
+class OnlineClassifier(ClassifierMixin, OnlineEstimator):
+    """A classifier that learns from a stream."""
+
+    task = "classification"
+
+    def fit(self, X, y, sample_weight=None):
+        """Forget everything and learn the rows, whose classes are all known from the start."""
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Go on learning.  Classes may be given at the first call; without them, new ones join as they appear."""
+        self._stream(X, y, sample_weight, classes)
+        return self
+
+    def predict_then_learn(self, X, y, method="predict", classes=None, sample_weight=None):
+        """Learn the rows; returns what ``method`` would have returned for each just before it was learned.
+
+        ``method`` is "predict", "decision_function" or "predict_proba".  Where classes joined on the way, earlier rows have
+        score and probability 0 for them.
+        """
+        if method == "predict_proba":
+            _gives_probabilities(self)
+        elif method not in ("predict", "decision_function"):
+            raise ValueError(f"method must be 'predict', 'decision_function' or 'predict_proba', not {method!r}")
+        parts = self._stream(X, y, sample_weight, classes, record=True)
+        if method == "predict":
+            return np.concatenate([labels.decide(known, scores) for known, scores in parts])
+        if method == "decision_function":
+            return _flat(labels.aligned(parts))
+        out = np.zeros((sum(len(scores) for _, scores in parts), len(self.classes_)))
+        rows = 0
+        for known, scores in parts:
+            out[rows : rows + len(scores), np.searchsorted(self.classes_, known)] = _probabilities(scores, len(known))
+            rows += len(scores)
+        return out
+
+    def decision_function(self, X):
+        """Scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
+        return _flat(self._scores(X))
+
+    def predict(self, X):
+        """The label of each row."""
+        scores = self._scores(X)
+        return labels.decide(self.classes_, scores)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X):
+        """The probability of each class, (rows, classes)."""
+        scores = self._scores(X)
+        return _probabilities(scores, len(self.classes_))
+
+    def predict_one(self, x):
+        """The label of one event, a 1-D array; None before any learning."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        return labels.decide(self.classes_, np.reshape(self.score_one(x), (1, -1)))[0]
+
+    # ------------------------------------------------------------------ classes
+
+    def _validated(self, X, y, sample_weight, fresh):
+        X, y, weights = super()._validated(X, y, sample_weight, fresh)
+        check_classification_targets(y)
+        if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
+            raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
+        return X, y, weights
+
+    def _begin_targets(self, y, classes=None):
+        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
+        self._counts = np.zeros(len(self.classes_))
+        self.__dict__.pop("_place", None)
+        return labels.output_count(len(self.classes_))
+
+    def _check_classes(self, classes):
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
+
+    def _segments(self, y) -> Iterator[tuple[int, int]]:
+        cuts = labels.first_appearances(self.classes_, y)
+        for first, last in pairwise(sorted({0, *cuts, len(y)})):
+            if first in cuts:
+                self._add_class(y[first])
+            yield first, last
+
+    def _add_class(self, label) -> None:
+        place = int(np.searchsorted(self.classes_, label))
+        self._counts = np.insert(self._counts, place, 0.0)
+        self.__dict__.pop("_place", None)
+        self.classes_, change = labels.widening(self.classes_, label)
+        self._state = drive.widened(self._state, change)
+        self._problem = self._problem._replace(outputs=len(change))
+
+    @cached_property
+    def _place(self) -> dict:
+        """The place of each label among the classes."""
+        return {label: place for place, label in enumerate(self.classes_.tolist())}
+
+    def _is_new(self, y):
+        return y not in self._place
+
+    def _target_of(self, y):
+        place = self._place[y]
+        return place if len(self._place) > 2 else 2 * place - 1
+
+    def _weight_of(self, y):
+        return 1.0 if self.class_weight is None else self._class_weights(np.array([y]), np.ones(1), whole=False)[0]
+
+    def _targets(self, y):
+        return labels.encode(self.classes_, y)
+
+    def _class_weights(self, y, weights, whole):
+        if self.class_weight is None:
+            return np.ones(len(y))
+        index = np.searchsorted(self.classes_, y)
+        if isinstance(self.class_weight, dict):
+            return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])[index]
+        seen = np.zeros((len(y), len(self.classes_)))
+        seen[np.arange(len(y)), index] = weights > 0.0
+        counts = self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
+        self._counts = counts[-1].copy()
+        own = np.maximum(counts[np.arange(len(y)), index], 1.0)
+        return counts.sum(axis=1) / ((counts > 0.0).sum(axis=1).clip(1) * own)
+
+
+class OnlineRegressor(RegressorMixin, OnlineEstimator):
+    """A regressor that learns from a stream."""
+
+    task = "regression"
+
+    def fit(self, X, y, sample_weight=None):
+        """Forget everything and learn the rows."""
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Go on learning."""
+        self._stream(X, y, sample_weight)
+        return self
+
+    def predict_then_learn(self, X, y, method="predict", sample_weight=None):
+        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        if method != "predict":
+            raise ValueError(f"method must be 'predict', not {method!r}")
+        return self._stream(X, y, sample_weight, record=True)[0][1][:, 0]
+
+    def predict(self, X):
+        """The value of each row."""
+        return self._scores(X)[:, 0]
+
+    def predict_one(self, x):
+        """The value of one event, a 1-D array; None before any learning."""
+        return self.score_one(x) if self.__sklearn_is_fitted__() else None
+
+
+def _flat(scores: np.ndarray) -> np.ndarray:
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def _probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
+    if classes == 1:
+        return np.ones((len(scores), 1))
+    if scores.shape[1] > 1:
+        return softmax(scores, axis=1)
+    positive = expit(scores[:, 0])
+    return np.column_stack([1.0 - positive, positive])

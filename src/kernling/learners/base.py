@@ -1,0 +1,71 @@
+"""What every learner is: the data that registry, estimators, tests and documentation read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..core import averages
+from ..core.expansion import Expansion, new_expansion
+from ..core.kernels import Kernel
+
+
+class Problem(NamedTuple):
+    """What a learner is told when it starts: the estimator's parameters, resolved, and the shape of the data."""
+
+    options: dict[str, Any]  # parameters by name, with numbers in place of "scale" and "auto"
+    task: str  # "classification", "regression" or "oneclass"
+    d: int
+    outputs: int
+    dtype: type
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a learner asks of the driver."""
+
+    tolerance: float = -1.0  # in squared distance, to keep the nearest core point; negative: not needed
+    dense: bool = False  # the step reads whole rows
+    output: str = "last"
+    suffix: float = 1.0
+    uniforms: int = 0  # random numbers per event
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One published method."""
+
+    name: str
+    title: str
+    citation: str
+    loop: Callable  # compiled: runs the step over events
+    configure: Callable[[Problem], tuple[Any, Needs]]  # -> Params and what the driver must provide
+    start: Callable[[Any, Needs, Problem], Any]  # -> State
+    bound: Callable[[Any, int], float]  # stored points after t events, at most
+    certificate: Callable[[Any, Any, Problem], dict[str, float]]  # what the theory promises for this run
+
+
+def empty_expansion(needs: Needs, problem: Problem, tags: int = 0) -> Expansion:
+    """A model without points that can give the output asked for."""
+    kind = averages.KINDS[needs.output]
+    return new_expansion(
+        problem.d,
+        problem.outputs,
+        problem.dtype,
+        groups=averages.group_count(kind, needs.suffix),
+        tags=tags,
+        marks=averages.snapshot_count(kind, needs.suffix),
+    )
+
+
+def typed(record: Any) -> Any:
+    """The same NamedTuple with every number of its declared type, so that compiled code sees one signature."""
+    casts = {"float": float, "int": int, "bool": bool}
+    return type(record)(
+        *(
+            typed(value) if hasattr(value, "_fields") else casts[record.__annotations__[name].__forward_arg__](value)
+            for name, value in zip(record._fields, record, strict=True)
+        )
+    )

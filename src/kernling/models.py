@@ -1,0 +1,107 @@
+"""Model files: one file, no code in it, written whole or not at all.
+
+A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what it has
+resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over that text and all arrays.
+Loading checks every length against the size of the file before anything is allocated, then the checksum, then that the arrays
+are those of the estimator.  Nothing in a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from . import registry
+
+FORMAT = 1
+LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
+
+
+def save(model: Any, path: str | os.PathLike) -> None:
+    """Write a fitted estimator to one file, replacing what is there only once the new file is whole.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> model = kl.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(4), [0, 1, 0, 1])
+    >>> kl.save(model, "model.kern")
+    >>> print(kl.load("model.kern").t_)
+    4
+    """
+    contents = model.to_contents()
+    header = {
+        "format": FORMAT,
+        "estimator": f"{type(model).__name__}",
+        "learner": model.learner,
+        "versions": _versions(),
+        **contents.header,
+    }
+    text = json.dumps(header, sort_keys=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
+    data = safetensors.numpy.save(arrays, {"kernling": text, "sha256": _checksum(text, arrays)})
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a model file.  Going on with the same calls gives the model that never stopped."""
+    header, arrays = _read(Path(path))
+    try:
+        classes = {cls.__name__: cls for cls in registry.find(header["learner"]).classes()}
+        return classes[header["estimator"]].from_contents(header, arrays)
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"{path} is not a model that this version can read: {error}") from error
+
+
+def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    """The header and arrays of a file, once they have proved whole."""
+    data = path.read_bytes()
+    try:
+        arrays = safetensors.numpy.load(data)  # checks all lengths and offsets against len(data)
+        size = int.from_bytes(data[:8], "little")
+        metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
+        text, checksum = metadata["kernling"], metadata["sha256"]
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a kernling model, or is damaged: {error}") from error
+    if _checksum(text, arrays) != checksum:
+        raise ValueError(f"{path} is damaged: its checksum does not match")
+    header = json.loads(text)
+    if header["format"] > FORMAT:
+        raise ValueError(f"{path} was written by kernling {header['versions']['kernling']}, which is newer: upgrade kernling")
+    return header, arrays
+
+
+def _checksum(text: str, arrays: dict[str, np.ndarray]) -> str:
+    total = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        total.update(f"|{name}|{arrays[name].dtype.str}|{arrays[name].shape}|".encode())
+        total.update(np.ascontiguousarray(arrays[name]).data)
+    return total.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a source tree
+            found[name] = "unknown"
+    return found

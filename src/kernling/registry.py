@@ -1,0 +1,36 @@
+"""All methods by name: the command line, the tests, the documentation and the benchmarks find them here and nowhere else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .learners.base import Learner
+
+
+class Entry(NamedTuple):
+    module: str  # of the learner, below kernling
+    estimators: tuple[str, ...]  # "module:Class", below kernling
+
+    def learner(self) -> Learner:
+        """The method itself."""
+        return import_module(f"kernling.{self.module}").LEARNER
+
+    def classes(self) -> list[type]:
+        """Its estimator classes."""
+        pairs = (path.split(":") for path in self.estimators)
+        return [getattr(import_module(f"kernling.{module}"), name) for module, name in pairs]
+
+
+METHODS = {
+    "avm": Entry("learners.avm", ("estimators.avm:AVMClassifier", "estimators.avm:AVMRegressor")),
+}
+
+
+def find(name: str) -> Entry:
+    """The entry of this name."""
+    try:
+        return METHODS[name]
+    except KeyError:
+        raise ValueError(f"no learner is called {name!r}; there are {', '.join(METHODS)}") from None
