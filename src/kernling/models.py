@@ -1,9 +1,9 @@
 """Model files: one file, no code in it, written whole or not at all.
 
-A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what it has
-resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over that text and all arrays.
-Loading checks every length against the size of the file before anything is allocated, then the checksum, then that the arrays
-are those of the estimator.  Nothing in a file is ever executed.
+A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what
+it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over that text
+and all arrays.  Loading checks every length against the size of the file before anything is allocated, then the checksum,
+then that the arrays are those of the estimator.  Nothing in a file is ever executed.
 """
 
 from __future__ import annotations

@@ -26,9 +26,7 @@ class Norm(NamedTuple):
         """The same with room for more points."""
         if not len(self.square):
             return self
-        return self._replace(
-            gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity)
-        )
+        return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

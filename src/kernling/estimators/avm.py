@@ -83,9 +83,16 @@ class AVMClassifier(OnlineClassifier):
     """
 
     learner = "avm"
-    rules = {**_RULES, "loss": (OneOf(("hinge", "smooth_hinge", "logistic")),), "tau": (POSITIVE,), "class_weight": CLASS_WEIGHT}
+    rules = {
+        **_RULES,
+        "loss": (OneOf(("hinge", "smooth_hinge", "logistic")),),
+        "tau": (POSITIVE,),
+        "class_weight": CLASS_WEIGHT,
+    }
     n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells opened.")
-    n_dropped_ = property(lambda self: int(self._fitted().stats[DROPPED]), doc="Events outside all cells once max_cells was reached.")
+    n_dropped_ = property(
+        lambda self: int(self._fitted().stats[DROPPED]), doc="Events outside all cells once max_cells was reached."
+    )
 
     def __init__(
         self, loss="hinge", *, lam=1e-4, delta="auto", coverage="sphere", approximate="always", beta=0.0, rho=1.0,
@@ -145,7 +152,12 @@ class AVMRegressor(OnlineRegressor):
     """
 
     learner = "avm"
-    rules = {**_RULES, "loss": (OneOf(("epsilon_insensitive", "l1", "l2")),), "epsilon": (Real(0.0),), "y_max": (NOTHING, POSITIVE)}
+    rules = {
+        **_RULES,
+        "loss": (OneOf(("epsilon_insensitive", "l1", "l2")),),
+        "epsilon": (Real(0.0),),
+        "y_max": (NOTHING, POSITIVE),
+    }
     n_cells_ = AVMClassifier.n_cells_
     n_dropped_ = AVMClassifier.n_dropped_
 

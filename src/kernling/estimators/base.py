@@ -143,9 +143,7 @@ class OnlineEstimator(BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=self._problem.dtype, order="C", reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=self._problem.dtype, order="C", reset=False)
         return drive.score(self._setup, self._state.model, as_rows(_canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
@@ -289,9 +287,7 @@ class OnlineEstimator(BaseEstimator):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         numeric = self.task == "regression"
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=dtype, order="C", reset=fresh, y_numeric=numeric
-        )
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C", reset=fresh, y_numeric=numeric)
         weights = _checked_weights(sample_weight, len(y))
         return _canonical(X), y.astype(np.float64) if numeric else y, weights
 

@@ -11,7 +11,8 @@ and for the l2 loss with lam <= 1 a projection on the ball ||w|| <= y_max / sqrt
 
 Departures from the paper, each with its reason:
 
-- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; its Algorithm 4 makes it twice that.
+- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; its Algorithm 4 makes it twice
+  that.
 - A margin of exactly 1 is no loss (the paper has both readings; its experiments use this one).
 - A point kept as it is (Bernoulli and margin rules) does not become a core point, so core points stay apart.
 - ``max_cells``, not in the paper: once reached, an event outside of all cells opens none and is dropped.  The paper's runs had
@@ -171,7 +172,10 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 LEARNER = Learner(
     name="avm",
     title="Approximation Vector Machine",
-    citation="T. Le, T. D. Nguyen, V. Nguyen, D. Phung: Approximation Vector Machines for Large-scale Online Learning, JMLR 18, 2017",
+    citation=(
+        "T. Le, T. D. Nguyen, V. Nguyen, D. Phung: "
+        "Approximation Vector Machines for Large-scale Online Learning, JMLR 18 (2017)"
+    ),
     loop=drive.kernel_loop(step),
     configure=configure,
     start=start,
