@@ -65,7 +65,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a model file.  Going on with the same calls gives the model that never stopped."""
     header, arrays = _read(Path(path))
     try:
-        classes = {cls.__name__: cls for cls in registry.find(header["learner"]).classes()}
+        classes: dict[str, Any] = {cls.__name__: cls for cls in registry.find(header["learner"]).classes()}
         return classes[header["estimator"]].from_contents(header, arrays)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{path} is not a model that this version can read: {error}") from error

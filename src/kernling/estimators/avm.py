@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..learners.avm import CELLS, DROPPED
-from .parameters import CLASS_WEIGHT, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
+from .parameters import CLASS_WEIGHT, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
 from .tasks import OnlineClassifier, OnlineRegressor
 
-_RULES = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     "kernel": ISOTROPIC_KERNEL,
     "lam": (POSITIVE,),
     "delta": (OneOf(("auto",)), Real(0.0)),

@@ -31,6 +31,8 @@ class OnlineEstimator(BaseEstimator):
     learner: ClassVar[str]
     task: ClassVar[str]
     rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
+    _setup: drive.Setup
+    _rng: np.random.Generator
 
     # ------------------------------------------------------------------ learning
 

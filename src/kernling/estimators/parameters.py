@@ -21,7 +21,8 @@ class Real(NamedTuple):
     def admits(self, value: Any) -> bool:
         if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
             return False
-        return (self.low < value if self.strict else self.low <= value) and value <= self.high and math.isfinite(value)
+        number = float(value)
+        return (self.low < number if self.strict else self.low <= number) and number <= self.high and math.isfinite(number)
 
     def __str__(self) -> str:
         if math.isinf(self.low) and math.isinf(self.high):
@@ -36,7 +37,7 @@ class Whole(NamedTuple):
     low: int = 1
 
     def admits(self, value: Any) -> bool:
-        return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)) and value >= self.low
+        return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= self.low
 
     def __str__(self) -> str:
         return f"a whole number of at least {self.low}"
