@@ -1,0 +1,112 @@
+"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import __version__
+
+app = typer.Typer(
+    help="Nonlinear models that learn from a stream, one event at a time, in fixed memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kernling {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(events: Annotated[int, typer.Option(min=10, help="Events per stream, at most.")] = 20_000) -> None:
+    """Learn two small streams with every method and a linear one, and compare."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from . import demo
+
+    console = Console()
+    console.print(
+        "Every event is predicted first and learned then.  The first run compiles each method for this processor, once."
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    for stream in demo.streams(events):
+        results: dict[str, demo.Result | Exception] = {}
+        with Progress(*columns, console=console, transient=True) as progress:
+            for name, make in demo.contenders().items():
+                what = f"{stream.name}: {name}"
+                task = progress.add_task(f"{what}, getting ready", total=len(stream.y))
+
+                def advance(learned: int, task=task, what=what) -> None:
+                    progress.update(task, advance=learned, description=what)
+
+                try:
+                    results[name] = demo.run(make, stream, advance)
+                except Exception as error:  # whatever it is, the others go on and the table says it
+                    results[name] = error
+        console.print(_comparison(stream, results))
+
+
+def _comparison(stream, results):
+    """The table of one stream."""
+    from rich.table import Table
+
+    table = Table(
+        "learner",
+        title=f"{stream.name}: {len(stream.y):,} events, {stream.X.shape[1]} columns, {len(set(stream.y.tolist()))} classes",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("mistakes", "points stored", "events per second", "seconds"):
+        table.add_column(column, justify="right")
+    table.add_row("commonest class", f"{stream.majority:.1%}")
+    notes = []
+    for name, result in results.items():
+        if isinstance(result, Exception):
+            table.add_row(name, "cannot run")
+            notes.append(f"{name} cannot run: {result}")
+            continue
+        table.add_row(
+            name,
+            f"{result.mistakes / result.events:.1%}",
+            "none" if result.points is None else f"{result.points:,}",
+            f"{result.events / result.seconds:,.0f}",
+            f"{result.seconds:.2f}",
+        )
+    warmup = sum(result.warmup for result in results.values() if not isinstance(result, Exception))
+    table.caption = "\n".join([*notes, f"Getting ready, which includes compiling, took {warmup:.1f} s more."])
+    return table
+
+
+@app.command()
+def learners() -> None:
+    """List the methods, with the papers to cite."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from . import registry
+
+    table = Table("name", "method", "estimators", "citation")
+    for name, entry in registry.METHODS.items():
+        learner = entry.learner()
+        table.add_row(name, learner.title, ", ".join(cls.__name__ for cls in entry.classes()), learner.citation)
+    Console().print(table)

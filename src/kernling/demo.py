@@ -1,0 +1,108 @@
+"""The main job on two small streams: every registered classifier, and a linear one, tested and taught event by event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.datasets import load_digits
+from sklearn.linear_model import SGDClassifier
+
+from . import registry
+
+CHUNK = 500  # events between two signs of progress
+
+
+class Stream(NamedTuple):
+    """Rows in the order in which they arrive, on scales that differ little."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+
+    @property
+    def majority(self) -> float:
+        """Share of mistakes of always answering with the commonest class."""
+        return 1.0 - float(np.unique(self.y, return_counts=True)[1].max()) / len(self.y)
+
+
+class Result(NamedTuple):
+    """How one learner did on one stream."""
+
+    mistakes: int
+    events: int
+    points: int | None  # None: it stores none
+    seconds: float  # of learning, without compiling
+    warmup: float  # seconds that compiling, or loading what was compiled, took
+
+
+class LinearBaseline:
+    """Linear classification in the shape of our estimators, testing and learning a few events at a time."""
+
+    step = 10  # one by one, scikit-learn would spend its time on checking arguments
+
+    def __init__(self) -> None:
+        self.model = SGDClassifier(random_state=0)
+
+    def predict_then_learn(self, X, y, classes):
+        """What was predicted for each row before it was learned."""
+        labels = np.empty_like(y)
+        for first in range(0, len(y), self.step):
+            part = slice(first, first + self.step)
+            labels[part] = self.model.predict(X[part]) if hasattr(self.model, "coef_") else classes[0]
+            self.model.partial_fit(X[part], y[part], classes=classes)
+        return labels
+
+
+def streams(events: int) -> Iterator[Stream]:
+    """The streams of the demonstration, each cut to this many events."""
+    yield clusters(events)
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))[:events]
+    yield Stream("digits", X[order] / 16.0, y[order])
+
+
+def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.05) -> Stream:
+    """Clusters of one of two classes each, which no plane can tell apart; a share of the labels is wrong."""
+    rng = np.random.default_rng(0)
+    centre = rng.standard_normal((centres, columns))
+    label = np.arange(centres) % 2
+    which = rng.integers(centres, size=events)
+    X = centre[which] + 0.3 * rng.standard_normal((events, columns))
+    return Stream("clusters", X, label[which] ^ (rng.random(events) < noise))
+
+
+def contenders() -> dict[str, Callable[[], Any]]:
+    """What makes each learner that takes part, by name."""
+    ours = {name: partial(_classifier, entry) for name, entry in registry.METHODS.items()}
+    return {"linear baseline": LinearBaseline, **ours}
+
+
+def run(make: Callable[[], Any], stream: Stream, advance: Callable[[int], None] = lambda events: None) -> Result:
+    """Test and teach a learner on a stream; ``advance(events)`` hears of progress."""
+    classes = np.unique(stream.y)
+    begun = time.perf_counter()
+    make().predict_then_learn(stream.X[:CHUNK], stream.y[:CHUNK], classes=classes)  # compiles everything that is used below
+    warmup = time.perf_counter() - begun
+    model = make()
+    mistakes, seconds = 0, 0.0
+    for first in range(0, len(stream.y), CHUNK):
+        X, y = stream.X[first : first + CHUNK], stream.y[first : first + CHUNK]
+        begun = time.perf_counter()
+        labels = model.predict_then_learn(X, y, classes=classes)
+        seconds += time.perf_counter() - begun
+        mistakes += int((labels != y).sum())
+        advance(len(y))
+    return Result(mistakes, len(stream.y), getattr(model, "n_stored_", None), seconds, warmup)
+
+
+def _classifier(entry: registry.Entry) -> Any:
+    """The method's classifier as it comes, with its random choices fixed."""
+    for estimator in entry.classes():
+        if is_classifier(estimator()):
+            return estimator(random_state=0)
+    raise NotImplementedError("it has no classifier")
