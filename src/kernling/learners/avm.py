@@ -72,7 +72,7 @@ def step(params, state, block, j, f, y, weight, u):
         elif lossy or params.zero_cells:
             c = open_cell(params, state, block, j)
     else:
-        c = insert(model, block, j, 1.0) if lossy else -1
+        c = keep(params, state, block, j, 1.0) if lossy else -1
     model.clock[SCALE] = 1.0 / t  # w = v / (t - 1): to shrink v costs nothing
     stats[LARGEST_WEIGHT] = max(stats[LARGEST_WEIGHT], weight)
     stats[LARGEST_Y] = max(stats[LARGEST_Y], abs(y))
@@ -101,7 +101,12 @@ def open_cell(params, state, block, j):
         state.stats[DROPPED] += 1
         return -1
     state.stats[CELLS] += 1
-    c = insert(state.model, block, j, 0.0)
+    return keep(params, state, block, j, 0.0)
+
+
+@inline
+def keep(params, state, block, j, tag):
+    c = insert(state.model, block, j, tag)
     if params.project:
         norm_insert(state.norm, state.model, block, j, c)
     return c

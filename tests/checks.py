@@ -1,0 +1,337 @@
+"""Checks that every registered learner must pass.  tests/test_checks.py runs them over the registry.
+
+A check takes an estimator class and a ``Case`` (oracles.py).  ``CHECKS`` run on every case of every estimator; ``SAMPLED``
+cost more and run, besides the long run, on one learner per kind of state.  ``check_memory`` is for bounded cases only, and
+``check_compiled`` takes all cases of an estimator at once.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+from oracles import CASES, Case, encoded, outputs, stream
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+import kernling
+from kernling import registry
+from kernling.core.drive import trimmed
+from kernling.estimators.contents import flatten
+
+EVENTS = 300
+SAME = dict(rtol=1e-8, atol=1e-8)
+PROBES = np.random.default_rng(99).uniform(-1.2, 1.2, size=(50, 3))
+
+
+def estimators() -> list[type]:
+    """The estimator classes of all registered methods."""
+    return [cls for entry in registry.METHODS.values() for cls in entry.classes()]
+
+
+def one_per_kind_of_state() -> set[type]:
+    """The estimators of AVM, and of the first learner for every other type that a state begins with."""
+    chosen: dict[type, str] = {}
+    for cls in estimators():
+        case = CASES[cls.__name__][0]
+        X, y = stream(case.stream, EVENTS)
+        model = cls(**case.params)
+        model._begin(model.get_params(deep=False), X.shape[1], outputs(case.stream, y))
+        chosen.setdefault(type(model._state[0]), cls.learner)
+    return {cls for cls in estimators() if cls.learner in chosen.values()}
+
+
+# ---------------------------------------------------------------------- tools
+
+
+def make(cls: type, case: Case, **changes):
+    return cls(**{**case.params, **changes})
+
+
+def learn(model, X, y, classes=None):
+    """partial_fit; classifiers are told the classes, so that outputs never change on the way."""
+    if is_classifier(model):
+        return model.partial_fit(
+            X, y, classes=classes if hasattr(model, "t_") else np.unique(y if classes is None else classes)
+        )
+    return model.partial_fit(X, y)
+
+
+def scores(model, X) -> np.ndarray:
+    """Outputs, (rows,) or (rows, outputs)."""
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def scores_then_learn(model, X, y) -> np.ndarray:
+    if is_classifier(model):
+        classes = None if hasattr(model, "t_") else np.unique(y)
+        return model.predict_then_learn(X, y, method="decision_function", classes=classes)
+    return model.predict_then_learn(X, y)
+
+
+def state_of(model) -> dict[str, np.ndarray]:
+    """A copy of everything that learning changes, without spare room."""
+    arrays = {name: array.copy() for name, array in flatten(trimmed(model._state)).items()}
+    if hasattr(model, "_counts"):
+        arrays["counts"] = model._counts.copy()
+    return arrays
+
+
+def assert_identical(a, b) -> None:
+    """Bit for bit the same model, random state included."""
+    first, second = state_of(a), state_of(b)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name].dtype == second[name].dtype
+        assert first[name].tobytes() == second[name].tobytes(), name
+    assert a._rng.bit_generator.state == b._rng.bit_generator.state
+
+
+def replay(case: Case, model, X, y) -> tuple[object, np.ndarray]:
+    """The oracle after the stream, and its outputs before each event."""
+    oracle = case.oracle(model.get_params(deep=False), X.shape[1], outputs(case.stream, y))
+    rng = np.random.default_rng(model.random_state)
+    before = []
+    for x, target in zip(X, encoded(case.stream, y), strict=True):
+        before.append(oracle.scores(x))
+        oracle.learn(x, target, 1.0, rng.random() if oracle.uniforms else np.nan)
+    return oracle, np.squeeze(before)
+
+
+# ---------------------------------------------------------------------- checks of every case
+
+
+def check_oracle(cls, case):
+    """300 events agree with the slow reference: outputs before learning, the final function, the number of points."""
+    X, y = stream(case.stream, EVENTS)
+    open_stream = make(cls, case)
+    oracle, before = replay(case, open_stream, X, y)
+    seen = scores_then_learn(open_stream, X, y)
+    if case.params.get("output") == "suffix":  # an open stream may average somewhat more than the share asked for
+        assert open_stream.n_stored_ == len(oracle.points)
+        model = make(cls, case).fit(X, y)
+    else:
+        np.testing.assert_allclose(seen, before, **SAME)
+        model = open_stream
+    expected = np.squeeze([oracle.scores(x) for x in PROBES])
+    np.testing.assert_allclose(scores(model, PROBES), expected, **SAME)
+    assert model.n_stored_ == len(oracle.points)
+    assert model.t_ == EVENTS
+
+
+def check_bound(cls, case):
+    """The number of stored points never exceeds the declared bound."""
+    X, y = stream(case.stream, EVENTS)
+    model = learn(make(cls, case), X[:1], y[:1], np.unique(y))
+    for x, label in zip(X[1:], y[1:], strict=True):
+        model.learn_one(x, label)
+        assert model.n_support_ <= model.n_stored_ <= model._method.bound(model._params, model.t_)
+    assert model.t_ == EVENTS
+
+
+def check_memory(cls, case):
+    """Once the space is covered, memory does not grow however long the stream is."""
+    X, y = stream(case.stream, EVENTS)
+    model = make(cls, case)
+    for _ in range(4):
+        learn(model, X, y)
+    covered = model.nbytes_
+    for _ in range(20):
+        learn(model, X, y)
+        assert model.nbytes_ == covered
+
+
+def check_chunks(cls, case):
+    """The model does not depend on how the stream is cut, nor on whether events come one by one."""
+    X, y = stream(case.stream, EVENTS)
+    whole = make(cls, case).partial_fit(X, y)
+    expected = scores(whole, PROBES)
+    for size in (1, 7, 128):
+        model = make(cls, case)
+        for first in range(0, EVENTS, size):
+            model.partial_fit(X[first : first + size], y[first : first + size])
+        np.testing.assert_allclose(scores(model, PROBES), expected, **SAME)
+        assert model.n_stored_ == whole.n_stored_
+    single = make(cls, case)
+    for x, label in zip(X, y, strict=True):
+        single.learn_one(x, label)
+    np.testing.assert_allclose(scores(single, PROBES), expected, **SAME)
+    np.testing.assert_allclose([single.score_one(x) for x in PROBES], expected, **SAME)
+    assert (single.n_stored_, single.t_) == (whole.n_stored_, whole.t_)
+
+
+def check_block_size(cls, case):
+    """Blocks change speed only."""
+    X, y = stream(case.stream, EVENTS)
+    expected = scores(make(cls, case).fit(X, y), PROBES)
+    for size in (1, 16, 1000):
+        np.testing.assert_allclose(scores(make(cls, case, block_size=size).fit(X, y), PROBES), expected, **SAME)
+
+
+def check_pure(cls, case):
+    """Predicting changes nothing; learning and predicting take read-only arrays and leave them alone."""
+    X, y = stream(case.stream, EVENTS)
+    rows, probes = X.copy(), PROBES.copy()
+    for array in (rows, probes, y):
+        array.flags.writeable = False
+    model = learn(make(cls, case), rows, y)
+    before, random = state_of(model), model._rng.bit_generator.state
+    scores(model, probes), model.predict(probes), model.score(rows, y)
+    model.score_one(probes[0]), model.predict_one(probes[0])
+    _ = model.support_vectors_, model.dual_coef_, model.n_support_, model.certificate()
+    after = state_of(model)
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+    assert random == model._rng.bit_generator.state
+    np.testing.assert_array_equal(rows, X)
+
+
+def check_support(cls, case):
+    """The output is the kernel against the support vectors, times their coefficients."""
+    X, y = stream(case.stream, EVENTS)
+    model = learn(make(cls, case), X, y)
+    kernel = kernling.kernel(model.kernel, model.gamma_, model.degree, model.coef0)
+    np.testing.assert_allclose(kernel(PROBES, model.support_vectors_) @ model.dual_coef_, scores(model, PROBES), **SAME)
+    assert len(model.support_vectors_) == model.n_support_
+
+
+def check_interrupted(cls, case):
+    """Pickled, memory-mapped or saved in mid-stream, a model goes on bit for bit as if nothing had happened."""
+    X, y = stream(case.stream, EVENTS)
+    half = EVENTS // 2
+    model = learn(make(cls, case), X[:half], y[:half], np.unique(y))
+    model.score_one(X[0])  # makes the buffers for single events, which no copy may share
+    copies = [pickle.loads(pickle.dumps(model))]
+    with tempfile.TemporaryDirectory() as folder:
+        kernling.save(model, Path(folder) / "model.kern")
+        copies.append(kernling.load(Path(folder) / "model.kern"))
+        joblib.dump(model, Path(folder) / "model.joblib")
+        copies.append(joblib.load(Path(folder) / "model.joblib", mmap_mode="r"))
+        for copy in copies:
+            assert_identical(copy, model)
+            assert copy.get_params() == model.get_params()
+        for each in (model, *copies):
+            learn(each, X[half:-1], y[half:-1])
+            each.learn_one(X[-1], y[-1])
+        for copy in copies:
+            assert_identical(copy, model)
+            np.testing.assert_array_equal(scores(copy, PROBES), scores(model, PROBES))
+
+
+def check_repeatable(cls, case):
+    """The same seed gives the same model, also after clone and after fit anew; another seed another one, if coins are tossed."""
+    X, y = stream(case.stream, EVENTS)
+    model = make(cls, case, random_state=7).fit(X, y)
+    assert_identical(model, make(cls, case, random_state=7).fit(X, y))
+    assert_identical(model, clone(model).fit(X, y))
+    assert_identical(model, make(cls, case, random_state=7).fit(X[::-1], y[::-1]).fit(X, y))
+    if model._needs.uniforms:
+        other = make(cls, case, random_state=8).fit(X, y)
+        assert np.abs(scores(other, PROBES) - scores(model, PROBES)).max() > 1e-6
+
+
+def check_degenerate(cls, case):
+    """Constant rows, repeated rows with labels that contradict each other, and rows of zeros leave everything finite."""
+    X, y = stream(case.stream, EVENTS)
+    for rows in (np.ones_like(X), np.repeat(X[:10], EVENTS // 10, axis=0), np.zeros_like(X)):
+        model = learn(make(cls, case), rows, y)
+        assert np.isfinite(scores(model, rows)).all()
+        assert np.isfinite(scores(model, PROBES)).all()
+        assert all(np.isfinite(array).all() for name, array in state_of(model).items() if not name.endswith("clock"))
+        assert model.n_stored_ <= model._method.bound(model._params, model.t_)
+
+
+def check_before_learning(cls, case):
+    """predict_then_learn returns what would have been predicted just before each row was learned."""
+    X, y = stream(case.stream, 100)
+    recorded = make(cls, case)
+    seen = scores_then_learn(recorded, X, y)
+    model = learn(make(cls, case), X[:1], y[:1], np.unique(y))
+    expected = [np.zeros_like(seen[0])]
+    for i in range(1, len(X)):
+        expected.append(scores(model, X[i : i + 1])[0])
+        learn(model, X[i : i + 1], y[i : i + 1])
+    np.testing.assert_allclose(seen, expected, **SAME)
+    if is_classifier(recorded):
+        labels = make(cls, case).predict_then_learn(X, y, classes=np.unique(y))
+        best = seen.argmax(axis=1) if seen.ndim == 2 else (seen >= 0.0).astype(int)
+        np.testing.assert_array_equal(labels, np.unique(y)[best])
+
+
+CHECKS = [
+    check_oracle,
+    check_bound,
+    check_chunks,
+    check_block_size,
+    check_pure,
+    check_support,
+    check_interrupted,
+    check_repeatable,
+    check_degenerate,
+    check_before_learning,
+]
+
+# ---------------------------------------------------------------------- checks of one learner per kind of state
+
+
+def check_float32(cls, case):
+    """Single precision stays close to double precision, also far from the origin."""
+    X, y = stream(case.stream, EVENTS)
+    for offset in (0.0, 100.0):
+        rows, probes = ((table + offset).astype(np.float32) for table in (X, PROBES))
+        double = learn(make(cls, case), rows.astype(np.float64), y)
+        single = learn(make(cls, case, dtype="float32"), rows, y)
+        expected = scores(double, probes.astype(np.float64))
+        assert np.abs(scores(single, probes) - expected).max() <= 1e-3 * np.abs(expected).max()
+
+
+def check_csr(cls, case):
+    """CSR rows give the model that dense rows give."""
+    X, y = stream(case.stream, EVENTS)
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.4, 0.0, X)
+    dense = learn(make(cls, case), X, y)
+    for as_sparse in (sparse.csr_matrix, sparse.csr_array):
+        model = learn(make(cls, case), as_sparse(X), y)
+        np.testing.assert_allclose(scores(model, as_sparse(PROBES)), scores(dense, PROBES), **SAME)
+        assert model.n_stored_ == dense.n_stored_
+    mixed = learn(learn(make(cls, case), X[:150], y[:150], np.unique(y)), sparse.csr_array(X[150:]), y[150:])
+    np.testing.assert_allclose(scores(mixed, sparse.csr_array(PROBES)), scores(dense, PROBES), **SAME)
+
+
+SAMPLED = [check_float32, check_csr]
+
+
+def traces(name: str) -> dict[str, np.ndarray]:
+    """What all cases of an estimator predict before and after a few events."""
+    cls = next(cls for cls in estimators() if cls.__name__ == name)
+    found = {}
+    for i, case in enumerate(CASES[name]):
+        X, y = stream(case.stream, 40)
+        for kind, rows in (("dense", X), ("csr", sparse.csr_array(X))):
+            model = make(cls, case, block_size=8)
+            found[f"{i} before {kind}"] = scores_then_learn(model, rows, y)
+            found[f"{i} after {kind}"] = scores(model, PROBES[:5])
+    return found
+
+
+def check_compiled(cls):
+    """Plain Python, without the compiler, gives the same numbers in all cases."""
+    program = "import sys, numpy, checks; numpy.savez(sys.argv[2], **checks.traces(sys.argv[1]))"
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "traces.npz"
+        subprocess.run(
+            [sys.executable, "-c", program, cls.__name__, target],
+            check=True,
+            cwd=Path(__file__).parent,
+            env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        )
+        with np.load(target) as plain:
+            compiled = traces(cls.__name__)
+            assert set(plain.files) == set(compiled)
+            for name in compiled:
+                np.testing.assert_allclose(plain[name], compiled[name], **SAME)

@@ -1,0 +1,56 @@
+"""Every registered learner passes the checks of checks.py and scikit-learn's own."""
+
+import checks
+import pytest
+from oracles import CASES
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+ESTIMATORS = checks.estimators()
+SAMPLE = checks.one_per_kind_of_state()
+ALL_CASES = [(cls, case) for cls in ESTIMATORS for case in CASES[cls.__name__]]
+BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
+
+
+def case_name(value) -> str:
+    if isinstance(value, type):
+        return value.__name__
+    if callable(value):
+        return value.__name__.removeprefix("check_")
+    return "-".join(str(v) for v in (value.stream, *value.params.values()) if isinstance(v, str))
+
+
+def long_unless_sampled(cls, *values):
+    return pytest.param(cls, *values, marks=[] if cls in SAMPLE else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("cls", "case"), ALL_CASES, ids=case_name)
+@pytest.mark.parametrize("check", checks.CHECKS, ids=case_name)
+def test_learner(check, cls, case):
+    check(cls, case)
+
+
+@pytest.mark.parametrize(("cls", "case"), [pair for pair in ALL_CASES if pair[1].bounded], ids=case_name)
+def test_memory(cls, case):
+    checks.check_memory(cls, case)
+
+
+@pytest.mark.parametrize(("cls", "case"), [long_unless_sampled(*pair) for pair in ALL_CASES], ids=case_name)
+@pytest.mark.parametrize("check", checks.SAMPLED, ids=case_name)
+def test_kind_of_state(check, cls, case):
+    check(cls, case)
+
+
+@pytest.mark.parametrize("cls", [long_unless_sampled(cls) for cls in ESTIMATORS], ids=case_name)
+def test_compiled_equals_plain_python(cls):
+    checks.check_compiled(cls)
+
+
+@parametrize_with_checks(
+    [cls() for cls in ESTIMATORS],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": BY_WEIGHT,
+        "check_sample_weight_equivalence_on_sparse_data": BY_WEIGHT,
+    },
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
