@@ -1,0 +1,102 @@
+"""The command line, as a user meets it."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import kernling
+from kernling import demo, registry
+from kernling.cli import app
+
+WIDE = {"COLUMNS": "200"}
+
+
+def answer(*arguments):
+    result = CliRunner(env=WIDE).invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def rows(output):
+    """The tables' rows, as lists of cells by their first cell, in order."""
+    lines = [line.strip("│").split("│") for line in output.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def test_version_is_the_packages():
+    assert answer("--version").strip() == f"kernling {kernling.__version__}"
+
+
+def test_learners_lists_all_methods_with_their_papers():
+    output = answer("learners")
+    for name, entry in registry.METHODS.items():
+        assert name in [row[0] for row in rows(output)]
+        assert entry.learner().title in output
+        assert all(cls.__name__ in output for cls in entry.classes())
+    assert "JMLR" in output
+
+
+def test_demo_learns_and_compares():
+    table = rows(answer("demo", "--events", "1500"))
+    names = ["commonest class", *demo.contenders()]
+    assert [row[0] for row in table] == 2 * names
+    percent = [{row[0]: float(row[1].rstrip("%")) for row in part} for part in (table[: len(names)], table[len(names) :])]
+    clusters, digits = percent
+    assert clusters["commonest class"] > 40
+    assert digits["commonest class"] > 85
+    assert clusters["avm"] < 0.7 * clusters["linear baseline"]
+    assert digits["avm"] < 25
+    for row in table:
+        if row[0] in registry.METHODS:
+            assert 0 < int(row[2].replace(",", "")) < 1500
+            assert int(row[3].replace(",", "")) > 0
+
+
+def test_demo_says_why_a_learner_cannot_run(monkeypatch):
+    def broken():
+        raise ValueError("no such luck")
+
+    monkeypatch.setattr(demo, "contenders", lambda: {"broken": broken, "linear baseline": demo.LinearBaseline})
+    output = answer("demo", "--events", "100")
+    assert output.count("broken cannot run: no such luck") == 2
+    assert [row[0] for row in rows(output)].count("linear baseline") == 2
+
+
+def test_demo_counts_mistakes_before_learning():
+    class Remembers:
+        """Knows every event that it has learned, so that only predicting too late could make no mistakes."""
+
+        def __init__(self):
+            self.known = {}
+
+        def predict_then_learn(self, X, y, classes):
+            labels = [self.known.get(x.tobytes(), -1) for x in X]
+            self.known.update({x.tobytes(): label for x, label in zip(X, y, strict=True)})
+            return labels
+
+    stream = demo.clusters(1200)
+    learned = []
+    result = demo.run(Remembers, stream, learned.append)
+    assert result.mistakes == result.events == sum(learned) == 1200
+    assert result.points is None
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--events", "0"], ["nonsense"], ["demo", "--nonsense"]])
+def test_wrong_arguments_are_refused(arguments):
+    result = CliRunner(env=WIDE).invoke(app, arguments)
+    assert result.exit_code == 2
+    assert arguments[-1] in result.output
+
+
+def test_help_is_quick():
+    command = [sys.executable, "-c", "from kernling.cli import main; main()", "--help"]
+    times = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - begun)
+    assert "demo" in done.stdout
+    assert min(times) < 1.0, "half a second is the aim; twice that means that something heavy is imported"

@@ -1,0 +1,49 @@
+"""The package from outside: its version, its public names, and what importing it costs."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.resources import files
+
+import pytest
+
+import kernling
+from kernling import registry
+
+
+def loaded_after(statement):
+    """The top-level modules that a fresh interpreter holds after a statement."""
+    code = f"import sys\n{statement}\nprint(*(name for name in sys.modules if '.' not in name))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_version_is_the_installed_one():
+    assert kernling.__version__ == version("kernling")
+
+
+@pytest.mark.parametrize("name", kernling.__all__)
+def test_public_names_are_there_and_documented(name):
+    thing = getattr(kernling, name)
+    assert thing.__name__ == name
+    assert ">>>" in thing.__doc__ or name == "load"  # loading is shown where saving is
+    assert name in dir(kernling)
+
+
+def test_every_registered_estimator_is_public():
+    for entry in registry.METHODS.values():
+        assert all(getattr(kernling, cls.__name__) is cls for cls in entry.classes())
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        kernling.NoSuchThing  # noqa: B018
+
+
+def test_importing_is_light():
+    assert not {"numba", "sklearn", "scipy", "numpy"} & loaded_after("import kernling")
+    assert not {"numba", "sklearn", "scipy", "numpy"} & loaded_after("import kernling.cli")
+    assert "numba" in loaded_after("import kernling; kernling.AVMClassifier")
+
+
+def test_types_are_announced():
+    assert files("kernling").joinpath("py.typed").is_file()
