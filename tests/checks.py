@@ -16,7 +16,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-from oracles import CASES, Case, encoded, outputs, stream
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
@@ -24,6 +23,7 @@ import kernling
 from kernling import registry
 from kernling.core.drive import trimmed
 from kernling.estimators.contents import flatten
+from oracles import CASES, Case, encoded, outputs, stream
 
 EVENTS = 300
 SAME = dict(rtol=1e-8, atol=1e-8)
@@ -224,7 +224,7 @@ def check_interrupted(cls, case):
 
 
 def check_repeatable(cls, case):
-    """The same seed gives the same model, also after clone and after fit anew; another seed another one, if coins are tossed."""
+    """The same seed gives the same model, also by clone and by fitting anew; another seed another one, if coins are tossed."""
     X, y = stream(case.stream, EVENTS)
     model = make(cls, case, random_state=7).fit(X, y)
     assert_identical(model, make(cls, case, random_state=7).fit(X, y))

@@ -178,48 +178,60 @@ class AVM(Models):
 
 
 class Case(NamedTuple):
-    """A setting of an estimator: the kind of stream it learns and its parameters."""
+    """A setting of an estimator."""
 
+    oracle: type
     stream: str  # "binary", "multiclass" or "regression"
     params: dict[str, Any]
-    oracle: type = AVM
     bounded: bool = True  # whether memory stops growing once the space is covered
+
+
+def avm(stream: str, loss: str, lam: float, delta: float, **params) -> Case:
+    bounded = params.get("approximate", "always") == "always"  # the other rules keep points outside of their cells
+    return Case(AVM, stream, {"loss": loss, "lam": lam, "delta": delta, "gamma": 1.0, **params}, bounded)
 
 
 CASES: dict[str, list[Case]] = {
     "AVMClassifier": [
-        Case("binary", dict(loss="hinge", lam=0.05, delta=0.6, gamma=2.0)),
-        Case("binary", dict(loss="logistic", lam=0.02, delta=0.8, gamma=1.0, coverage="box", output="average")),
-        Case("binary", dict(loss="logistic", lam=0.1, delta=1.0, gamma=1.0, approximate="margin"), bounded=False),
-        Case("binary", dict(loss="smooth_hinge", tau=0.7, lam=0.05, delta=0.5, gamma=1.0, kernel="cauchy", output="suffix", suffix=0.3)),
-        Case("multiclass", dict(loss="hinge", lam=0.05, delta=0.7, gamma=2.0, max_cells=15, zero_cells=False, output="average")),
-        Case("multiclass", dict(loss="smooth_hinge", lam=0.05, delta=0.6, gamma=1.0, kernel="matern32", output="suffix", suffix=0.6)),
-        Case(
+        avm("binary", "hinge", 0.05, 0.6, gamma=2.0),
+        avm("binary", "logistic", 0.02, 0.8, coverage="box", output="average"),
+        avm("binary", "logistic", 0.1, 1.0, approximate="margin"),
+        avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
+        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, zero_cells=False, output="average"),
+        avm("multiclass", "smooth_hinge", 0.05, 0.6, kernel="matern32", output="suffix", suffix=0.6),
+        avm(
             "multiclass",
-            dict(loss="logistic", lam=0.02, delta=0.8, gamma=1.0, kernel="rational_quadratic", degree=2, approximate="bernoulli",
-                 beta=3.0, rho=0.7, random_state=4),
-            bounded=False,
+            "logistic",
+            0.02,
+            0.8,
+            kernel="rational_quadratic",
+            degree=2,
+            approximate="bernoulli",
+            beta=3.0,
+            rho=0.7,
+            random_state=4,
         ),
     ],
     "AVMRegressor": [
-        Case("regression", dict(loss="epsilon_insensitive", lam=0.05, delta=0.5, gamma=1.0)),
-        Case("regression", dict(loss="epsilon_insensitive", lam=0.1, delta=0.9, gamma=1.0, coverage="box", approximate="margin"), bounded=False),
-        Case(
+        avm("regression", "epsilon_insensitive", 0.05, 0.5),
+        avm("regression", "epsilon_insensitive", 0.1, 0.9, coverage="box", approximate="margin"),
+        avm(
             "regression",
-            dict(loss="l1", lam=0.05, delta=0.6, gamma=1.0, kernel="exponential", output="average", approximate="bernoulli",
-                 beta=2.0, rho=1.0, random_state=5),
-            bounded=False,
+            "l1",
+            0.05,
+            0.6,
+            kernel="exponential",
+            output="average",
+            approximate="bernoulli",
+            beta=2.0,
+            random_state=5,
         ),
-        Case("regression", dict(loss="l2", lam=0.3, delta=0.5, gamma=1.0, kernel="matern52")),
-        Case("regression", dict(loss="l2", lam=0.5, delta=0.6, gamma=1.0, y_max=1.0, output="suffix", suffix=0.4, max_cells=12)),
-        Case(
-            "regression",
-            dict(loss="l2", lam=0.4, delta=0.6, gamma=1.0, output="average", approximate="bernoulli", beta=2.0, random_state=6),
-            bounded=False,
-        ),
-        Case("regression", dict(loss="l2", lam=1.5, delta=0.5, gamma=1.0)),
+        avm("regression", "l2", 0.3, 0.5, kernel="matern52"),
+        avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12),
+        avm("regression", "l2", 0.4, 0.6, output="average", approximate="bernoulli", beta=2.0, random_state=6),
+        avm("regression", "l2", 1.5, 0.5),
     ],
-}  # fmt: skip
+}
 
 
 def stream(kind: str, n: int, seed: int = 0, d: int = 3) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,10 @@
 """Every registered learner passes the checks of checks.py and scikit-learn's own."""
 
-import checks
 import pytest
-from oracles import CASES
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import checks
+from oracles import CASES
 
 ESTIMATORS = checks.estimators()
 SAMPLE = checks.one_per_kind_of_state()
