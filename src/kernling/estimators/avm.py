@@ -80,6 +80,7 @@ class AVMClassifier(OnlineClassifier):
     >>> model = kl.AVMClassifier(delta=2.0, lam=1e-4, gamma=0.1)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.3f} mistakes, {model.n_support_} points")
+    0.102 mistakes, 219 points
     """
 
     learner = "avm"
@@ -149,6 +150,7 @@ class AVMRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = kl.AVMRegressor(delta=0.2, gamma=1.0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 36 points
     """
 
     learner = "avm"

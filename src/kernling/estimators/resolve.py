@@ -55,7 +55,7 @@ def suggest_delta(X, random_state: int = 0) -> SuggestedDelta:
     >>> import numpy as np, kernling
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> round(kernling.suggest_delta(X).delta, 2)
-    4.5
+    4.46
     """
     X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[0] < 2:
