@@ -1,9 +1,11 @@
 """The package from outside: its version, its public names, and what importing it costs."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +49,11 @@ def test_importing_is_light():
 
 def test_types_are_announced():
     assert files("kernling").joinpath("py.typed").is_file()
+
+
+def test_first_model_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text()
+    program, printed = (re.search(rf"```{kind}\n(.*?)```", readme, re.DOTALL)[1] for kind in ("python", "text"))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "README.md", "exec"), {})
+    assert capsys.readouterr().out == printed
