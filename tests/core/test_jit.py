@@ -1,0 +1,85 @@
+"""The disk cache: a second process compiles nothing, and an edited source never meets old machine code."""
+
+import shutil
+from pathlib import Path
+
+import kernling
+
+COUNT = """
+import numpy as np, scipy.sparse as sparse
+from numba.core import event
+
+with event.install_recorder("numba:compile") as compiled:
+    import kernling
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = kernling.AVMClassifier(approximate="bernoulli", beta=1.0, output="average").fit(X, y)
+    model.predict(X), model.predict_then_learn(sparse.csr_array(X), y)
+    model.learn_one(X[0], 2), model.learn_one(X[0], 0), model.predict_one(X[0]), model.score_one(X[0])
+    kernling.AVMRegressor(loss="l2", lam=0.5).fit(X, y).predict(sparse.csr_array(X))
+    kernling.kernel("cauchy")(X, X)
+print(len(compiled.buffer), model.n_stored_)
+"""
+
+KEYS = """
+import kernling, sys
+from kernling import registry
+from kernling.core import jit
+
+cache = registry.find("avm").learner().loop._cache
+print(kernling.__file__, cache.folder.name, cache.stamp)
+"""
+
+
+def test_a_second_process_compiles_nothing(run_python, tmp_path):
+    first, points = run_python(COUNT, KERNLING_CACHE=str(tmp_path)).split()
+    assert int(first) > 10
+    again = run_python(COUNT, KERNLING_CACHE=str(tmp_path)).split()
+    assert again == ["0", points]
+
+
+def test_an_edited_source_changes_the_key(run_python, tmp_path):
+    package = tmp_path / "kernling"
+    shutil.copytree(Path(kernling.__file__).parent, package)
+
+    def keys():
+        where, core, own = run_python(KEYS, PYTHONPATH=str(tmp_path)).split()
+        assert Path(where).parent == package
+        return core, own
+
+    core, own = keys()
+    assert keys() == (core, own)
+    with open(package / "learners" / "avm.py", "a") as file:
+        file.write("\nCHANGED = True\n")
+    same_core, other_own = keys()
+    assert same_core == core
+    assert other_own != own
+    with open(package / "core" / "losses.py", "a") as file:
+        file.write("\nCHANGED = True\n")
+    other_core, _ = keys()
+    assert other_core != core
+
+
+def test_damaged_entries_are_compiled_anew(run_python, tmp_path):
+    program = """
+import numpy as np
+from kernling.core.coverage import cells_opened
+
+print(cells_opened(np.arange(10.0).reshape(-1, 1), 1.5), cells_opened.stats.cache_hits)
+"""
+    outcome = {"KERNLING_CACHE": str(tmp_path)}
+    assert run_python(program, **outcome).split()[0] == "5"
+    entries = list(tmp_path.rglob("*cells_opened*.bin"))
+    assert len(entries) == 1
+    whole = entries[0].read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], b"nonsense" * 100):
+        entries[0].write_bytes(damaged)
+        assert run_python(program, **outcome).split()[0] == "5"
+
+
+def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    program = "import numpy as np; from kernling.core.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
+    assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "3"
