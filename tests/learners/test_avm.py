@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from scipy.special import expit, zeta
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
@@ -174,9 +175,13 @@ def test_bernoulli_keeps_few_points_besides_its_cells(beta, rho, kept):
 def test_events_without_loss_open_no_cells_when_told_so():
     X, y = stream("binary", 2000, seed=9)
     settings = {"gamma": 1.0, "delta": 0.5, "lam": 0.001}
-    everywhere, where_needed = (AVMClassifier(zero_cells=zero, **settings).fit(X, y) for zero in (True, False))
-    assert where_needed.n_cells_ < everywhere.n_cells_
-    assert where_needed.n_support_ == where_needed.n_stored_
+    model = AVMClassifier(zero_cells=False, **settings)
+    margins = (2.0 * y - 1.0) * model.predict_then_learn(X, y, method="decision_function", classes=[0, 1])
+    assert model.n_cells_ < AVMClassifier(**settings).fit(X, y).n_cells_
+    cores, _ = points_and_cores(model)
+    opened = (cdist(X, cores) < 1e-9).any(axis=1)
+    assert opened.sum() == model.n_cells_
+    assert margins[opened].max() < 1.0
 
 
 def test_max_cells_drops_what_lies_outside():

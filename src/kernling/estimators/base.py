@@ -132,12 +132,13 @@ class OnlineEstimator(BaseEstimator):
     def learn_one(self, x, y):
         """Learn one event, a 1-D array: the cheap way for events that come one by one."""
         if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(np.reshape(x, (1, -1)), [y], None)
+            self._stream(np.asarray(x)[np.newaxis], [y], None)
             return self
         single = self._take(x)
         single.target[0] = self._target_of(y)
         single.weight[0] = self._weight_of(y)
-        self._state = single.learn(self._state, self._rng)
+        if single.weight[0] > 0.0:  # else the row is skipped wholly, random numbers included
+            self._state = single.learn(self._state, self._rng)
         return self
 
     # ------------------------------------------------------------------ predicting
@@ -145,7 +146,7 @@ class OnlineEstimator(BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._problem.dtype, order="C", reset=False)
+        X = _checked(self, X, dtype=self._problem.dtype, reset=False)
         return drive.score(self._setup, self._state.model, as_rows(_canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
@@ -289,9 +290,13 @@ class OnlineEstimator(BaseEstimator):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         numeric = self.task == "regression"
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C", reset=fresh, y_numeric=numeric)
+        X, y = _checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)
         weights = _checked_weights(sample_weight, len(y))
-        return _canonical(X), y.astype(np.float64) if numeric else y, weights
+        if numeric:
+            y = y.astype(np.float64)
+            if not np.isfinite(y).all():  # None has become NaN
+                raise ValueError("y must hold numbers only, not None")
+        return _canonical(X), y, weights
 
     @classmethod
     def _rules(cls) -> dict[str, tuple[parameters.Rule, ...]]:
@@ -336,6 +341,17 @@ class OnlineEstimator(BaseEstimator):
 
     def _weight_of(self, y) -> float:
         return 1.0
+
+
+def _checked(estimator, *arrays, **options):
+    """scikit-learn's validation; of its page of advice on missing values, the sentence that says what is wrong."""
+    try:
+        return validate_data(estimator, *arrays, accept_sparse="csr", order="C", **options)
+    except ValueError as error:
+        first, *rest = str(error).splitlines()
+        if rest and "contains NaN" in first:
+            raise ValueError(first) from None
+        raise
 
 
 def _checked_weights(sample_weight, n: int) -> np.ndarray:

@@ -68,7 +68,17 @@ class Kind(NamedTuple):
         return self.words
 
 
-Rule = Real | Whole | OneOf | Kind
+class Weights(NamedTuple):
+    """A dict from labels to weights."""
+
+    def admits(self, value: Any) -> bool:
+        return isinstance(value, dict) and all(Real(0.0).admits(weight) for weight in value.values())
+
+    def __str__(self) -> str:
+        return "a dict of weights that are finite and not negative"
+
+
+Rule = Real | Whole | OneOf | Kind | Weights
 NOTHING = OneOf((None,))
 SWITCH = Kind((bool, np.bool_), "True or False")
 POSITIVE = Real(0.0, strict=True)
@@ -81,14 +91,14 @@ COMMON: dict[str, tuple[Rule, ...]] = {
     "degree": (Whole(1),),
     "coef0": (Real(),),
     "random_state": (NOTHING, Whole(0), Kind((np.random.Generator, np.random.RandomState), "a NumPy random generator")),
-    "dtype": (OneOf(("float64", "float32", np.float64, np.float32)), Kind((np.dtype,), "a dtype")),
+    "dtype": (OneOf(("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))),),
     "block_size": (Whole(1),),
     "passes": (Whole(1),),
     "shuffle": (SWITCH,),
     "n_jobs": (NOTHING, Whole(-1)),
     "verbose": (SWITCH, Whole(0)),
 }
-CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Kind((dict,), "a dict of class weights"))
+CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Weights())
 
 
 def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]]) -> None:
@@ -104,6 +114,8 @@ def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]])
 def _right_type(value: Any, options: tuple[Rule, ...]) -> bool:
     if isinstance(value, bool):
         return False
+    if isinstance(value, dict):
+        return any(isinstance(rule, Weights) for rule in options)
     if isinstance(value, numbers.Real):
         return any(isinstance(rule, (Real, Whole)) for rule in options)
     return isinstance(value, str) and any(isinstance(v, str) for r in options if isinstance(r, OneOf) for v in r.values)

@@ -85,7 +85,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
 
     def _validated(self, X, y, sample_weight, fresh):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except TypeError:
+            raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
             raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
         return X, y, weights

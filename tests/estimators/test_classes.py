@@ -1,0 +1,206 @@
+"""Labels: classes that arrive late, weights, probabilities."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from kernling import AVMClassifier, AVMRegressor
+from oracles import AVM, stream
+
+SETTINGS = {"gamma": 1.0, "delta": 0.6, "lam": 0.05}
+COIN = {"approximate": "bernoulli", "beta": 30.0, "random_state": 1}
+RULES = pytest.mark.parametrize("rule", [{}, COIN], ids=["always", "bernoulli"])
+PROBES = stream("binary", 40, seed=77)[0]
+
+
+def classifier(**params):
+    return AVMClassifier(**{**SETTINGS, **params})
+
+
+# ---------------------------------------------------------------------- late classes
+
+
+@pytest.mark.parametrize(
+    ("known", "late"), [((1, 2), 0), ((0, 2), 1), ((0, 1), 2), (("b", "d"), "c"), (("a", "b"), "long name")]
+)
+@pytest.mark.parametrize("output", ["last", "average", "suffix"])
+def test_two_classes_become_three_by_halves(known, late, output):
+    X, y = stream("binary", 200)
+    model = classifier(output=output).partial_fit(X, np.array(known)[y])
+    f = model.decision_function(PROBES)
+    before = model.predict(PROBES)
+    row = model.predict_then_learn(PROBES[:1], [late], method="decision_function")[0]
+    assert model.classes_.tolist() == sorted([*known, late])
+    place = sorted([*known, late]).index(late)
+    np.testing.assert_allclose(row, np.insert([-f[0] / 2.0, f[0] / 2.0], place, 0.0), atol=1e-12)
+    quiet = classifier(output=output).partial_fit(X, np.array(known)[y])
+    quiet.partial_fit(PROBES[:1] + 1e3, [late])  # far away from all else: the others keep their labels
+    np.testing.assert_array_equal(quiet.predict(PROBES), before)
+
+
+def test_three_classes_become_four():
+    X, y = stream("multiclass", 300)
+    model = classifier().partial_fit(X, 2 * y, classes=[0, 2, 4, 6])
+    before = model.decision_function(PROBES)
+    row = model.predict_then_learn(PROBES[:1], [3], method="decision_function")[0]
+    assert model.classes_.tolist() == [0, 2, 3, 4, 6]
+    np.testing.assert_allclose(row, np.insert(before[0], 2, 0.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("second", [0, 2])
+def test_one_class_becomes_two(second):
+    X, _ = stream("binary", 50)
+    model = classifier().partial_fit(X, np.ones(50, int))
+    np.testing.assert_array_equal(model.predict(PROBES), 1)
+    model.learn_one(X[0] + 1e3, second)
+    assert model.classes_.tolist() == sorted([1, second])
+    np.testing.assert_array_equal(model.predict(PROBES), 1)
+    reference = classifier().partial_fit(X[:1], [1], classes=[1, second])
+    reference.partial_fit(X[1:], np.ones(49, int)).learn_one(X[0] + 1e3, second)
+    np.testing.assert_allclose(model.decision_function(PROBES), reference.decision_function(PROBES), atol=1e-12)
+
+
+def test_predictions_on_the_way_know_only_the_classes_seen():
+    X, y = stream("multiclass", 300)
+    y = np.sort(y)[::-1]  # classes come one after the other, the last one first
+    labels = classifier().predict_then_learn(X, y)
+    for i in range(1, 300):
+        assert labels[i] in y[:i] or labels[i] == y[i]  # a class joins at its first row, before that row is predicted
+    scores = classifier().predict_then_learn(X, y, method="decision_function")
+    assert scores.shape == (300, 4)
+    first_of_last = int(np.flatnonzero(y == 0)[0])
+    np.testing.assert_array_equal(scores[:first_of_last, 0], 0.0)
+    assert np.abs(scores[first_of_last + 1 :, 0]).min() > 0.0
+
+
+def test_without_classes_the_stream_decides_and_fit_knows_them_all():
+    X, y = stream("multiclass", 300)
+    told = classifier().partial_fit(X, y, classes=[0, 1, 2, 3])
+    np.testing.assert_allclose(classifier().fit(X, y).decision_function(PROBES), told.decision_function(PROBES), atol=1e-12)
+    late = classifier().partial_fit(X, y)
+    assert late.classes_.tolist() == [0, 1, 2, 3]
+    assert (late.predict(X) == y).mean() > 0.6
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-7, 7), (0.0, 1.0)])
+def test_labels_of_any_type_come_back(labels):
+    X, y = stream("binary", 300)
+    names = np.array(labels)[y]
+    model = classifier().fit(X, names)
+    assert model.predict(X).dtype == names.dtype
+    np.testing.assert_array_equal(model.predict(X), np.array(labels)[(model.decision_function(X) >= 0.0).astype(int)])
+    assert model.predict_one(X[0]) == model.predict(X[:1])[0]
+
+
+def test_score_zero_is_the_second_class():
+    X, _ = stream("binary", 10)
+    model = classifier()
+    assert model.predict_one(X[0]) is None
+    assert model.score_one(X[0]) == 0.0
+    assert model.predict_then_learn(X[:1], [0], classes=[0, 1]).tolist() == [1]
+    assert classifier().predict_then_learn(X[:1], [2], classes=[0, 1, 2]).tolist() == [0]
+
+
+# ---------------------------------------------------------------------- weights
+
+
+def weighted_oracle(model, X, targets, weights, outputs):
+    oracle = AVM(model.get_params(), X.shape[1], outputs)
+    rng = np.random.default_rng(model.random_state)
+    for x, y, weight in zip(X, targets, weights, strict=True):
+        if weight > 0.0:
+            oracle.learn(x, y, weight, rng.random() if oracle.uniforms else 0.0)
+    return np.squeeze([oracle.scores(x) for x in PROBES])
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"approximate": "bernoulli", "beta": 3.0, "random_state": 1}], ids=["always", "bernoulli"]
+)
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
+@pytest.mark.parametrize("output", ["last", "average"])
+def test_weights_multiply_the_gradient_and_zero_skips_the_row(rule, kind, output):
+    X, y = stream(kind, 200)
+    weights = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], 200)
+    params = {**SETTINGS, **rule, "output": output}
+    if kind == "regression":
+        model, targets = AVMRegressor("l2", **{**params, "lam": 0.5}), y
+    else:
+        model, targets = AVMClassifier("logistic", **params), 2 * y - 1 if kind == "binary" else y
+    expected = weighted_oracle(model, X, targets, weights, 4 if kind == "multiclass" else 1)
+    model.fit(X, y, sample_weight=weights)
+    found = model.predict(PROBES) if kind == "regression" else model.decision_function(PROBES)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert model.t_ == np.count_nonzero(weights)
+
+
+def running_balance(y):
+    """t / (K_t n_y(t)), by its definition."""
+    return np.array([(t + 1) / (len(set(y[: t + 1])) * np.sum(y[: t + 1] == y[t])) for t in range(len(y))])
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_balanced_weights_of_a_stream_come_from_the_counts_so_far(kind):
+    X, y = stream(kind, 200)
+    classes = np.unique(y)
+    plain = classifier().partial_fit(X, y, classes=classes, sample_weight=running_balance(y))
+    expected = plain.decision_function(PROBES)
+    whole = classifier(class_weight="balanced").partial_fit(X, y, classes=classes)
+    np.testing.assert_allclose(whole.decision_function(PROBES), expected, atol=1e-9)
+    chunks = classifier(class_weight="balanced").partial_fit(X[:1], y[:1], classes=classes)
+    for first in range(1, 100, 9):
+        chunks.partial_fit(X[first : first + 9], y[first : first + 9])
+    for i in range(100, 200):
+        chunks.learn_one(X[i], y[i])
+    np.testing.assert_allclose(chunks.decision_function(PROBES), expected, atol=1e-9)
+
+
+def test_balanced_weights_of_late_classes():
+    X, y = stream("multiclass", 200)
+    plain = classifier().partial_fit(X, y, sample_weight=running_balance(y))
+    balanced = classifier(class_weight="balanced").partial_fit(X, y)
+    np.testing.assert_allclose(balanced.decision_function(PROBES), plain.decision_function(PROBES), atol=1e-9)
+
+
+def test_balanced_weights_of_fit_come_from_the_totals():
+    X, y = stream("multiclass", 200)
+    weights = 200.0 / (4.0 * np.bincount(y)[y])
+    plain = classifier().fit(X, y, sample_weight=weights)
+    balanced = classifier(class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(balanced.decision_function(PROBES), plain.decision_function(PROBES), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"approximate": "bernoulli", "beta": 30.0, "random_state": 1}], ids=["always", "bernoulli"]
+)
+@pytest.mark.parametrize("weights", [{0: 2.0, 1: 0.25}, {1: 5.0}, {0: 0.0}, {"unknown": 3.0}], ids=str)
+def test_class_weights_by_name(rule, weights):
+    X, y = stream("binary", 200)
+    by_row = np.array([weights.get(label, 1.0) for label in y.tolist()])
+    plain = classifier(**rule).partial_fit(X, y, classes=[0, 1], sample_weight=by_row)
+    named = classifier(class_weight=weights, **rule).partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_allclose(named.decision_function(PROBES), plain.decision_function(PROBES), atol=1e-12)
+    single = classifier(class_weight=weights, **rule).partial_fit(X[:1], y[:1], classes=[0, 1])
+    for x, label in zip(X[1:], y[1:], strict=True):
+        single.learn_one(x, label)
+    np.testing.assert_allclose(single.decision_function(PROBES), plain.decision_function(PROBES), atol=1e-9)
+    assert single.t_ == plain.t_ == np.count_nonzero(by_row)
+
+
+# ---------------------------------------------------------------------- probabilities
+
+
+def test_probabilities_of_two_classes():
+    X, y = stream("binary", 300)
+    model = classifier(loss="logistic").fit(X, y)
+    p = model.predict_proba(PROBES)
+    np.testing.assert_allclose(p[:, 1], expit(model.decision_function(PROBES)), atol=1e-14)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
+    before = classifier(loss="logistic").predict_then_learn(X, y, method="predict_proba", classes=[0, 1])
+    scores = classifier(loss="logistic").predict_then_learn(X, y, method="decision_function", classes=[0, 1])
+    np.testing.assert_allclose(before, np.column_stack([expit(-scores), expit(scores)]), atol=1e-14)
+
+
+def test_no_probabilities_where_the_loss_gives_none():
+    X, y = stream("multiclass", 100)
+    assert not hasattr(classifier(loss="hinge"), "predict_proba")
+    assert not hasattr(classifier(loss="logistic").fit(X, y), "predict_proba")
