@@ -1,0 +1,21 @@
+"""Any data in, in chunks of (X, y): arrays, tables, files, synthetic streams and named data sets."""
+
+from .base import Stream
+from .columns import Columns
+from .datasets import Dataset, dataset, dataset_names
+from .entry import stream
+from .parts import MinMax, Standardise, part_from_state
+from .synthetic import synthetic
+
+__all__ = [
+    "Columns",
+    "Dataset",
+    "MinMax",
+    "Standardise",
+    "Stream",
+    "dataset",
+    "dataset_names",
+    "part_from_state",
+    "stream",
+    "synthetic",
+]

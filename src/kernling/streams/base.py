@@ -1,0 +1,146 @@
+"""A stream: rows in chunks, from wherever they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+Chunk = tuple[Any, Any]  # (X, y): X a float64 array or CSR matrix, y an array, or None where there is no target
+CHUNK = 8192  # rows; one compiled call of a learner covers as many
+
+
+class Part(Protocol):
+    """What rows can be passed through: see ``Standardise`` and ``MinMax``."""
+
+    def learn_transform(self, X: np.ndarray) -> np.ndarray: ...
+
+
+class Stream:
+    """Rows in chunks of (X, y), as often as they are asked for where the source allows it.
+
+    Made by :func:`stream`, :func:`synthetic` and :meth:`Dataset.stream`.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        The columns' names, where the source has any and they are known already (files: once iteration has begun).
+    info : dict
+        What the source is, for the record: its name, a seed, a checksum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.streams import stream
+    >>> rows = stream(np.eye(5), [0, 1, 0, 1, 0], chunk=2)
+    >>> [len(y) for X, y in rows]
+    [2, 2, 1]
+    """
+
+    def __init__(
+        self,
+        pieces: Callable[[Stream], Iterator[Chunk]],
+        *,
+        chunk: int = CHUNK,
+        names: tuple[str, ...] | None = None,
+        info: dict[str, Any] | None = None,
+        once: bool = False,
+    ):
+        if chunk < 1:
+            raise ValueError(f"chunk must be at least 1 row, not {chunk}")
+        self._pieces = pieces
+        self._once = once
+        self._used = False
+        self.chunk = chunk
+        self.names = names
+        self.info = info or {}
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._once and self._used:
+            raise ValueError("this stream can be read only once; open its source again")
+        self._used = True
+        return _rechunked(self._pieces(self), self.chunk)
+
+    def through(self, *parts: Part) -> Stream:
+        """This stream with its rows passed through parts, which learn from the rows as they go by.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernling.streams import Standardise, stream
+        >>> scale = Standardise()
+        >>> rows = stream(np.arange(6.0).reshape(3, 2), [0, 1, 1]).through(scale)
+        >>> X, y = rows.load()
+        >>> print(scale.mean)
+        [2. 3.]
+        """
+
+        def pieces(_: Stream) -> Iterator[Chunk]:
+            for X, y in self:
+                for part in parts:
+                    X = part.learn_transform(X)
+                yield X, y
+
+        return Stream(pieces, chunk=self.chunk, names=self.names, info=self.info, once=self._once)
+
+    def take(self, n: int) -> Stream:
+        """The first n rows."""
+
+        def pieces(_: Stream) -> Iterator[Chunk]:
+            left = n
+            for X, y in self if left > 0 else ():
+                yield X[:left], None if y is None else y[:left]
+                left -= X.shape[0]
+                if left <= 0:
+                    return
+
+        return Stream(pieces, chunk=self.chunk, names=self.names, info={**self.info, "first_rows": n}, once=self._once)
+
+    def load(self) -> Chunk:
+        """All rows at once."""
+        chunks = list(self)
+        if not chunks:
+            raise ValueError("the stream has no rows")
+        return _joined(chunks)
+
+
+def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
+    """Pieces of any size as chunks of this many rows; what is left at the end, or before an error, is given too."""
+    waiting: list[Chunk] = []
+    count = 0
+    failure: BaseException | None = None
+    source = iter(pieces)
+    while True:
+        try:
+            X, y = next(source)
+        except StopIteration:
+            break
+        except Exception as error:  # the rows before a damaged line are good: give them first
+            failure = error
+            break
+        if X.shape[0] == 0:
+            continue
+        waiting.append((X, y))
+        count += X.shape[0]
+        if count >= rows:
+            X, y = _joined(waiting)
+            whole = count - count % rows
+            for first in range(0, whole, rows):
+                yield X[first : first + rows], None if y is None else y[first : first + rows]
+            waiting, count = [], count - whole
+            if count:
+                waiting = [(X[whole:], None if y is None else y[whole:])]
+    if count:
+        yield _joined(waiting)
+    if failure:
+        raise failure
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    matrices, targets = zip(*chunks, strict=True)
+    X = sparse.vstack(matrices, format="csr") if sparse.issparse(matrices[0]) else np.concatenate(matrices)
+    return X, None if targets[0] is None else np.concatenate(targets)

@@ -1,0 +1,179 @@
+"""The one way in: arrays, tables and files as streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from . import files, libsvm
+from .base import CHUNK, Chunk, Stream
+from .columns import Columns, Table
+
+
+def stream(
+    source: Any,
+    y: Any = None,
+    *,
+    target: str | int | None = None,
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] | Mapping[str, Sequence[Any]] = (),
+    hash: int | None = None,
+    missing: str = "error",
+    columns: Columns | None = None,
+    format: str | None = None,
+    header: bool = True,
+    delimiter: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    dense: bool = False,
+    chunk: int = CHUNK,
+) -> Stream:
+    """Rows in chunks of (X, y), from any source.
+
+    Parameters
+    ----------
+    source : object
+        A NumPy array or SciPy sparse matrix (with ``y``); a pandas or polars frame; an Arrow table, record batch or record
+        batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file.  Files may be
+        compressed (gz, xz, bz2, zst), which is seen from their content.
+    y : array, optional
+        Targets of an array.
+    target, features, categorical, hash, missing
+        Which columns of a table are used and how; see :class:`Columns`.
+    columns : Columns, optional
+        Instead of the former: columns whose state is kept by the caller, to be saved with a model.
+    format : {"libsvm", "csv", "parquet", "arrow", "jsonl"}, optional
+        The format of a file whose name and content don't tell.
+    header : bool
+        False for CSV whose first line is data; its columns are then called f0, f1, ...
+    delimiter : str, optional
+        Of CSV; a comma, or a tab for .tsv.
+    n_features : int, optional
+        The columns of LIBSVM text.  Without it a file is read twice, first to find the largest index; standard input can't be.
+    zero_based : bool
+        True if indices in LIBSVM text begin at 0.
+    dense : bool
+        Give the rows of sparse sources as plain arrays.
+    chunk : int
+        Rows per chunk.
+
+    Returns
+    -------
+    Stream
+
+    Examples
+    --------
+    >>> from kernling.streams import stream
+    >>> with open("two.libsvm", "w") as file:
+    ...     _ = file.write("1 1:0.5 3:2\\n-1 2:1\\n")
+    >>> X, y = stream("two.libsvm").load()
+    >>> print(X.toarray(), y)
+    [[0.5 0.  2. ]
+     [0.  1.  0. ]] [ 1. -1.]
+    """
+    columns = columns or Columns(target, features, categorical, hash, missing)
+    if isinstance(source, np.ndarray) or sparse.issparse(source):
+        pieces, once = _arrays(source, y, dense), False
+    elif y is not None:
+        raise ValueError("y is for arrays; name the target column of a table or file with target=")
+    elif isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        once = source == "-" or hasattr(source, "read")
+        if format is not None and format not in files.FORMATS:
+            raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
+
+        def pieces(self: Stream) -> Iterator[Chunk]:
+            with files.opened(source) as file:
+                kind = format or files.format_of(source, file)
+                if kind == "libsvm":
+                    width = n_features
+                    if width is None and not once:
+                        with files.opened(source) as first:
+                            width = libsvm.count_features(first, zero_based)
+                    yield from _libsvm(file, width, zero_based, dense)
+                    return
+                words = {str(name) for name in columns.categorical}
+                if kind == "csv":
+                    tables = files.read_csv(file, words, header, delimiter or files.delimiter_of(source))
+                elif kind == "parquet":
+                    tables = files.read_parquet(file, chunk)
+                elif kind == "arrow":
+                    tables = files.read_arrow(file)
+                else:
+                    tables = files.read_jsonl(file)
+                yield from _tables(self, tables, columns, dense)
+    else:
+        once = not hasattr(source, "columns")
+        pieces = lambda self: _tables(self, _frames(source), columns, dense)  # noqa: E731
+
+    info = {"source": os.fspath(source)} if isinstance(source, (str, os.PathLike)) else {"source": type(source).__name__}
+    return Stream(pieces, chunk=chunk, names=columns.names, info=info, once=once)
+
+
+def _arrays(X: Any, y: Any, dense: bool):
+    if sparse.issparse(X):
+        X = X.toarray() if dense else X.tocsr()
+    X = X.astype(np.float64, copy=False)
+    if X.ndim != 2:
+        raise ValueError(f"rows must be a 2-D array, not {X.ndim}-D")
+    if y is not None:
+        y = np.asarray(y)
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"y has shape {y.shape}, but there are {X.shape[0]} rows")
+
+    def pieces(self: Stream) -> Iterator[Chunk]:
+        for first in range(0, X.shape[0], self.chunk):
+            part = slice(first, first + self.chunk)
+            yield X[part], None if y is None else y[part]
+
+    return pieces
+
+
+def _libsvm(file: Any, width: int | None, zero_based: bool, dense: bool) -> Iterator[Chunk]:
+    if width is None:  # standard input: the first block decides
+        source = libsvm.read(file, None, zero_based)
+        first, y = next(source, (sparse.csr_matrix((0, 0)), np.empty(0)))
+        width = first.shape[1]
+        yield (first.toarray() if dense else first), y
+    else:
+        source = libsvm.read(file, width, zero_based)
+    for X, y in source:
+        if X.shape[1] > width:
+            raise ValueError(f"index {X.shape[1]} came after rows of {width} columns; pass n_features= what the data has")
+        X.resize((X.shape[0], width))
+        yield (X.toarray() if dense else X), y
+
+
+def _frames(source: Any) -> Iterator[Table]:
+    """The tables of a frame, or of an iterable of frames."""
+    if hasattr(source, "schema") and hasattr(source, "num_rows"):
+        yield files.arrow_table(source)
+    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        yield {str(name): _column(source[name]) for name in source.columns}
+    elif isinstance(source, Iterable):
+        for part in source:
+            yield from _frames(part)
+    else:
+        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
+
+
+def _column(series: Any) -> np.ndarray:
+    """A pandas or polars column."""
+    values = series.to_numpy()
+    if values.dtype.kind in "biufOU":
+        return np.array([None if value != value else value for value in values], object) if values.dtype == object else values
+    return np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
+
+
+def _tables(self: Stream, tables: Iterable[Table], columns: Columns, dense: bool) -> Iterator[Chunk]:
+    row = 0
+    for table in tables:
+        if not table:
+            raise ValueError("the table has no columns")
+        X, y = columns.rows(table, row)
+        self.names = columns.names
+        row += len(next(iter(table.values())))
+        yield (X.toarray() if dense and sparse.issparse(X) else X), y

@@ -1,0 +1,285 @@
+"""Files and standard input: compression found by content, format by suffix or content, rows in pieces."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from .columns import Table
+
+FORMATS = {
+    "libsvm": (".libsvm", ".svm", ".svmlight"),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "jsonl": (".jsonl", ".ndjson"),
+}
+COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
+BLOCK = 1 << 20
+JSON_ROWS = 4096
+_LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
+
+
+def need_pyarrow() -> Any:
+    """pyarrow, or an error that says how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("this source needs pyarrow: pip install 'kernling[data]'") from error
+    return pyarrow
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[io.BufferedReader]:
+    """The uncompressed bytes of a path, of standard input ("-") or of an open binary file."""
+    with ExitStack() as stack:
+        if source == "-":
+            raw: Any = sys.stdin.buffer
+        elif isinstance(source, (str, os.PathLike)):
+            raw = stack.enter_context(open(source, "rb"))
+        else:
+            raw = source
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
+        yield stack.enter_context(_decompressed(buffered, stack))
+
+
+def _decompressed(file: io.BufferedReader, stack: ExitStack) -> Any:
+    head = file.peek(6)[:6]
+    if head.startswith(b"\x1f\x8b"):
+        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=file)), BLOCK)
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return io.BufferedReader(cast(Any, lzma.LZMAFile(file)), BLOCK)
+    if head.startswith(b"BZh"):
+        return io.BufferedReader(cast(Any, bz2.BZ2File(file)), BLOCK)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        pyarrow = need_pyarrow()
+        return io.BufferedReader(_Readable(pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), "zstd")), BLOCK)
+    if head.startswith(b"PK\x03\x04"):
+        archive = stack.enter_context(zipfile.ZipFile(_seekable(file, stack)))
+        if len(archive.namelist()) != 1:
+            raise ValueError(f"a zip file must hold one file to be read as data, not {len(archive.namelist())}")
+        return io.BufferedReader(cast(Any, archive.open(archive.namelist()[0])), BLOCK)
+    return _Kept(file)
+
+
+class _Kept:
+    """A file that is somebody else's to close."""
+
+    def __init__(self, file: io.BufferedReader):
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> io.BufferedReader:
+        return self._file
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+class _Readable(io.RawIOBase):
+    """An Arrow input stream, or bytes already read and the rest of a file, as a plain readable file."""
+
+    def __init__(self, *files: Any):
+        self._files = list(files)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self._files:
+            data = self._files[0].read(len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+            self._files.pop(0)
+        return 0
+
+
+def _seekable(file: Any, stack: ExitStack) -> Any:
+    """The file itself, or a copy on disk if it can only be read forwards."""
+    if isinstance(file, io.BufferedReader) and isinstance(getattr(file, "raw", None), io.FileIO) and file.seekable():
+        return file
+    copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(file, copy, BLOCK)
+    copy.seek(0)
+    return copy
+
+
+def format_of(source: Any, file: io.BufferedReader) -> str:
+    """The format of a source, by its suffix or else its first bytes."""
+    name = "" if source == "-" or not isinstance(source, (str, os.PathLike)) else Path(source).name.lower()
+    for suffix in COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    for format, suffixes in FORMATS.items():
+        if name.endswith(suffixes):
+            return format
+    head = file.peek(4096)
+    first = head.split(b"\n", 1)[0].strip()
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    if first.startswith(b"{"):
+        return "jsonl"
+    if _LIBSVM_LINE.match(first):
+        return "libsvm"
+    what = "standard input" if source == "-" else repr(str(source))
+    raise ValueError(f"cannot tell the format of {what}; pass format= one of {', '.join(map(repr, FORMATS))}")
+
+
+def delimiter_of(source: Any) -> str:
+    """The delimiter that a CSV file's name suggests."""
+    name = str(source).lower() if isinstance(source, (str, os.PathLike)) else ""
+    return "\t" if ".tsv" in Path(name).suffixes else ","
+
+
+def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> Iterator[Table]:
+    """Tables of a CSV file; numeric columns are float64, whatever the first rows look like."""
+    pyarrow = need_pyarrow()
+    csv = pyarrow.csv
+    reading = csv.ReadOptions(block_size=BLOCK, autogenerate_column_names=not header, use_threads=False)
+    parsing = csv.ParseOptions(delimiter=delimiter)
+    head = _first_lines(file)
+    if not head:
+        raise ValueError("the CSV file is empty")
+    try:
+        schema = csv.read_csv(io.BytesIO(head), reading, parsing).schema
+        types = {field.name: _settled(pyarrow, field, words) for field in schema}
+        converting = csv.ConvertOptions(column_types=types)
+        rejoined = io.BufferedReader(_Readable(io.BytesIO(head), file), BLOCK)
+        for batch in csv.open_csv(rejoined, reading, parsing, converting):
+            yield arrow_table(batch)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"damaged CSV: {error}") from error
+
+
+def _first_lines(file: IO[bytes]) -> bytes:
+    """The first block, cut at the end of a line."""
+    data = b""
+    while more := file.read(BLOCK - len(data)) if len(data) < BLOCK else file.read(BLOCK):
+        data += more
+        if len(data) >= BLOCK and b"\n" in data:
+            break
+    if len(data) < BLOCK:
+        return data
+    rest = b""
+    while not data.endswith(b"\n") and (rest := file.read(1)):
+        data += rest
+    return data
+
+
+def _settled(pyarrow: Any, field: Any, words: set[str]) -> Any:
+    """The type a column keeps for the whole file."""
+    types = pyarrow.types
+    if field.name in words:
+        return pyarrow.string()
+    if (
+        types.is_integer(field.type)
+        or types.is_floating(field.type)
+        or types.is_null(field.type)
+        or types.is_boolean(field.type)
+    ):
+        return pyarrow.bool_() if types.is_boolean(field.type) else pyarrow.float64()
+    return pyarrow.string()
+
+
+def read_parquet(file: Any, rows: int) -> Iterator[Table]:
+    """Tables of a Parquet file."""
+    pyarrow = need_pyarrow()
+    with ExitStack() as stack:
+        try:
+            for batch in pyarrow.parquet.ParquetFile(_seekable(file, stack)).iter_batches(rows):
+                yield arrow_table(batch)
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise ValueError(f"damaged Parquet file: {error}") from error
+
+
+def read_arrow(file: Any) -> Iterator[Table]:
+    """Tables of an Arrow file or stream (Feather, too)."""
+    pyarrow = need_pyarrow()
+    with ExitStack() as stack:
+        try:
+            if file.peek(6)[:6] == b"ARROW1":
+                reader = pyarrow.ipc.open_file(_seekable(file, stack))
+                for i in range(reader.num_record_batches):
+                    yield arrow_table(reader.get_batch(i))
+            else:
+                for batch in pyarrow.ipc.open_stream(file):
+                    yield arrow_table(batch)
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise ValueError(f"damaged Arrow file: {error}") from error
+
+
+def read_jsonl(file: IO[bytes]) -> Iterator[Table]:
+    """Tables of JSON lines: one object per line, of numbers, strings, true, false and null."""
+    names: list[str] = []
+    rows: list[list[Any]] = []
+    line = 0
+    problem = ""
+    for line, text in enumerate(file, 1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            problem = f"line {line}: {error}"
+            break
+        if not isinstance(row, dict) or any(isinstance(value, (dict, list)) for value in row.values()):
+            problem = f"line {line}: expected an object of numbers and strings"
+            break
+        names = names or list(row)
+        unknown = row.keys() - set(names)
+        if unknown:
+            problem = f"line {line}: the name {min(unknown)!r} is not in the first line"
+            break
+        rows.append([row.get(name) for name in names])
+        if len(rows) == JSON_ROWS:
+            yield _from_rows(names, rows)
+            rows = []
+    if rows:
+        yield _from_rows(names, rows)
+    if problem:
+        raise ValueError(problem)
+
+
+def _from_rows(names: list[str], rows: list[list[Any]]) -> Table:
+    table = {}
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        table[name] = column
+    return table
+
+
+def arrow_table(batch: Any) -> Table:
+    """A record batch or Arrow table as columns; numbers with gaps become float64 with NaN."""
+    pyarrow = need_pyarrow()
+    table: Table = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pyarrow.types.is_decimal(column.type):
+            column = column.cast(pyarrow.float64())
+        keep = isinstance(column, pyarrow.ChunkedArray)
+        table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
+    return table

@@ -1,0 +1,331 @@
+"""LIBSVM text: ``label [qid:n] index:value index:value ...  # comment``, parsed in chunks by compiled code.
+
+A number is read as an integer of digits and a power of ten.  Where the integer is below 2^53 and the power is at most 22 either
+way, both are exact in float64, and one multiplication or division rounds correctly (W. Clinger, How to read floating point
+numbers accurately, PLDI 1990).  With up to 19 digits, the product with a 128-bit power of five nearly always decides the
+rounding (D. Lemire, Number parsing at a gigabyte per second, Software: Practice and Experience, 2021).  The few other numbers
+are left to Python's ``float``, so that all agree with it to the last digit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+from scipy import sparse
+
+from ..core.jit import inline, inner, jit_exact
+
+BLOCK = 1 << 22  # bytes read at a time
+LONGEST = 1 << 28  # bytes of one line
+
+_SMALLEST, _LARGEST = -290, 285  # powers of ten whose product with 19 digits is neither infinite nor subnormal
+
+
+def _leading_bits(q: int) -> int:
+    """The first 128 bits of 5^q: rounded down, or up where q is negative, as Lemire's proof asks."""
+    if q >= 0:
+        five = 5**q
+        excess = five.bit_length() - 128
+        return five >> excess if excess >= 0 else five << -excess
+    five = 5**-q
+    return (1 << (five.bit_length() + 127)) // five + 1
+
+
+_BITS = [_leading_bits(q) for q in range(_SMALLEST, _LARGEST + 1)]
+_HIGH = np.array([b >> 64 for b in _BITS], dtype=np.uint64)
+_LOW = np.array([b & (1 << 64) - 1 for b in _BITS], dtype=np.uint64)
+_TEN = np.array([10.0**k for k in range(23)])
+_FAULTS = (
+    "",
+    "{token!r} is not a number",
+    "{token!r} is not index:value",
+    "the index in {token!r} is 0, but indices begin at 1 (if they begin at 0, pass zero_based=True)",
+    "the index in {token!r} is not larger than the one before",
+    "the index in {token!r} is too large",
+    "the value in {token!r} is not finite",
+)
+_NUMBER, _PAIR, _ZERO, _ORDER, _LARGE, _INFINITE = range(1, 7)
+
+
+@inner
+def _product(a, b):
+    """The two halves, high and low, of a 128-bit product."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    low = a0 * b0
+    middle = a1 * b0 + (low >> half)
+    other = a0 * b1 + (middle & mask)
+    return a1 * b1 + (middle >> half) + (other >> half), (other << half) | (low & mask)
+
+
+@inner
+def _rounded(digits, q):
+    """digits * 10^q, correctly rounded, as an integer times a power of two; the integer is 0 if that can't be decided."""
+    one = np.uint64(1)
+    zeros = 0
+    while digits >> np.uint64(63) == 0:
+        digits = digits << one
+        zeros += 1
+    high, low = _product(digits, _HIGH[q - _SMALLEST])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):  # the bits cut off could matter
+        more, _ = _product(digits, _LOW[q - _SMALLEST])
+        added = low + more
+        if added < low:
+            high += one
+        low = added
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and not -27 <= q <= 55:
+        return 0, 0
+    upper = high >> np.uint64(63)
+    mantissa = high >> (upper + np.uint64(9))
+    if low <= one and -4 <= q <= 23 and mantissa & np.uint64(3) == one and mantissa << (upper + np.uint64(9)) == high:
+        mantissa -= one  # exactly between two numbers: to the even one
+    mantissa = (mantissa + (mantissa & one)) >> one
+    return np.int64(mantissa), ((217706 * q) >> 16) + np.int64(upper) - zeros + 11  # floor(q log2 10) by a fraction
+
+
+@inline
+def _scan(text, at, end):
+    """The digits, power of ten and sign at a place, how many digits count, and where they end; -1 digits if it is no number."""
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    mantissa = np.uint64(0)
+    significant = 0
+    point = -1
+    first = at
+    while at < end:
+        c = text[at]
+        if 48 <= c <= 57:
+            mantissa = mantissa * np.uint64(10) + np.uint64(c - 48)
+            if significant > 0 or c != 48:
+                significant += 1
+        elif c == 46 and point < 0:
+            point = at
+        else:
+            break
+        at += 1
+    if at - first <= (0 if point < 0 else 1):
+        return mantissa, 0, negative, -1, at
+    shift = 0 if point < 0 else point + 1 - at
+    if at < end and (text[at] == 101 or text[at] == 69):
+        at += 1
+        minus = at < end and text[at] == 45
+        if at < end and (minus or text[at] == 43):
+            at += 1
+        first = at
+        exponent = 0
+        while at < end and 48 <= text[at] <= 57:
+            exponent = min(exponent * 10 + (text[at] - 48), 100000)
+            at += 1
+        if at == first:
+            return mantissa, 0, negative, -1, at
+        shift += -exponent if minus else exponent
+    return mantissa, shift, negative, significant, at
+
+
+@jit_exact
+def _value(mantissa, shift, negative, significant):
+    """The number, and whether it is left to Python."""
+    if significant == 0:
+        value = 0.0
+    elif significant <= 19 and mantissa < np.uint64(9007199254740992) and -22 <= shift <= 22:
+        value = float(np.int64(mantissa))
+        value = value * _TEN[shift] if shift >= 0 else value / _TEN[-shift]
+    else:
+        if significant > 19 or shift < _SMALLEST or shift > _LARGEST:
+            return 0.0, True
+        integer, exponent = _rounded(mantissa, shift)
+        if integer == 0:
+            return 0.0, True
+        value = math.ldexp(float(integer), exponent)
+    return -value if negative else value, False
+
+
+@jit_exact
+def _largest_index(text, end):
+    """The largest number in front of a colon, -1 if there is none; comments don't count."""
+    largest = -1
+    number = -1
+    comment = False
+    for at in range(end):
+        c = text[at]
+        if c == 10:
+            comment = False
+            number = -1
+        elif c == 35:
+            comment = True
+        elif not comment and 48 <= c <= 57:
+            if number < 100000000000:
+                number = max(number, 0) * 10 + (c - 48)
+        else:
+            if c == 58 and not comment and number > largest:
+                largest = number
+            number = -1
+    return largest
+
+
+@jit_exact
+def _parse(text, end, base, labels, indptr, indices, values, left):
+    """Parse whole lines.  Returns rows, lines passed, numbers left to Python, fault, and where its token begins.
+
+    ``left`` gets (begin, end, place) of every number left to Python: place is one among the values, or -1 - row for a label.
+    """
+    at = 0
+    rows = 0
+    lines = 0
+    count = 0
+    leftover = 0
+    indptr[0] = 0
+    while at < end:
+        while at < end and (text[at] == 32 or text[at] == 9 or text[at] == 13):
+            at += 1
+        if at < end and text[at] != 10 and text[at] != 35:
+            token = at
+            mantissa, shift, negative, significant, at = _scan(text, at, end)
+            if significant < 0 or (at < end and text[at] > 32 and text[at] != 35):
+                return rows, lines, leftover, _NUMBER, token
+            value, slow = _value(mantissa, shift, negative, significant)
+            if slow:
+                left[leftover, 0], left[leftover, 1], left[leftover, 2] = token, at, -1 - rows
+                leftover += 1
+            labels[rows] = value
+            first = True
+            previous = -1
+            while True:
+                while at < end and (text[at] == 32 or text[at] == 9 or text[at] == 13):
+                    at += 1
+                if at >= end or text[at] == 10 or text[at] == 35:
+                    break
+                token = at
+                query = first and at + 4 < end and text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100
+                if query:
+                    at += 3
+                index = 0
+                begin = at
+                while at < end and 48 <= text[at] <= 57:
+                    if index < 100000000000:
+                        index = index * 10 + (text[at] - 48)
+                    at += 1
+                if (at == begin) != query or at >= end or text[at] != 58 or at + 1 >= end or text[at + 1] <= 32:
+                    return rows, lines, leftover, _PAIR, token
+                at += 1
+                begin = at
+                mantissa, shift, negative, significant, at = _scan(text, at, end)
+                if significant < 0 or (at < end and text[at] > 32 and text[at] != 35):
+                    return rows, lines, leftover, _PAIR, token
+                first = False
+                if query:
+                    continue
+                index -= base
+                if index < 0:
+                    return rows, lines, leftover, _ZERO, token
+                if index <= previous:
+                    return rows, lines, leftover, _ORDER, token
+                if index >= 2147483647:
+                    return rows, lines, leftover, _LARGE, token
+                previous = index
+                value, slow = _value(mantissa, shift, negative, significant)
+                if slow:
+                    left[leftover, 0], left[leftover, 1], left[leftover, 2] = begin, at, count
+                    leftover += 1
+                indices[count] = index
+                values[count] = value
+                count += 1
+            rows += 1
+            indptr[rows] = count
+        while at < end and text[at] != 10:
+            at += 1
+        at += 1
+        lines += 1
+    return rows, lines, leftover, 0, 0
+
+
+def read(file: IO[bytes], n_features: int | None, zero_based: bool) -> Iterator[tuple[sparse.csr_matrix, np.ndarray]]:
+    """CSR rows and labels of a LIBSVM text.
+
+    Without ``n_features`` a piece is as wide as its own largest index; with it, a larger index is an error.
+    """
+    line = 0
+    for text in _lines(file):
+        X, y, lines, problem = _read_block(text, n_features, zero_based, line)
+        yield X, y
+        if problem:
+            raise ValueError(problem)
+        line += lines
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines."""
+    rest = b""
+    while data := file.read(BLOCK):
+        data = rest + data
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if len(rest) > LONGEST:
+            raise ValueError(f"a line is longer than {LONGEST} bytes: this is not LIBSVM text")
+        if cut:
+            yield data[:cut]
+    if rest:
+        yield rest
+
+
+def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int):
+    data = np.frombuffer(text, np.uint8)
+    pairs = int(np.count_nonzero(data == 58))
+    rows = int(np.count_nonzero(data == 10)) + 1
+    labels, indptr = np.empty(rows), np.empty(rows + 1, np.int64)
+    indices, values = np.empty(pairs, np.int32), np.empty(pairs)
+    left = np.empty((pairs + rows, 3), np.int64)
+    base = 0 if zero_based else 1
+    rows, lines, leftover, fault, at = _parse(data, len(data), base, labels, indptr, indices, values, left)
+    problem = ""
+    if fault:
+        problem = _message(text, line + lines, fault, at)
+    for begin, end, place in left[:leftover]:
+        number = float(text[begin:end])
+        if not np.isfinite(number):
+            line_of = text.count(b"\n", 0, begin)
+            rows, problem = _row_of(indptr, rows, place), _message(text, line + line_of, _INFINITE, begin)
+            break
+        if place < 0:
+            labels[-1 - place] = number
+        else:
+            values[place] = number
+    if n_features is not None:
+        rows, problem = _check_width(text, line, indptr, indices, rows, n_features, base) or (rows, problem)
+    count = int(indptr[rows])
+    width = n_features if n_features is not None else int(indices[:count].max(initial=-1)) + 1
+    X = sparse.csr_matrix((values[:count].copy(), indices[:count].copy(), indptr[: rows + 1].astype(np.int32)), (rows, width))
+    X.has_canonical_format = True
+    return X, labels[:rows].copy(), lines, problem
+
+
+def _row_of(indptr: np.ndarray, rows: int, place: int) -> int:
+    return int(np.searchsorted(indptr[: rows + 1], place, side="right")) - 1 if place >= 0 else -1 - int(place)
+
+
+def _check_width(text: bytes, line: int, indptr, indices, rows: int, n_features: int, base: int) -> tuple[int, str] | None:
+    """Where an index is too large for the columns asked for: the rows before it, and what is wrong."""
+    wide = np.flatnonzero(indices[: indptr[rows]] >= n_features)
+    if not len(wide):
+        return None
+    row = _row_of(indptr, rows, wide[0])
+    written = [number for number, words in enumerate(text.split(b"\n")) if words.split(b"#")[0].strip()]
+    index = int(indices[wide[0]]) + base
+    return row, f"line {line + written[row] + 1}: index {index} does not fit into n_features={n_features} columns; raise it"
+
+
+def _message(text: bytes, line: int, fault: int, at: int) -> str:
+    token = text[at:].split(None, 1)[0][:40].decode("utf-8", "replace")
+    return f"line {line + 1}: {_FAULTS[fault].format(token=token)}"
+
+
+def count_features(file: IO[bytes], zero_based: bool) -> int:
+    """One more than the largest index."""
+    largest = -1
+    for text in _lines(file):
+        largest = max(largest, _largest_index(np.frombuffer(text, np.uint8), len(text)))
+    return max(largest + (1 if zero_based else 0), 0)

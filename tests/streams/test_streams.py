@@ -1,0 +1,304 @@
+"""One way in: whatever the source, the rows are the same."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+
+from kernling.streams import Columns, Stream, stream
+
+ROWS = 1000
+FRAME = pd.DataFrame(
+    {
+        "km": np.random.default_rng(0).standard_normal(ROWS),
+        "port": np.random.default_rng(1).choice(["EWR", "JFK", "LGA"], ROWS),
+        "stops": np.random.default_rng(2).integers(0, 4, ROWS),
+        "late": np.random.default_rng(3).integers(0, 2, ROWS),
+    }
+)
+X = np.column_stack([FRAME["km"], *(FRAME["port"] == name for name in ("EWR", "JFK", "LGA")), np.zeros(ROWS), FRAME["stops"]])
+NAMES = ("km", "port=EWR", "port=JFK", "port=LGA", "port=?", "stops")
+OPTIONS = {"target": "late", "categorical": ["port"]}
+
+
+def compressors():
+    return {
+        "": lambda data: data,
+        ".gz": gzip.compress,
+        ".xz": lzma.compress,
+        ".bz2": bz2.compress,
+        ".zst": _zst,
+        ".zip": _zip,
+    }
+
+
+def _zst(data):
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, "zstd") as file:
+        file.write(data)
+    return out.getvalue().to_pybytes()
+
+
+def _zip(data):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("rows", data)
+    return out.getvalue()
+
+
+def _bytes(format):
+    out = io.BytesIO()
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    if format == "csv":
+        pyarrow.csv.write_csv(table, out)
+    elif format == "parquet":
+        pyarrow.parquet.write_table(table, out)
+    elif format == "arrow":
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table, 300)
+    elif format == "stream":
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table, 300)
+    elif format == "feather":
+        pyarrow.feather.write_feather(table, out)
+    else:
+        out.write("".join(json.dumps(row) + "\n" for row in FRAME.to_dict("records")).encode())
+    return out.getvalue()
+
+
+def check(rows: Stream, chunk=300):
+    parts = list(rows)
+    assert [len(y) for _, y in parts] == [chunk] * (ROWS // chunk) + ([ROWS % chunk] if ROWS % chunk else [])
+    assert np.array_equal(np.concatenate([part for part, _ in parts]), X)
+    assert np.array_equal(np.concatenate([y for _, y in parts]), FRAME["late"])
+    assert rows.names == NAMES
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FRAME,
+        pl.from_pandas(FRAME),
+        pa.Table.from_pandas(FRAME, preserve_index=False),
+        pa.RecordBatch.from_pandas(FRAME, preserve_index=False),
+        FRAME.astype({"port": "category"}),
+        pl.from_pandas(FRAME).with_columns(pl.col("port").cast(pl.Categorical)),
+    ],
+    ids=["pandas", "polars", "table", "batch", "pandas-category", "polars-category"],
+)
+def test_frames(source):
+    rows = stream(source, chunk=300, **OPTIONS)
+    check(rows)
+    check(rows)  # again
+
+
+def test_record_batches_are_read_once():
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    for source in (table.to_reader(max_chunksize=70), iter(table.to_batches(max_chunksize=70))):
+        rows = stream(source, chunk=300, **OPTIONS)
+        check(rows)
+        with pytest.raises(ValueError, match="only once"):
+            iter(rows)
+
+
+@pytest.mark.parametrize("compression", compressors())
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow", "stream", "feather", "jsonl"])
+def test_files(format, compression, tmp_path):
+    suffix = "arrow" if format in ("stream", "feather") else format
+    path = tmp_path / f"rows.{suffix}{compression}"
+    data = compressors()[compression](_bytes(format))
+    path.write_bytes(data)
+    rows = stream(path, chunk=300, **OPTIONS)
+    check(rows)
+    check(rows)
+    check(stream(io.BytesIO(data), format=suffix, chunk=300, **OPTIONS))
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow", "jsonl", "libsvm"])
+def test_standard_input(format):
+    data = b"1 1:0.5\n-1 2:1\n" * 500 if format == "libsvm" else _bytes(format)
+    options = {"format": format} | ({} if format == "libsvm" else OPTIONS)
+    program = (
+        f"from kernling.streams import stream\nrows = stream('-', **{options!r})\n"
+        "X, y = rows.load(); print(X.shape[0], repr(float(X.sum())), float(y.sum()))"
+    )
+    out = subprocess.run([sys.executable, "-c", program], input=gzip.compress(data), capture_output=True, check=True)
+    count, total, targets = out.stdout.split()
+    assert int(count) == 1000
+    assert float(total) == pytest.approx(750.0 if format == "libsvm" else X.sum())
+    assert float(targets) == (0.0 if format == "libsvm" else FRAME["late"].sum())
+
+
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".bz2", ".zst"])
+def test_a_cut_off_file_is_an_error(compression, tmp_path):
+    rng = np.random.default_rng(0)
+    text = "".join(f"1 1:{x!r}\n" for x in rng.standard_normal(20_000).tolist()).encode()
+    path = tmp_path / f"rows.svm{compression}"
+    path.write_bytes(compressors()[compression](text)[:-2000])
+    with pytest.raises((EOFError, OSError, ValueError)):
+        stream(path, n_features=1).load()
+
+
+def test_formats_are_told_by_content(tmp_path):
+    for format in ("parquet", "arrow", "stream", "jsonl"):
+        path = tmp_path / f"{format}.data"
+        path.write_bytes(gzip.compress(_bytes(format)))
+        check(stream(path, chunk=300, **OPTIONS))
+    (tmp_path / "a9a.t").write_bytes(b"-1 3:1 11:0.5 \n+1 1:1 \n")
+    assert stream(tmp_path / "a9a.t").load()[0].shape == (2, 11)
+    (tmp_path / "table.data").write_bytes(_bytes("csv"))
+    with pytest.raises(ValueError, match="format="):
+        stream(tmp_path / "table.data", **OPTIONS).load()
+
+
+def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y\n" + "1,,0\n" * 300_000 + "0.5,2.5,1.5\n")
+    rows = stream(path, target="y", features=["a"])
+    X, y = rows.load()
+    assert X[-1, 0] == 0.5
+    assert y[-1] == 1.5
+    with pytest.raises(ValueError, match="row 1 has no value in column 'b'"):
+        stream(path, target="y").load()
+    assert stream(path, target="y", missing="drop").load()[0].tolist() == [[0.5, 2.5]]
+
+
+def test_csv_without_header_and_with_tabs(tmp_path):
+    (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"1\t2\tyes\n3\t4\tno\n"))
+    rows = stream(tmp_path / "rows.tsv.gz", header=False, target=-1)
+    X, y = rows.load()
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["yes", "no"]
+    assert rows.names == ("f0", "f1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3\n", r"Expected 2 columns, got 1: 3"),
+        ("a,b\n1,x\n", r"row 1: 'x' in column 'b' is not a number"),
+        ("", "empty"),
+    ],
+)
+def test_damaged_csv(text, message):
+    with pytest.raises(ValueError, match=message):
+        stream(io.BytesIO(text.encode()), format="csv", target="a").load()
+
+
+def test_csv_damaged_far_down_gives_the_rows_before():
+    text = "a,b\n" + "1,2\n" * 600_000 + "1,x\n" + "1,2\n" * 3
+    rows = iter(stream(io.BytesIO(text.encode()), format="csv", target="a", chunk=100_000))
+    assert len(next(rows)[1]) == 100_000
+    with pytest.raises(ValueError, match=r"60000[12]: .*'x'"):
+        list(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"a": 1, "b": ', "line 3: "),
+        ("[1, 2]", "line 3: expected an object"),
+        ('{"a": [1], "b": 2}', "line 3: expected an object"),
+        ('{"a": 1, "c": 2}', "line 3: the name 'c' is not in the first line"),
+        ("[" * 100_000, "line 3: "),
+    ],
+)
+def test_damaged_json_lines_give_the_rows_before(line, message):
+    rows = iter(stream(io.BytesIO(f'{{"a": 1, "b": 2}}\n\n{line}\n'.encode()), format="jsonl", target="a"))
+    assert next(rows)[0].tolist() == [[2.0]]
+    with pytest.raises(ValueError, match=message):
+        next(rows)
+
+
+def test_arrays():
+    y = np.arange(ROWS)
+    rows = stream(X, y, chunk=64)
+    assert np.array_equal(rows.load()[0], X)
+    taken, targets = rows.take(100).load()
+    assert np.array_equal(taken, X[:100])
+    assert np.array_equal(targets, y[:100])
+    kept = stream(sparse.csc_matrix(X), y, chunk=64)
+    assert all(sparse.issparse(part) and part.format == "csr" for part, _ in kept)
+    assert np.array_equal(kept.load()[0].toarray(), X)
+    assert np.array_equal(stream(sparse.coo_matrix(X), dense=True).load()[0], X)
+    with pytest.raises(ValueError, match="y has shape"):
+        stream(X, y[1:])
+    with pytest.raises(ValueError, match="2-D"):
+        stream(y, y)
+    with pytest.raises(ValueError, match="chunk"):
+        stream(X, y, chunk=0)
+    with pytest.raises(TypeError, match="cannot stream a int"):
+        stream(3).load()
+
+
+def test_columns_by_name_in_another_order():
+    rows = stream(FRAME, target="late", features=["stops", "km"])
+    assert np.array_equal(rows.load()[0], FRAME[["stops", "km"]])
+    with pytest.raises(ValueError, match="no column 'miles'"):
+        stream(FRAME, target="late", features=["miles"]).load()
+    with pytest.raises(ValueError, match="name the column in categorical"):
+        stream(FRAME, target="late").load()
+    with pytest.raises(ValueError, match="categorical names 'harbour'"):
+        stream(FRAME, target="late", categorical=["harbour"]).load()
+
+
+def test_categories_are_a_state_that_survives_json():
+    columns = Columns("late", categorical=["port"])
+    stream(FRAME[:200], columns=columns).load()
+    again = Columns.from_state(json.loads(json.dumps(columns.to_state())))
+    later = FRAME[200:210].copy()
+    later.loc[later.index[0], "port"] = "BOS"  # never seen: the column for all others
+    got, _ = again.rows({name: later[name].to_numpy() for name in later})
+    assert got[0].tolist() == [later["km"].iloc[0], 0, 0, 0, 1, later["stops"].iloc[0]]
+    assert np.array_equal(got[1:], X[201:210])
+    assert again.names == columns.names
+    given = stream(FRAME, target="late", categorical={"port": ["LGA", "EWR"]})
+    assert given.names == ("km", "port=LGA", "port=EWR", "port=?", "stops") or given.load()
+    assert given.load()[0][:, 1].sum() == (FRAME["port"] == "LGA").sum()
+
+
+def test_hashed_categories():
+    options = {"target": "late", "categorical": ["port"], "hash": 64}
+    got = stream(FRAME, **options).load()[0]
+    assert got.shape == (ROWS, 66)
+    ports = got[:, 2:].toarray()
+    assert (ports.sum(axis=1) == 1).all()
+    codes = {name: set(ports[FRAME["port"] == name].argmax(axis=1)) for name in ("EWR", "JFK", "LGA")}
+    assert all(len(code) == 1 for code in codes.values())
+    other = stream(FRAME[::-1], chunk=7, **options).load()[0]
+    assert (other[::-1] != got).nnz == 0  # nothing depends on what came first
+    assert stream(FRAME[["port", "late"]], **options).load()[0].shape == (ROWS, 64)
+
+
+def test_a_stream_larger_than_the_memory_it_takes(tmp_path):
+    path = tmp_path / "long.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"a,b,y\n")
+        for _ in range(500):
+            file.write(b"0.123456789,0.987654321,1\n" * 10_000)  # 130 MB in all
+    tracemalloc.start()
+    count = sum(len(y) for _, y in stream(path, target="y"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 5_000_000
+    assert peak < 65e6
+
+
+def test_an_object_that_would_run_code_is_only_text(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"a": "__import__(\'os\').abort()", "y": 1}\n')
+    assert stream(tmp_path / "rows.jsonl", target="y", categorical=["a"]).load()[0].tolist() == [[1.0, 0.0]]
