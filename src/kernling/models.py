@@ -79,13 +79,14 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
         size = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
         text, checksum = metadata["kernling"], metadata["sha256"]
+        header = json.loads(text)
+        is_newer = header["format"] > FORMAT
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a kernling model, or is damaged: {error}") from error
     if _checksum(text, arrays) != checksum:
         raise ValueError(f"{path} is damaged: its checksum does not match")
-    header = json.loads(text)
-    if header["format"] > FORMAT:
-        raise ValueError(f"{path} was written by kernling {header['versions']['kernling']}, which is newer: upgrade kernling")
+    if is_newer:
+        raise ValueError(f"{path} has format {header['format']}, which is newer: upgrade kernling")
     return header, arrays
 
 

@@ -19,7 +19,7 @@ from ..core.expansion import EVENTS
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.rows import all_finite, as_rows, read_only
 from ..learners.base import Learner, Problem, typed
-from . import parameters
+from . import labels, parameters
 from .contents import Contents, fill, flatten, plain, unplain
 from .progress import Progress
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
@@ -247,6 +247,9 @@ class OnlineEstimator(BaseEstimator):
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], (int, type(None))):
             params["random_state"] = None  # its stream is saved as it stands now
+        if not isinstance(self._rng.bit_generator, np.random.PCG64):
+            kind = type(self._rng.bit_generator).__name__
+            raise TypeError(f"random_state is a {kind} generator, which cannot be saved; use numpy.random.default_rng")
         header = {
             "params": {name: plain(value, name) for name, value in params.items()},
             "resolved": {name: plain(value, name) for name, value in self._problem.options.items() if name != "random_state"},
@@ -275,7 +278,10 @@ class OnlineEstimator(BaseEstimator):
         if "classes" in header:
             dtype = header["class_type"]
             model.classes_ = np.array(header["classes"], dtype=object if dtype.startswith("|O") else np.dtype(dtype))
-            model._counts = arrays["counts"]
+            model._counts = np.array(arrays["counts"], dtype=np.float64)
+            known = np.array_equal(model.classes_, np.unique(model.classes_)) and model._counts.shape == model.classes_.shape
+            if not known or header["outputs"] != labels.output_count(len(model.classes_)):
+                raise ValueError("the classes do not fit the model")
         options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
         model._begin(options, model.n_features_in_, int(header["outputs"]))
         model._state = fill(model._state, arrays)

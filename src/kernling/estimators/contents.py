@@ -25,11 +25,16 @@ def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
 
 
 def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
-    """A nested NamedTuple like this one with arrays by dotted name; raises unless each has the right type and dimensions."""
+    """A nested NamedTuple like this one, of a model without points, with arrays by dotted name.
+
+    Raises unless each has the right type, and the right length wherever the model without points has one: compiled code
+    does not look.
+    """
     if isinstance(like, np.ndarray):
         array = arrays[prefix]
-        if array.dtype != like.dtype or array.ndim != like.ndim:
-            raise ValueError(f"{prefix} is {array.dtype} in {array.ndim} dimensions, not {like.dtype} in {like.ndim}")
+        fits = array.ndim == like.ndim and all(own in (0, n) for own, n in zip(like.shape, array.shape, strict=True))
+        if array.dtype != like.dtype or not fits:
+            raise ValueError(f"{prefix} is {array.dtype} of shape {array.shape}, not {like.dtype} of shape {like.shape}")
         return np.array(array, order="C")
     return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
 
