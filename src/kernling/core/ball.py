@@ -1,0 +1,50 @@
+"""A model that is the centre of a ball in feature space: distances need its norm, and that of the average of all centres.
+
+With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and moving the
+centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .expansion import EVENTS, TOTAL, add, insert, scale_model
+from .jit import inline
+
+CENTRE, MEAN, BOTH = range(3)  # N, B and P above
+
+
+def new_ball() -> np.ndarray:
+    """The norms of the centre at the origin."""
+    return np.zeros(3)
+
+
+@inline
+def count_centre(ball, t):
+    """Event t begins: the current centre joins the mean."""
+    before = t - 1.0
+    ball[MEAN] = (before * before * ball[MEAN] + 2.0 * before * ball[BOTH] + ball[CENTRE]) / (t * t)
+    ball[BOTH] = (before * ball[BOTH] + ball[CENTRE]) / t
+
+
+@inline
+def centre_distance(ball, f, k_xx):
+    """||f - Phi(x)|| of the current centre, whose score of x is f."""
+    return math.sqrt(max(0.0, ball[CENTRE] - 2.0 * f + k_xx))
+
+
+@inline
+def move_centre(ball, model, block, j, f, k_xx, r):
+    """f <- (1 - r) f + r Phi(x_j)."""
+    averaged = model.coef.shape[0] > 1
+    mean = f
+    if averaged:
+        mean = (model.clock[TOTAL] * block.scores[0, 0, j] - block.scores[1, 0, j]) / model.clock[EVENTS]
+    ball[BOTH] = (1.0 - r) * ball[BOTH] + r * mean
+    ball[CENTRE] = (1.0 - r) ** 2 * ball[CENTRE] + 2.0 * r * (1.0 - r) * f + r * r * k_xx
+    scale_model(model, block, j, 1.0 - r)
+    k = insert(model, block, j, 0.0)
+    block.g[0] = 1.0
+    add(model, block, j, k, r, block.g)
