@@ -8,19 +8,26 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core.kernels import kernel
     from .estimators.avm import AVMClassifier, AVMRegressor
+    from .estimators.polk import POLKClassifier, POLKRegressor
     from .estimators.resolve import suggest_delta
+    from .estimators.spa import SPAClassifier, SPAOneClass, SPARegressor
     from .models import load, save
 
 # Loaded when first asked for, so that the command line answers at once.
 _NAMES = {
     "AVMClassifier": "estimators.avm",
     "AVMRegressor": "estimators.avm",
+    "POLKClassifier": "estimators.polk",
+    "POLKRegressor": "estimators.polk",
+    "SPAClassifier": "estimators.spa",
+    "SPAOneClass": "estimators.spa",
+    "SPARegressor": "estimators.spa",
     "kernel": "core.kernels",
     "load": "models",
     "save": "models",
     "suggest_delta": "estimators.resolve",
 }
-__all__ = ["AVMClassifier", "AVMRegressor", "kernel", "load", "save", "suggest_delta"]
+__all__ = sorted(_NAMES)
 
 
 def __getattr__(name: str):

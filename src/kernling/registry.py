@@ -25,6 +25,10 @@ class Entry(NamedTuple):
 
 METHODS = {
     "avm": Entry("learners.avm", ("estimators.avm:AVMClassifier", "estimators.avm:AVMRegressor")),
+    "polk": Entry("learners.polk", ("estimators.polk:POLKClassifier", "estimators.polk:POLKRegressor")),
+    "spa": Entry(
+        "learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")
+    ),
 }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from .averages import begin_event, output_mix
 from .expansion import EVENTS, Expansion, new_scratch, open_block, read_scores
-from .jit import bind, entry_point, inner, jit
+from .jit import bind, entry_point, inline, inner, jit
 from .kernels import Kernel
 from .rows import Rows, as_rows, read_only, row_count
 
@@ -37,6 +37,8 @@ class Setup(NamedTuple):
     fraction: float  # of a suffix
     growth: float  # between snapshots
     uniforms: int  # random numbers per event
+    room: int  # points that one call of the step may add, where that is more than the block
+    notes: int  # numbers recorded beside the outputs of each event
 
 
 class Events(NamedTuple):
@@ -49,6 +51,10 @@ class Events(NamedTuple):
 
 def step(params, state, block, j, f, y, weight, u):
     """What a learner puts in this place: learn event j of the block, whose scores are f and whose target is y."""
+
+
+def note(params, state, row):
+    """What a learner may put in this place: write what its outputs need besides the scores."""
 
 
 def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix):
@@ -64,10 +70,9 @@ def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, 
             i = start + j
             if before.shape[0] > 0:
                 output_mix(model, setup.output, setup.fraction, mix)
-                for o in range(before.shape[1]):
-                    before[i, o] = 0.0
-                    for g in range(mix.size):
-                        before[i, o] += mix[g] * block.scores[g, o, j]
+                mix_scores(mix, block.scores, j, before[i])
+                if setup.notes > 0:
+                    note(params, state, before[i])
             if events.weights[i] > 0.0:
                 begin_event(model, block, j, setup.growth)
                 u = uniforms[drawn : drawn + setup.uniforms]
@@ -81,15 +86,24 @@ def blocks(setup, params, state, events, uniforms, before, first, last, scratch,
     """What stands in this place is one of the loops above, bound to a step."""
 
 
+@inline
+def mix_scores(mix, scores, j, row):
+    """Write the outputs of event j: the scores of all groups, mixed."""
+    for o in range(scores.shape[1]):
+        row[o] = 0.0
+        for g in range(mix.size):
+            row[o] += mix[g] * scores[g, o, j]
+
+
 def _kernel_loop(setup, params, state, events, uniforms, before, first, last):
     scratch = new_scratch(state.model, events.rows, min(setup.block_size, last - first), setup.dense)
     mix = np.empty(state.model.coef.shape[0])
     return blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix)
 
 
-def kernel_loop(step: Callable) -> Callable:
+def kernel_loop(step: Callable, note: Callable = inline(note)) -> Callable:
     """The compiled loop around a step of a learner with one expansion."""
-    return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step))
+    return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step, note=note))
 
 
 def learn(
@@ -109,11 +123,11 @@ def learn(
     """
     n = row_count(events.rows)
     outputs = state.model.coef.shape[1]
-    before = np.empty((n if record else 0, outputs))
+    before = np.empty((n if record else 0, outputs + setup.notes))
     first = 0
     with _deferred_interrupt() as interrupted:
         while first < n:
-            state = _with_room(state, setup.block_size)
+            state = _with_room(state, max(setup.block_size, setup.room))
             last = min(n, first + _call_length(state, setup))
             spare = np.empty(0)
             if setup.uniforms:
@@ -153,7 +167,7 @@ class Single:
 
     def learn(self, state: Any, rng: np.random.Generator) -> Any:
         """Learn the event in the buffers."""
-        state = _with_room(state, 1)
+        state = _with_room(state, max(1, self.setup.room))
         uniforms = rng.random(self.setup.uniforms) if self.setup.uniforms else self._spare
         self._learn(self.setup, self.params, state, self.events, uniforms, self._record, 0, 1)
         return state
@@ -177,7 +191,7 @@ def _with_room(state: Any, block_size: int) -> Any:
     capacity = len(model.points)
     if int(model.size[0]) + block_size <= capacity:
         return state
-    return grown(state, max(2 * capacity, int(model.size[0]) + block_size, 2 * block_size))
+    return grown(state, max(capacity * 5 // 4, int(model.size[0])) + 2 * block_size)
 
 
 def trimmed(state: Any) -> Any:
@@ -247,10 +261,7 @@ def _score(setup, model, rows, out, first, last):
 def _mixed_outputs(setup, model, rows, out, scratch, mix):
     block = open_block(setup.kernel, model, rows, 0, 1, scratch, -1.0)
     output_mix(model, setup.output, setup.fraction, mix)
-    for o in range(out.shape[1]):
-        out[0, o] = 0.0
-        for g in range(mix.size):
-            out[0, o] += mix[g] * block.scores[g, o, 0]
+    mix_scores(mix, block.scores, 0, out[0])
 
 
 @jit

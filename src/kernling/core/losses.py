@@ -172,5 +172,10 @@ def gradient(loss, scores, y, row):
     return slope != 0.0
 
 
-LIPSCHITZ = {"hinge": 1.0, "smooth_hinge": 1.0, "logistic": 1.0, "l1": 1.0, "epsilon_insensitive": 1.0,
-             "smooth_epsilon": 1.0, "softmax": np.sqrt(2.0)}  # fmt: skip
+@jit
+def gradients(loss, scores, targets, weights, rows):
+    """Weighted gradients of a batch: one row per event."""
+    for b in range(targets.size):
+        gradient(loss, scores[b], targets[b], rows[b])
+        for c in range(rows.shape[1]):
+            rows[b, c] *= weights[b]

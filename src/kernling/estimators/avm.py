@@ -101,30 +101,7 @@ class AVMClassifier(OnlineClassifier):
         class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
         verbose=False,
     ):  # fmt: skip
-        self.loss = loss
-        self.lam = lam
-        self.delta = delta
-        self.coverage = coverage
-        self.approximate = approximate
-        self.beta = beta
-        self.rho = rho
-        self.output = output
-        self.suffix = suffix
-        self.max_cells = max_cells
-        self.zero_cells = zero_cells
-        self.tau = tau
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.dtype = dtype
-        self.block_size = block_size
-        self.passes = passes
-        self.shuffle = shuffle
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._remember(locals())
 
 
 class AVMRegressor(OnlineRegressor):
@@ -169,27 +146,4 @@ class AVMRegressor(OnlineRegressor):
         gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
         n_jobs=None, verbose=False,
     ):  # fmt: skip
-        self.loss = loss
-        self.lam = lam
-        self.epsilon = epsilon
-        self.y_max = y_max
-        self.delta = delta
-        self.coverage = coverage
-        self.approximate = approximate
-        self.beta = beta
-        self.rho = rho
-        self.output = output
-        self.suffix = suffix
-        self.max_cells = max_cells
-        self.zero_cells = zero_cells
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.random_state = random_state
-        self.dtype = dtype
-        self.block_size = block_size
-        self.passes = passes
-        self.shuffle = shuffle
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._remember(locals())

@@ -34,6 +34,12 @@ class OnlineEstimator(BaseEstimator):
     _setup: drive.Setup
     _rng: np.random.Generator
 
+    def _remember(self, arguments: dict[str, Any]) -> None:
+        """Keep the arguments of the constructor as attributes of the same names, as scikit-learn wants."""
+        for name, value in arguments.items():
+            if name != "self":
+                setattr(self, name, value)
+
     # ------------------------------------------------------------------ learning
 
     def _fit(self, X, y, sample_weight):
@@ -48,6 +54,8 @@ class OnlineEstimator(BaseEstimator):
         for _ in range(self.passes):
             order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
             self._learn(X[order], y[order], weights[order])
+        if self._method.finish:
+            self._method.finish(self._params, self._state, self._problem.kernel)
         return self
 
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
@@ -124,6 +132,8 @@ class OnlineEstimator(BaseEstimator):
                 fraction=needs.suffix,
                 growth=averages.growth(needs.suffix),
                 uniforms=needs.uniforms,
+                room=needs.room,
+                notes=needs.notes,
             )
         )
         self._rng = _generator(self.random_state)
@@ -295,6 +305,9 @@ class OnlineEstimator(BaseEstimator):
     def _validated(self, X, y, sample_weight, fresh: bool):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
+        if self.task == "oneclass":
+            X = validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", reset=fresh)
+            return _canonical(X), np.ones(X.shape[0]), _checked_weights(sample_weight, X.shape[0])
         numeric = self.task == "regression"
         X, y = _checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)
         weights = _checked_weights(sample_weight, len(y))

@@ -7,12 +7,15 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core import drive
+from ..core.ball import CENTRE, MEAN
+from ..core.kernels import ISOTROPIC, self_value
 from . import labels
 from .base import OnlineEstimator
 
@@ -180,6 +183,86 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
     def predict_one(self, x):
         """The value of one event, a 1-D array; None before any learning."""
         return self.score_one(x) if self.__sklearn_is_fitted__() else None
+
+
+class OnlineOneClass(OutlierMixin, OnlineEstimator):
+    """A one-class learner on a stream: ``predict`` is 1 for what looks like the events learned and -1 for what does not.
+
+    Targets are ignored.  ``decision_function(X)`` is ``score_samples(X) - offset_``.  In "ball" mode the score is minus the
+    distance from the centre and the offset minus the radius; in "halfspace" mode the score is f(x) and the offset 1.
+    """
+
+    task = "oneclass"
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Forget everything and learn the rows."""
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Go on learning."""
+        self._stream(X, y, sample_weight)
+        return self
+
+    def learn_one(self, x, y=None):
+        """Learn one event, a 1-D array."""
+        return super().learn_one(x, 1.0)
+
+    def predict_then_learn(self, X, y=None, method="predict", sample_weight=None):
+        """Learn the rows; returns what ``method`` would have returned for each just before it was learned."""
+        if method not in ("predict", "decision_function", "score_samples"):
+            raise ValueError(f"method must be 'predict', 'decision_function' or 'score_samples', not {method!r}")
+        recorded = self._stream(X, y, sample_weight, record=True)[0][1]
+        norms = recorded[:, 1] if self.mode == "ball" else 0.0
+        scores = self._similarity(recorded[:, 0], norms, X)
+        if method == "score_samples":
+            return scores
+        return self._labels(scores - self.offset_) if method == "predict" else scores - self.offset_
+
+    def score_samples(self, X):
+        """How much each row looks like the events learned; higher is more alike."""
+        scores = self._scores(X)[:, 0]
+        return self._similarity(scores, self._squared_norm(), X)
+
+    def decision_function(self, X):
+        """Positive for rows inside, negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X):
+        """1 for rows inside, -1 for outliers."""
+        return self._labels(self.decision_function(X))
+
+    def score_one(self, x):
+        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        if not self.__sklearn_is_fitted__():
+            return 0.0
+        score = np.array([super().score_one(x)])
+        return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
+
+    def predict_one(self, x):
+        """1 or -1 for one event, a 1-D array; None before any learning."""
+        return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
+
+    @property
+    def offset_(self) -> float:
+        """The score on the border."""
+        self._fitted()
+        return -self.radius if self.mode == "ball" else 1.0
+
+    def _labels(self, decision):
+        return np.where(decision >= 0.0, 1, -1)
+
+    def _squared_norm(self) -> float:
+        return float(self._state.ball[MEAN if self.output == "average" else CENTRE])
+
+    def _similarity(self, scores, squared_norm, X):
+        if self.mode != "ball":
+            return scores
+        if self.kernel in ISOTROPIC:
+            k_xx = 1.0
+        else:
+            X = X.multiply(X) if sparse.issparse(X) else np.asarray(X, np.float64) ** 2
+            k_xx = self_value(self._problem.kernel, np.asarray(X.sum(axis=1)).ravel())
+        return -np.sqrt(np.maximum(0.0, squared_norm - 2.0 * scores + k_xx))
 
 
 def _flat(scores: np.ndarray) -> np.ndarray:

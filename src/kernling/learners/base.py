@@ -31,6 +31,8 @@ class Needs:
     output: str = "last"
     suffix: float = 1.0
     uniforms: int = 0  # random numbers per event
+    room: int = 0  # points that one call of the step may add, where that is more than the block
+    notes: int = 0  # numbers that the learner records beside the outputs of each event
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Learner:
     start: Callable[[Any, Needs, Problem], Any]  # -> State
     bound: Callable[[Any, int], float]  # stored points after t events, at most
     certificate: Callable[[Any, Any, Problem], dict[str, float]]  # what the theory promises for this run
+    finish: Callable[[Any, Any, Kernel], None] | None = None  # learn what still waits, at the end of fit
+    expected_bound: bool = False  # the bound holds for the mean over random draws
 
 
 def empty_expansion(needs: Needs, problem: Problem, tags: int = 0) -> Expansion:

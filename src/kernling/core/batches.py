@@ -1,0 +1,142 @@
+"""The driver for learners that take mini-batches: rows wait in the state until a batch is full, so chunks change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import kernels
+from .expansion import EVENTS, SCALE, Expansion, inner_product, products
+from .jit import inner, jit
+from .rows import centred_row
+
+
+class Waiting(NamedTuple):
+    """Rows that do not fill a batch yet."""
+
+    X: np.ndarray  # (batch, d) less the model's centre
+    targets: np.ndarray
+    weights: np.ndarray
+    uniforms: np.ndarray
+    count: np.ndarray  # (1,)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        n = len(self.targets)
+        one = (n,)
+        if self.X.shape != (n, d) or not self.weights.shape == self.uniforms.shape == one or not 0 <= self.count[0] < max(n, 1):
+            raise ValueError("the waiting rows do not fit the model")
+
+
+def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
+    """No rows yet."""
+    zeros = np.zeros(batch_size)
+    return Waiting(np.zeros((batch_size, d), dtype), zeros, zeros.copy(), zeros.copy(), np.zeros(1, np.int64))
+
+
+class Batch(NamedTuple):
+    X: np.ndarray  # (rows, d) less the model's centre
+    targets: np.ndarray
+    weights: np.ndarray
+    uniforms: np.ndarray
+
+
+@jit
+def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting):
+    """Move rows into the waiting ones until they fill a batch; returns how far it got."""
+    i = first
+    while i < last and waiting.count[0] < waiting.targets.size:
+        if weights[i] > 0.0:
+            n = waiting.count[0]
+            centred_row(rows, i, centre, waiting.X[n])
+            waiting.targets[n] = targets[i]
+            waiting.weights[n] = weights[i]
+            if uniforms.size > 0:
+                waiting.uniforms[n] = uniforms[drawn]
+                drawn += 1
+            waiting.count[0] = n + 1
+        i += 1
+    return i
+
+
+@jit
+def kernel_matrix(kernel, A, B):
+    """Kernel values of two tables that are less the same centre."""
+    out = np.empty((A.shape[0], B.shape[0]), A.dtype)
+    if out.size == 0:
+        return out
+    products(A, B, out)
+    if kernels.is_isotropic(kernel):
+        _as_distances(A, B, out)
+    kernels.transform(kernel, out.reshape(out.size))
+    return out
+
+
+@inner
+def _as_distances(A, B, out):
+    number = out.dtype.type
+    zero = number(0.0)
+    two = number(2.0)
+    for i in range(out.shape[0]):
+        a = inner_product(A[i], A[i])
+        for j in range(out.shape[1]):
+            out[i, j] = a - two * out[i, j]
+    for j in range(out.shape[1]):
+        b = inner_product(B[j], B[j])
+        for i in range(out.shape[0]):
+            q = out[i, j] + b
+            out[i, j] = q if q > zero else zero
+
+
+def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The model's scores (rows, outputs), and the kernel values (points, rows) behind them."""
+    size = int(model.size[0])
+    cross = kernel_matrix(kernel, model.points[:size], X).astype(np.float64, copy=False)
+    return model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T), cross
+
+
+def batch_loop(step: Callable) -> Callable:
+    """The loop around a step that learns a batch: ``step(params, state, kernel, batch)`` returns the scores it found."""
+
+    def loop(setup, params, state, events, uniforms, before, first, last):
+        waiting: Waiting = state.waiting
+        i, drawn = first, 0
+        while i < last:
+            if int(state.model.size[0]) + len(waiting.targets) > len(state.model.points):
+                return i
+            taken = _take(
+                events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting
+            )
+            drawn += int(np.count_nonzero(events.weights[i:taken])) * setup.uniforms
+            if len(before):
+                before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
+            if waiting.count[0] == len(waiting.targets):
+                learn_waiting(step, params, state, setup.kernel)
+            i = taken
+        return last
+
+    return loop
+
+
+def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndarray:
+    X = np.empty((last - first, len(model.centre)), model.points.dtype)
+    _rows_between(rows, first, model.centre, X)
+    return batch_scores(kernel, model, X)[0]
+
+
+@jit
+def _rows_between(rows, first, centre, out):
+    for i in range(out.shape[0]):
+        centred_row(rows, first + i, centre, out[i])
+
+
+def learn_waiting(step: Callable, params: Any, state: Any, kernel) -> None:
+    """Learn the rows that wait, however few they are."""
+    waiting: Waiting = state.waiting
+    n = int(waiting.count[0])
+    waiting.count[0] = 0
+    if n:
+        step(params, state, kernel, Batch(waiting.X[:n], waiting.targets[:n], waiting.weights[:n], waiting.uniforms[:n]))
+        state.model.clock[EVENTS] += n

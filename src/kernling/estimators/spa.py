@@ -1,0 +1,117 @@
+"""SPA for classification, regression and one-class learning."""
+
+from __future__ import annotations
+
+from .parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Whole
+from .tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
+
+_RULES = {
+    "eta": (POSITIVE,),
+    "alpha": (POSITIVE,),
+    "beta": (POSITIVE,),
+    "budget": (NOTHING, Whole(1)),
+    "horizon": (NOTHING, Whole(1)),
+    "output": (OneOf(("average", "last")),),
+}
+
+
+class SPAClassifier(OnlineClassifier):
+    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
+
+    Parameters
+    ----------
+    eta : float
+        Aggressiveness: the cap of a step that was certain to be taken.
+    alpha, beta : float
+        A step is taken with probability min(alpha, loss) / beta; beta is at least alpha.  The expected number of points after
+        T events is at most alpha T / beta.
+    budget, horizon : int, optional
+        Together: so many points, in expectation, after ``horizon`` events; sets beta = alpha * horizon / budget.
+    output : {"average", "last"}
+        Which model predicts: the mean of all, or the current one.
+    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`AVMClassifier`; the kernels "poly" and "linear" work too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import kernling as kl
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = kl.SPAClassifier(gamma=0.1, beta=4.0, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    """
+
+    learner = "spa"
+    rules = {**_RULES, "class_weight": CLASS_WEIGHT}
+    loss = "hinge"
+
+    def __init__(
+        self, eta=1.0, *, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average", kernel="rbf", gamma="scale",
+        degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
+        n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
+
+
+class SPARegressor(OnlineRegressor):
+    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the tube without loss.
+    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    n_jobs, verbose
+        As in :class:`SPAClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = kl.SPARegressor(gamma=1.0, beta=4.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    """
+
+    learner = "spa"
+    rules = {**_RULES, "epsilon": (Real(0.0),)}
+
+    def __init__(
+        self, eta=1.0, *, epsilon=0.1, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average", kernel="rbf",
+        gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
+        n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
+
+
+class SPAOneClass(OnlineOneClass):
+    """Sparse Passive-Aggressive one-class learning: what do normal events look like?
+
+    Parameters
+    ----------
+    mode : {"ball", "halfspace"}
+        A ball around normal events in feature space, or a half-space that holds them.
+    radius : float
+        Of the ball; less than 1 for kernels of the distance.
+    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    n_jobs, verbose
+        As in :class:`SPAClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = kl.SPAOneClass(gamma=0.1, radius=0.7, random_state=0).fit(X)
+    >>> print(model.predict([[0.0, 0.0], [9.0, 9.0]]))
+    [ 1 -1]
+    """
+
+    learner = "spa"
+    rules = {**_RULES, "mode": (OneOf(("ball", "halfspace")),), "radius": (POSITIVE,)}
+
+    def __init__(
+        self, mode="ball", *, radius=0.7, eta=1.0, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average",
+        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
