@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kernels
-from .expansion import EVENTS, SCALE, Expansion, inner_product, products
-from .jit import inner, jit
+from .expansion import EVENTS, SCALE, Expansion, as_distances, products
+from .jit import jit
 from .rows import centred_row
 
 
@@ -62,38 +62,26 @@ def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting)
 
 
 @jit
-def kernel_matrix(kernel, A, B):
-    """Kernel values of two tables that are less the same centre."""
+def kernel_matrix(kernel, A, a_norms, B, b_norms):
+    """Kernel values of two tables that are less the same centre, whose squared norms are known."""
     out = np.empty((A.shape[0], B.shape[0]), A.dtype)
-    if out.size == 0:
-        return out
-    products(A, B, out)
-    if kernels.is_isotropic(kernel):
-        _as_distances(A, B, out)
-    kernels.transform(kernel, out.reshape(out.size))
+    if out.size > 0:
+        products(A, B, out)
+        if kernels.is_isotropic(kernel):
+            as_distances(out, 0, A.shape[0], a_norms, b_norms)
+        kernels.transform(kernel, out.reshape(out.size))
     return out
 
 
-@inner
-def _as_distances(A, B, out):
-    number = out.dtype.type
-    zero = number(0.0)
-    two = number(2.0)
-    for i in range(out.shape[0]):
-        a = inner_product(A[i], A[i])
-        for j in range(out.shape[1]):
-            out[i, j] = a - two * out[i, j]
-    for j in range(out.shape[1]):
-        b = inner_product(B[j], B[j])
-        for i in range(out.shape[0]):
-            q = out[i, j] + b
-            out[i, j] = q if q > zero else zero
+def squared_norms(X: np.ndarray) -> np.ndarray:
+    """Of the rows of a table."""
+    return np.einsum("ic,ic->i", X, X)
 
 
 def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The model's scores (rows, outputs), and the kernel values (points, rows) behind them."""
     size = int(model.size[0])
-    cross = kernel_matrix(kernel, model.points[:size], X).astype(np.float64, copy=False)
+    cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
     return model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T), cross
 
 

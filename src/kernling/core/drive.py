@@ -180,7 +180,8 @@ class Single:
 
 def _call_length(state: Any, setup: Setup) -> int:
     """How many events one compiled call takes: a multiple of the block, and the same whatever the machine's speed."""
-    cost = max(1, int(state.model.size[0]) * state.model.points.shape[1])
+    size, d = int(state.model.size[0]), state.model.points.shape[1]
+    cost = max(1, size * (d + 8 * size) if setup.room else size * d)  # batches also update a matrix
     blocks = max(1, min(CALL, WORK // cost) // setup.block_size)
     return blocks * setup.block_size
 

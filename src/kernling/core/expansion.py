@@ -213,7 +213,7 @@ def _sparse_products(rows, start, transposed, sums, K):
 
 
 @inner
-def _distances(K, first, last, point_norms, norms):
+def as_distances(K, first, last, point_norms, norms):
     """Turn inner products into squared distances."""
     number = K.dtype.type
     zero = number(0.0)
@@ -304,7 +304,7 @@ def open_block(kernel, model, rows, start, b, scratch, tolerance):
     for first in range(0, size, height):
         last = min(first + height, size)
         if isotropic:
-            _distances(K, first, last, model.norms, norms)
+            as_distances(K, first, last, model.norms, norms)
             if tolerance >= 0.0:
                 _keep_nearest(K, first, last, model.tags, tolerance, scratch.nearest, scratch.distance)
         kernels.transform(kernel, scratch.values[first * b : last * b])

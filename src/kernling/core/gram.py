@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .batches import kernel_matrix
+from .batches import kernel_matrix, squared_norms
 from .expansion import Expansion, padded
 from .jit import jit
 
 DEPENDENT = 1e-10  # squared distance from the span, relative to k(x, x), below which a point is projected
 DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
-WORST, RENEWED = range(2)  # what record holds
+PROBE = 8  # updates between probes
+WORST, RENEWED, UPDATES = range(3)  # what record holds
 
 
 def greedy(n: int) -> np.ndarray:
@@ -33,7 +34,7 @@ def greedy(n: int) -> np.ndarray:
 class Gram(NamedTuple):
     matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
     inverse: np.ndarray  # (capacity, capacity)
-    record: np.ndarray  # largest drift seen, number of times the inverse was computed anew
+    record: np.ndarray  # largest drift seen, how often the inverse was computed anew, and updated
 
     def grown(self, capacity: int) -> Gram:
         """The same with room for more points."""
@@ -49,13 +50,13 @@ class Gram(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n = len(self.matrix)
-        if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (2,):
+        if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (3,):
             raise ValueError("the Gram matrix does not fit the model")
 
 
 def new_gram() -> Gram:
     """Of no points."""
-    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(2))
+    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(3))
 
 
 class Extension(NamedTuple):
@@ -203,7 +204,8 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
     ``cross`` holds the kernel values (points, new points).
     """
     size = int(model.size[0])
-    own = kernel_matrix(kernel, X, X).astype(np.float64, copy=False)
+    norms = squared_norms(X)
+    own = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
     kept, factor, error = extend(gram, size, cross, own, old, new)
     coef = np.ascontiguousarray(np.vstack([old, new[kept]]))
     n = len(coef)
@@ -212,14 +214,16 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
     removed, error = matching_pursuit(gram.inverse[:size, :size], factor, coef, error, eps * eps, order(n), columns, alive)
     moves = update(gram, size, cross[:, kept], own[kept][:, kept], factor, columns[:removed], alive)
     model.points[size:n] = X[kept]
-    model.norms[size:n] = np.einsum("kc,kc->k", X[kept], X[kept])
+    model.norms[size:n] = norms[kept]
     model.coef[0, :, :n] = coef.T
     for to, source in moves:
         model.points[to] = model.points[source]
         model.norms[to] = model.norms[source]
         model.coef[0, :, to] = model.coef[0, :, source]
     model.size[0] = n - removed
-    mind_drift(gram, n - removed)
+    gram.record[UPDATES] += 1
+    if gram.record[UPDATES] % PROBE == 0:
+        mind_drift(gram, n - removed)
     return float(np.sqrt(error))
 
 
