@@ -29,6 +29,7 @@ METHODS = {
     "spa": Entry(
         "learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")
     ),
+    "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 
 

@@ -12,6 +12,7 @@ fraction averaged is always between the asked one and ``SPREAD`` times it; older
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -43,9 +44,9 @@ def group_count(kind: int, fraction: float = 1.0) -> int:
     return 1 if kind == LAST else SNAPSHOTS + snapshot_count(kind, fraction)
 
 
-def plan(model: Expansion, fraction: float, length: int | None) -> None:
+def plan(model: Any, fraction: float, length: int | None) -> None:
     """Say when the next snapshot is due: for a stream of known length at the one exact time, else as soon as possible."""
-    if len(model.marks) == 0:
+    if not isinstance(model, Expansion) or len(model.marks) == 0:
         return
     done = model.clock[EVENTS]
     if length is None:

@@ -10,35 +10,21 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .averages import begin_event, output_mix
-from .expansion import EVENTS, Expansion, new_scratch, open_block, read_scores
-from .jit import bind, entry_point, inline, inner, jit
-from .kernels import Kernel
+from .averages import AVERAGE, begin_event, output_mix
+from .expansion import EVENTS, new_scratch, open_block, read_scores
+from .fourier import begin_feature_event, feature_outputs, feature_scores, new_feature_scratch, open_features
+from .jit import bind, entry_point, inline
 from .rows import Rows, as_rows, read_only, row_count
+from .scoring import EventScorer, Setup, mix_scores
+from .state import grown
 
 CALL = 8192
 WORK = 2**32  # multiplications per compiled call at most, so that Ctrl-C never waits long
-
-
-class Setup(NamedTuple):
-    """What the loop around a step needs to know."""
-
-    kernel: Kernel
-    block_size: int
-    tolerance: float  # of the nearest core point, in squared distance; negative where no step asks for it
-    dense: bool  # the step reads whole rows
-    output: int  # averages.LAST, AVERAGE or SUFFIX
-    fraction: float  # of a suffix
-    growth: float  # between snapshots
-    uniforms: int  # random numbers per event
-    room: int  # points that one call of the step may add, where that is more than the block
-    notes: int  # numbers recorded beside the outputs of each event
 
 
 class Events(NamedTuple):
@@ -86,15 +72,6 @@ def blocks(setup, params, state, events, uniforms, before, first, last, scratch,
     """What stands in this place is one of the loops above, bound to a step."""
 
 
-@inline
-def mix_scores(mix, scores, j, row):
-    """Write the outputs of event j: the scores of all groups, mixed."""
-    for o in range(scores.shape[1]):
-        row[o] = 0.0
-        for g in range(mix.size):
-            row[o] += mix[g] * scores[g, o, j]
-
-
 def _kernel_loop(setup, params, state, events, uniforms, before, first, last):
     scratch = new_scratch(state.model, events.rows, min(setup.block_size, last - first), setup.dense)
     mix = np.empty(state.model.coef.shape[0])
@@ -104,6 +81,77 @@ def _kernel_loop(setup, params, state, events, uniforms, before, first, last):
 def kernel_loop(step: Callable, note: Callable = inline(note)) -> Callable:
     """The compiled loop around a step of a learner with one expansion."""
     return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step, note=note))
+
+
+def _feature_blocks(setup, params, state, events, uniforms, before, first, last, scratch):
+    """Blocks of events for a learner with one linear model on features."""
+    model = state.model
+    drawn = 0
+    for start in range(first, last, setup.block_size):
+        b = min(setup.block_size, last - start)
+        features = open_features(model, events.rows, start, b, scratch)
+        for j in range(b):
+            i = start + j
+            if before.shape[0] > 0:
+                feature_outputs(model, features, j, setup.output == AVERAGE, before[i])
+                if setup.notes > 0:
+                    note(params, state, before[i])
+            if events.weights[i] > 0.0:
+                begin_feature_event(model)
+                u = uniforms[drawn : drawn + setup.uniforms]
+                drawn += setup.uniforms
+                feature_scores(model, features, j, scratch.f)
+                step(params, state, features, j, scratch.f, events.targets[i], events.weights[i], u)
+    return last
+
+
+def _feature_loop(setup, params, state, events, uniforms, before, first, last):
+    scratch = new_feature_scratch(state.model, events.rows, min(setup.block_size, last - first))
+    return blocks(setup, params, state, events, uniforms, before, first, last, scratch)
+
+
+def feature_loop(step: Callable, note: Callable = inline(note)) -> Callable:
+    """The compiled loop around a step of a learner with one linear model: ``step(params, state, features, j, f, y, weight, u)``."""
+    return bind(_feature_loop, blocks=bind(_feature_blocks, is_inner=True, step=step, note=note))
+
+
+def _dual_blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch):
+    """Blocks of events for a learner that has an expansion and a linear model, whose scores add up."""
+    model, linear = state.model, state.linear
+    drawn = 0
+    for start in range(first, last, setup.block_size):
+        b = min(setup.block_size, last - start)
+        if model.size[0] + b > model.points.shape[0]:
+            return start
+        block = open_block(setup.kernel, model, events.rows, start, b, scratch, setup.tolerance)
+        features = open_features(linear, events.rows, start, b, feature_scratch)
+        for j in range(b):
+            i = start + j
+            read_scores(model, block, j, scratch.f)
+            feature_scores(linear, features, j, feature_scratch.f)
+            for o in range(scratch.f.size):
+                scratch.f[o] += feature_scratch.f[o]
+            if before.shape[0] > 0:
+                for o in range(scratch.f.size):
+                    before[i, o] = scratch.f[o]
+            if events.weights[i] > 0.0:
+                model.clock[EVENTS] += 1.0
+                u = uniforms[drawn : drawn + setup.uniforms]
+                drawn += setup.uniforms
+                step(params, state, block, features, j, scratch.f, events.targets[i], events.weights[i], u)
+    return last
+
+
+def _dual_loop(setup, params, state, events, uniforms, before, first, last):
+    size = min(setup.block_size, last - first)
+    scratch = new_scratch(state.model, events.rows, size, setup.dense)
+    feature_scratch = new_feature_scratch(state.linear, events.rows, size)
+    return blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch)
+
+
+def dual_loop(step: Callable) -> Callable:
+    """The compiled loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
+    return bind(_dual_loop, blocks=bind(_dual_blocks, is_inner=True, step=step))
 
 
 def learn(
@@ -151,77 +199,39 @@ class Single:
     """
 
     def __init__(self, loop: Callable, setup: Setup, params: Any, state: Any):
-        d = state.model.points.shape[1]
-        self.row = np.zeros((1, d), state.model.points.dtype)
+        model = state.model
+        self.row = np.zeros((1, len(model.centre)), model.centre.dtype)
         self.target = np.zeros(1)
         self.weight = np.ones(1)
-        self.out = np.zeros((1, state.model.coef.shape[1]))
         self.setup, self.params = setup, params
-        self.rows = as_rows(self.row)
-        self.events = Events(self.rows, read_only(self.target), read_only(self.weight))
+        rows = as_rows(self.row)
+        self._events = Events(rows, read_only(self.target), read_only(self.weight))
         self._record = np.empty((0, 1))
         self._spare = read_only(np.empty(0))
-        arguments = (setup, params, state, self.events, self._spare, self._record, 0, 1)
-        self._learn = entry_point(loop, *arguments)
-        self._score = entry_point(_score_event, setup, state.model, self.rows, self.out)
+        self._learn = entry_point(loop, setup, params, state, self._events, self._spare, self._record, 0, 1)
+        self.score = EventScorer(setup, state, rows)
 
     def learn(self, state: Any, rng: np.random.Generator) -> Any:
         """Learn the event in the buffers."""
         state = _with_room(state, max(1, self.setup.room))
         uniforms = rng.random(self.setup.uniforms) if self.setup.uniforms else self._spare
-        self._learn(self.setup, self.params, state, self.events, uniforms, self._record, 0, 1)
+        self._learn(self.setup, self.params, state, self._events, uniforms, self._record, 0, 1)
         return state
-
-    def score(self, state: Any) -> np.ndarray:
-        """The outputs of the event in the buffers, in a row that the next call overwrites."""
-        self._score(self.setup, state.model, self.rows, self.out)
-        return self.out[0]
 
 
 def _call_length(state: Any, setup: Setup) -> int:
     """How many events one compiled call takes: a multiple of the block, and the same whatever the machine's speed."""
-    size, d = int(state.model.size[0]), state.model.points.shape[1]
-    cost = max(1, size * (d + 8 * size) if setup.room else size * d)  # batches also update a matrix
-    blocks = max(1, min(CALL, WORK // cost) // setup.block_size)
+    work = state.model.work + (8 * state.model.stored**2 if setup.room else 0)  # batches also update a matrix
+    blocks = max(1, min(CALL, WORK // max(1, work)) // setup.block_size)
     return blocks * setup.block_size
 
 
-def _with_room(state: Any, block_size: int) -> Any:
-    """Let every part of the state grow that holds points, if the next blocks might not fit."""
-    model: Expansion = state.model
-    capacity = len(model.points)
-    if int(model.size[0]) + block_size <= capacity:
+def _with_room(state: Any, points: int) -> Any:
+    """Let every part of the state grow that holds points, if so many more might not fit."""
+    if state.model.has_room(points):
         return state
-    return grown(state, max(capacity * 5 // 4, int(model.size[0])) + 2 * block_size)
-
-
-def trimmed(state: Any) -> Any:
-    """The state without spare room."""
-    size = int(state.model.size[0])
-    return state._replace(
-        **{name: part.trimmed(size) for name, part in zip(state._fields, state, strict=True) if hasattr(part, "trimmed")}
-    )
-
-
-def check_shapes(state: Any, d: int, outputs: int) -> None:
-    """Raise unless the arrays of a state that comes from outside fit each other: compiled code does not look."""
-    for part in state:
-        if hasattr(part, "check"):
-            part.check(int(state.model.size[0]), d, outputs)
-
-
-def widened(state: Any, change: np.ndarray) -> Any:
-    """The state with outputs ``change @ outputs``."""
-    return state._replace(
-        **{name: part.widened(change) for name, part in zip(state._fields, state, strict=True) if hasattr(part, "widened")}
-    )
-
-
-def grown(state: Any, capacity: int) -> Any:
-    """The state with room for this many points."""
-    return state._replace(
-        **{name: part.grown(capacity) for name, part in zip(state._fields, state, strict=True) if hasattr(part, "grown")}
-    )
+    capacity = len(state.model.points)
+    return grown(state, max(capacity * 5 // 4, state.model.stored) + 2 * points)
 
 
 @contextmanager
@@ -240,58 +250,3 @@ def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(hits)
     finally:
         signal.signal(signal.SIGINT, usual)
-
-
-@inner
-def _score_blocks(setup, model, rows, out, first, last, scratch):
-    for start in range(first, last, setup.block_size):
-        b = min(setup.block_size, last - start)
-        block = open_block(setup.kernel, model, rows, start, b, scratch, -1.0)
-        for j in range(b):
-            for o in range(out.shape[1]):
-                out[start + j, o] = block.scores[0, o, j]
-
-
-@jit
-def _score(setup, model, rows, out, first, last):
-    """Scores of rows first .. last - 1; the model has one group and is only read."""
-    _score_blocks(setup, model, rows, out, first, last, new_scratch(model, rows, setup.block_size, False))
-
-
-@inner
-def _mixed_outputs(setup, model, rows, out, scratch, mix):
-    block = open_block(setup.kernel, model, rows, 0, 1, scratch, -1.0)
-    output_mix(model, setup.output, setup.fraction, mix)
-    mix_scores(mix, block.scores, 0, out[0])
-
-
-@jit
-def _score_event(setup, model, rows, out):
-    """Outputs of one event, from the model as it is."""
-    scratch = new_scratch(model, rows, 1, False)
-    _mixed_outputs(setup, model, rows, out, scratch, np.empty(model.coef.shape[0]))
-
-
-def score(setup: Setup, model: Expansion, rows: Rows, threads: int = 1) -> np.ndarray:
-    """The output of the model for each row: (rows, outputs).  Several threads give the same numbers."""
-    n = row_count(rows)
-    out = np.empty((n, model.coef.shape[1]))
-    frozen = frozen_model(setup, model)
-    blocks = -(-n // setup.block_size)
-    threads = max(1, min(threads, blocks))
-    cuts = [setup.block_size * (blocks * i // threads) for i in range(threads)] + [n]
-    if threads == 1:
-        _score(setup, frozen, rows, out, 0, n)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            jobs = [pool.submit(_score, setup, frozen, rows, out, *cuts[i : i + 2]) for i in range(threads)]
-            for job in jobs:
-                job.result()
-    return out
-
-
-def frozen_model(setup: Setup, model: Expansion) -> Expansion:
-    """The output function of a model, as an expansion with one group and scale 1."""
-    mix = np.empty(model.coef.shape[0])
-    output_mix(model, setup.output, setup.fraction, mix)
-    return model._replace(coef=np.tensordot(mix, model.coef, (0, 0))[np.newaxis])

@@ -37,6 +37,24 @@ class Expansion(NamedTuple):
     clock: np.ndarray  # scale of group 0, its running total, events learned, next snapshot
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
 
+    @property
+    def work(self) -> int:
+        """Multiplications per event."""
+        return int(self.size[0]) * self.points.shape[1]
+
+    @property
+    def stored(self) -> int:
+        """Points stored."""
+        return int(self.size[0])
+
+    def has_room(self, points: int) -> bool:
+        """Whether so many more points fit."""
+        return int(self.size[0]) + points <= len(self.points)
+
+    def set_centre(self, row: np.ndarray) -> None:
+        """Measure rows from this one."""
+        self.centre[:] = row
+
     def grown(self, capacity: int) -> Expansion:
         """The same model with room for more points."""
         _check_room(capacity, self.points.shape[1])

@@ -78,9 +78,74 @@ def exp32(x):
     return np.int32(np.float32(p).view(np.int32) + np.int32(bits)).view(np.float32)
 
 
+TWO_OVER_PI = np.float64(0.6366197723675814)
+HALF_PI_HIGH = np.float64(1.5707963267341256)  # the last 22 bits are zero, so n * HALF_PI_HIGH is exact for n < 2**22
+HALF_PI_LOW = np.float64(6.077100506506192e-11)
+
+TWO_OVER_PI_32 = np.float32(0.6366197723675814)
+HALF_PI_HIGH_32 = np.float32(1.5703125)  # few enough bits that n * HALF_PI_HIGH_32 is exact for n < 2**13
+HALF_PI_MID_32 = np.float32(0.0004838109016418457)
+HALF_PI_LOW_32 = np.float32(1.5893254773528196e-08)
+S1_32, S2_32, S3_32, S4_32 = (
+    np.float32(c) for c in (-0.166666666638496737, 0.00833333187252686464, -0.00019840085556195348, 2.72497729411518172e-6)
+)
+C1_32, C2_32, C3_32 = (np.float32(c) for c in (0.0416666646564969954, -0.00138883024518731074, 0.0000245478159284341311))
+HALF_32 = np.float32(0.5)
+
+
+@jit_exact
+def _quadrant(s, c, q, one):
+    """sin and cos of r + q pi / 2 from those of r."""
+    swapped = (q & one) != 0
+    sine = c if swapped else s
+    cosine = s if swapped else c
+    return (-sine if (q & (one + one)) != 0 else sine), (-cosine if ((q + one) & (one + one)) != 0 else cosine)
+
+
+@jit_exact
+def sincos64(x):
+    shifted = x * TWO_OVER_PI + ROUND
+    n = shifted - ROUND
+    r = (x - n * HALF_PI_HIGH) - n * HALF_PI_LOW
+    z = r * r
+    s = 1.59180591369828102e-10
+    s = s * z + -2.50511308709682961e-8
+    s = s * z + 2.75573160978777502e-6
+    s = s * z + -0.0001984126983674956
+    s = s * z + 0.00833333333333094253
+    s = s * z + -0.166666666666666646
+    s = r + r * (z * s)
+    c = -1.13825885353525215e-11
+    c = c * z + 2.08761456590593425e-9
+    c = c * z + -2.75573172688053932e-7
+    c = c * z + 0.0000248015872987600488
+    c = c * z + -0.00138888888888873935
+    c = c * z + 0.0416666666666666654
+    c = (1.0 - 0.5 * z) + (z * z) * c
+    return _quadrant(s, c, np.float64(shifted).view(np.int64), np.int64(1))
+
+
+@jit_exact
+def sincos32(x):
+    shifted = x * TWO_OVER_PI_32 + ROUND_32
+    n = shifted - ROUND_32
+    r = ((x - n * HALF_PI_HIGH_32) - n * HALF_PI_MID_32) - n * HALF_PI_LOW_32
+    z = r * r
+    s = ((S4_32 * z + S3_32) * z + S2_32) * z + S1_32
+    s = r + r * (z * s)
+    c = (C3_32 * z + C2_32) * z + C1_32
+    c = (ONE_32 - HALF_32 * z) + (z * z) * c
+    return _quadrant(s, c, np.float32(shifted).view(np.int32), np.int32(1))
+
+
 def exp(x):
     """exp of a number that is not positive, in the precision of its type."""
     return np.exp(x)
+
+
+def sincos(x):
+    """sin and cos of a number, in the precision of its type."""
+    return np.sin(x), np.cos(x)
 
 
 if COMPILED:
@@ -92,3 +157,9 @@ if COMPILED:
         if x == types.float32:
             return lambda x: exp32(x)
         return lambda x: exp64(x)
+
+    @overload(sincos)
+    def _sincos_by_type(x):
+        if x == types.float32:
+            return lambda x: sincos32(x)
+        return lambda x: sincos64(x)

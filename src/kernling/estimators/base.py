@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import registry
-from ..core import averages, drive
-from ..core.expansion import EVENTS
+from ..core import averages, drive, scoring
+from ..core import state as states
+from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.rows import all_finite, as_rows, read_only
 from ..learners.base import Learner, Problem, typed
@@ -111,7 +112,7 @@ class OnlineEstimator(BaseEstimator):
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
-                self._state.model.centre[:] = X[0]
+                states.set_centre(self._state, X[0])
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Make an empty model from resolved parameters."""
@@ -123,7 +124,7 @@ class OnlineEstimator(BaseEstimator):
         params, needs = self._method.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
-            drive.Setup(
+            scoring.Setup(
                 kernel=kernel,
                 block_size=self.block_size,
                 tolerance=needs.tolerance,
@@ -137,7 +138,7 @@ class OnlineEstimator(BaseEstimator):
             )
         )
         self._rng = _generator(self.random_state)
-        self._state = self._method.start(self._params, needs, self._problem)
+        self._state = self._method.start(self._params, needs, self._problem, self._rng)
 
     def learn_one(self, x, y):
         """Learn one event, a 1-D array: the cheap way for events that come one by one."""
@@ -157,7 +158,7 @@ class OnlineEstimator(BaseEstimator):
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = _checked(self, X, dtype=self._problem.dtype, reset=False)
-        return drive.score(self._setup, self._state.model, as_rows(_canonical(X)), _thread_count(self.n_jobs))
+        return scoring.score(self._setup, self._state, as_rows(_canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
         """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
@@ -194,24 +195,35 @@ class OnlineEstimator(BaseEstimator):
     @property
     def n_stored_(self) -> int:
         """Points stored."""
-        return int(self._fitted().model.size[0])
+        return self._fitted().model.stored
 
     @property
     def n_support_(self) -> int:
         """Points with a coefficient that is not 0."""
-        return len(self._support())
+        return len(self.support_vectors_) if self.n_stored_ else 0
 
     @property
     def support_vectors_(self) -> np.ndarray:
-        """The points behind the output: ``decision_function(X)`` is ``kernel(X, support_vectors_) @ dual_coef_``."""
-        model = self._fitted().model
-        return model.points[self._support()] + model.centre
+        """The points behind the output: ``decision_function(X)`` is ``kernel(X, support_vectors_) @ dual_coef_``.
+
+        For methods that also have random features, the points of the kernel part.
+        """
+        points, coef = self._expansion()
+        return points[coef.any(axis=1)]
 
     @property
     def dual_coef_(self) -> np.ndarray:
         """The coefficients behind the output: (points,) for one output, else (points, outputs)."""
-        coef = drive.frozen_model(self._setup, self._fitted().model).coef[0][:, self._support()].T
+        coef = self._expansion()[1]
+        coef = coef[coef.any(axis=1)]
         return coef[:, 0] if coef.shape[1] == 1 else coef
+
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
+        """Stored points and their coefficients in the output."""
+        for part in scoring.frozen_parts(self._setup, self._fitted()):
+            if isinstance(part, Expansion):
+                return part.points[: part.stored] + part.centre, part.coef[0, :, : part.stored].T
+        raise AttributeError(f"a {type(self).__name__} stores no points")
 
     @property
     def nbytes_(self) -> int:
@@ -221,11 +233,6 @@ class OnlineEstimator(BaseEstimator):
     def certificate(self) -> dict[str, float]:
         """What the theory promises for this run, in numbers."""
         return self._method.certificate(self._params, self._fitted(), self._problem)
-
-    def _support(self) -> np.ndarray:
-        model = self._fitted().model
-        coef = drive.frozen_model(self._setup, model).coef[0, :, : int(model.size[0])]
-        return np.flatnonzero(coef.any(axis=0))
 
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr says no before fitting
@@ -270,7 +277,7 @@ class OnlineEstimator(BaseEstimator):
         }
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
-        arrays = flatten(drive.trimmed(self._state))
+        arrays = flatten(states.trimmed(self._state))
         if hasattr(self, "classes_"):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
@@ -295,7 +302,7 @@ class OnlineEstimator(BaseEstimator):
         options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
         model._begin(options, model.n_features_in_, int(header["outputs"]))
         model._state = fill(model._state, arrays)
-        drive.check_shapes(model._state, model.n_features_in_, int(header["outputs"]))
+        states.check_shapes(model._state, model.n_features_in_, int(header["outputs"]))
         model._setup = model._setup._replace(growth=float(header["growth"]))
         model._rng.bit_generator.state = header["random"]
         return model

@@ -98,6 +98,11 @@ COMMON: dict[str, tuple[Rule, ...]] = {
     "n_jobs": (NOTHING, Whole(-1)),
     "verbose": (SWITCH, Whole(0)),
 }
+FEATURES: dict[str, tuple[Rule, ...]] = {
+    "kernel": ISOTROPIC_KERNEL,
+    "n_components": (Whole(2),),
+    "features": (OneOf(("fourier", "orthogonal", "linear")),),
+}
 CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Weights())
 
 

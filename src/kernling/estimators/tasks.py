@@ -13,9 +13,9 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..core import drive
 from ..core.ball import CENTRE, MEAN
 from ..core.kernels import ISOTROPIC, self_value
+from ..core.state import widened
 from . import labels
 from .base import OnlineEstimator
 
@@ -121,7 +121,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         self._counts = np.insert(self._counts, place, 0.0)
         self.__dict__.pop("_place", None)
         self.classes_, change = labels.widening(self.classes_, label)
-        self._state = drive.widened(self._state, change)
+        self._state = widened(self._state, change)
         self._problem = self._problem._replace(outputs=len(change))
 
     @cached_property

@@ -148,7 +148,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, needs
 
 
-def start(params: Params, needs: Needs, problem: Problem) -> State:
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     return State(empty_expansion(needs, problem, tags=1), new_norm(params.project), np.zeros(5))
 
 

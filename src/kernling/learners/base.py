@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core import averages
 from ..core.expansion import Expansion, new_expansion
 from ..core.kernels import Kernel
@@ -44,7 +46,7 @@ class Learner:
     citation: str
     loop: Callable  # compiled: runs the step over events
     configure: Callable[[Problem], tuple[Any, Needs]]  # -> Params and what the driver must provide
-    start: Callable[[Any, Needs, Problem], Any]  # -> State
+    start: Callable[[Any, Needs, Problem, np.random.Generator], Any]  # -> State
     bound: Callable[[Any, int], float]  # stored points after t events, at most
     certificate: Callable[[Any, Any, Problem], dict[str, float]]  # what the theory promises for this run
     finish: Callable[[Any, Any, Kernel], None] | None = None  # learn what still waits, at the end of fit

@@ -94,7 +94,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, Needs(uniforms=int(params.random_order), room=o["batch_size"])
 
 
-def start(params: Params, needs: Needs, problem: Problem) -> State:
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     waiting = new_waiting(problem.options["batch_size"], problem.d, problem.dtype)
     return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(4))
 

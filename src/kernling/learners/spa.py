@@ -98,7 +98,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, Needs(output=o["output"], uniforms=1, notes=int(ball))
 
 
-def start(params: Params, needs: Needs, problem: Problem) -> State:
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     return State(empty_expansion(needs, problem), new_ball(), np.zeros(1))
 
 

@@ -1,0 +1,19 @@
+"""Published methods that the five main ones are compared with, in the same shape."""
+
+from importlib import import_module
+
+_NAMES = {
+    "FOGDClassifier": "fogd",
+    "FOGDRegressor": "fogd",
+}
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str):
+    if name not in _NAMES:
+        raise AttributeError(f"module 'kernling.baselines' has no attribute {name!r}")
+    return getattr(import_module(f"kernling.baselines.{_NAMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,258 @@
+"""Random Fourier features of kernels of the distance, and linear models on them.
+
+With L frequencies drawn from the kernel's spectral distribution, z(x) = L^-1/2 [cos(w_1.x) .. cos(w_L.x), sin(w_1.x) .. sin(w_L.x)], so that
+<z(x), z(x)> = 1 and the mean of <z(x), z(x')> is the kernel.  All spectral distributions here are scale mixtures of the normal:
+
+====================  =====================================================================
+rbf                   sqrt(2 gamma) N
+exponential           gamma N / sqrt(chi2(1)), a Cauchy distribution
+matern32, matern52    gamma N / sqrt(chi2(nu) / nu), nu = 3 and 5
+rational_quadratic    sqrt(2 gamma G / degree) N, G of the gamma distribution with that shape
+cauchy                sqrt(2 gamma G) N, G exponential
+====================  =====================================================================
+
+Orthogonal frequencies (Yu et al., Orthogonal Random Features, 2016) keep the lengths of the normal draws but make their
+directions orthogonal within groups of d: the same cost, less variance.
+
+Products are taken of x less a fixed centre, and the centre's own phase is added back: float32 stays right far from the origin.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import kernels
+from .expansion import EVENTS, products, set_column
+from .jit import inline, inner, jit
+from .rows import centred_row, is_sparse
+from .vector import sincos
+
+MEAN = 1  # the group that sums all models
+
+
+class Linear(NamedTuple):
+    """A linear model on random features; without frequencies, on the columns themselves."""
+
+    frequencies: np.ndarray  # (L, d)
+    phase: np.ndarray  # (L,) of the centre, in float64
+    centre: np.ndarray  # (d,)
+    coef: np.ndarray  # (groups, outputs, features), float64
+    clock: np.ndarray  # as in an expansion; only the events are used
+
+    @property
+    def work(self) -> int:
+        """Multiplications per event."""
+        return self.frequencies.size + self.coef.size
+
+    @property
+    def stored(self) -> int:
+        """Points stored: none."""
+        return 0
+
+    def has_room(self, points: int) -> bool:
+        """A linear model never grows."""
+        return True
+
+    def set_centre(self, row: np.ndarray) -> None:
+        """Measure rows from this one, which changes no feature; columns taken as they are stay as they are."""
+        if not len(self.phase):
+            return
+        self.centre[:] = row
+        self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
+
+    def widened(self, change: np.ndarray) -> Linear:
+        """The same features with outputs ``change @ outputs``."""
+        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        L = len(self.phase)
+        width = 2 * L if L else d
+        fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
+        if not fits or self.coef.shape[1:] != (outputs, width) or self.phase.shape != (L,):
+            raise ValueError("the arrays of the linear model do not fit each other")
+
+
+def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
+    """An empty model on so many features: "fourier", "orthogonal" or "linear" ones; ``problem`` has d, outputs, dtype, kernel."""
+    d = problem.d
+    if features == "linear":
+        frequencies = np.zeros((0, d))
+        width = d
+    else:
+        if components % 2:
+            raise ValueError(f"n_components must be even, a cosine and a sine for each frequency, not {components}")
+        frequencies = draw_frequencies(problem.kernel, components // 2, d, features == "orthogonal", rng)
+        width = components
+    return Linear(
+        frequencies=frequencies.astype(problem.dtype),
+        phase=np.zeros(len(frequencies)),
+        centre=np.zeros(d, problem.dtype),
+        coef=np.zeros((groups, problem.outputs, width)),
+        clock=np.zeros(4),
+    )
+
+
+def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
+    """Frequencies (count, d) of a kernel of the distance."""
+    normals = rng.standard_normal((count, d))
+    if orthogonal:
+        normals = _orthogonal(normals)
+    gamma, kind = kernel.gamma, kernel.kind
+    if kind == kernels.RBF:
+        return normals * math.sqrt(2.0 * gamma)
+    if kind in (kernels.RATIONAL_QUADRATIC, kernels.CAUCHY):
+        shape = kernel.degree if kind == kernels.RATIONAL_QUADRATIC else 1
+        return normals * np.sqrt(2.0 * gamma / shape * rng.gamma(shape, size=count))[:, np.newaxis]
+    freedom = {kernels.EXPONENTIAL: 1, kernels.MATERN32: 3, kernels.MATERN52: 5}[kind]
+    return normals * (gamma / np.sqrt(rng.chisquare(freedom, size=count) / freedom))[:, np.newaxis]
+
+
+def _orthogonal(normals: np.ndarray) -> np.ndarray:
+    """Rows of the same lengths, orthogonal within each group of as many rows as there are columns."""
+    out = np.empty_like(normals)
+    d = normals.shape[1]
+    for first in range(0, len(normals), d):
+        group = normals[first : first + d]
+        directions = np.linalg.qr(group.T)[0].T
+        out[first : first + d] = directions * np.linalg.norm(group, axis=1, keepdims=True)
+    return out
+
+
+class FeatureScratch(NamedTuple):
+    """Buffers of one compiled call; never state."""
+
+    X: np.ndarray  # (block, d)
+    angles: np.ndarray  # (block * L,)
+    Z: np.ndarray  # (block * features,)
+    by_column: np.ndarray  # (d, L) frequencies, for CSR products only
+    f: np.ndarray
+    g: np.ndarray
+
+
+class Features(NamedTuple):
+    Z: np.ndarray  # (events, features)
+    f: np.ndarray  # (outputs,) scores of one event
+    g: np.ndarray  # (outputs,) gradient of one event
+
+
+@jit
+def new_feature_scratch(model, rows, block_size):
+    """Buffers for blocks of this size."""
+    L, d = model.frequencies.shape
+    outputs, width = model.coef.shape[1:]
+    dtype = model.frequencies.dtype
+    from_csr = is_sparse(rows)
+    for c in range(d):
+        from_csr = from_csr and model.centre[c] == 0.0
+    from_csr = from_csr and L > 0
+    by_column = np.empty((d if from_csr else 0, L), dtype)
+    if from_csr:
+        for i in range(L):
+            set_column(by_column, i, model.frequencies[i])
+    return FeatureScratch(
+        np.empty((0 if from_csr else block_size, d), dtype),
+        np.empty(block_size * L, dtype),
+        np.empty(block_size * width, dtype),
+        by_column,
+        np.empty(outputs),
+        np.empty(outputs),
+    )
+
+
+@inner
+def _sparse_angles(rows, start, by_column, angles):
+    for j in range(angles.shape[0]):
+        for i in range(angles.shape[1]):
+            angles[j, i] = 0.0
+        for p in range(rows.indptr[start + j], rows.indptr[start + j + 1]):
+            value = rows.data[p]
+            c = rows.indices[p]
+            for i in range(angles.shape[1]):
+                angles[j, i] += value * by_column[c, i]
+
+
+@inner
+def open_features(model, rows, start, b, scratch):
+    """Features of events start .. start + b - 1."""
+    L = model.frequencies.shape[0]
+    width = model.coef.shape[2]
+    Z = scratch.Z[: b * width].reshape(b, width)
+    if L == 0:
+        for j in range(b):
+            centred_row(rows, start + j, model.centre, Z[j])
+        return Features(Z, scratch.f, scratch.g)
+    angles = scratch.angles[: b * L].reshape(b, L)
+    if scratch.X.shape[0] == 0:
+        _sparse_angles(rows, start, scratch.by_column, angles)
+    else:
+        X = scratch.X[:b]
+        for j in range(b):
+            centred_row(rows, start + j, model.centre, X[j])
+        products(X, model.frequencies, angles)
+    _cosines_and_sines(angles, model.phase, Z)
+    return Features(Z, scratch.f, scratch.g)
+
+
+@inner
+def _cosines_and_sines(angles, phase, Z):
+    number = Z.dtype.type
+    L = angles.shape[1]
+    scale = number(1.0 / np.sqrt(L))
+    for j in range(angles.shape[0]):
+        for i in range(L):
+            s, c = sincos(angles[j, i] + number(phase[i]))
+            Z[j, i] = c * scale
+            Z[j, L + i] = s * scale
+
+
+@inline
+def feature_score(weights, Z, j):
+    """<weights, z_j>."""
+    total = 0.0
+    for i in range(weights.size):
+        total += weights[i] * np.float64(Z[j, i])
+    return total
+
+
+@inline
+def feature_scores(model, features, j, f):
+    """Write the current model's scores of event j."""
+    for o in range(f.size):
+        f[o] = feature_score(model.coef[0, o], features.Z, j)
+
+
+@inline
+def feature_add(model, features, j, factor, values):
+    """w <- w + factor * values z_j."""
+    for o in range(values.size):
+        change = factor * values[o]
+        if change != 0.0:
+            w = model.coef[0, o]
+            for i in range(w.size):
+                w[i] += change * np.float64(features.Z[j, i])
+
+
+@inline
+def begin_feature_event(model):
+    """Count the model that meets the next event into the mean."""
+    model.clock[EVENTS] += 1.0
+    if model.coef.shape[0] > 1:
+        for o in range(model.coef.shape[1]):
+            w, total = model.coef[0, o], model.coef[MEAN, o]
+            for i in range(w.size):
+                total[i] += w[i]
+
+
+@inline
+def feature_outputs(model, features, j, averaged, row):
+    """Write the outputs of event j: of the current model, or of the mean of all."""
+    averaged = averaged and model.clock[EVENTS] > 0.0
+    for o in range(model.coef.shape[1]):
+        if averaged:
+            row[o] = feature_score(model.coef[MEAN, o], features.Z, j) / model.clock[EVENTS]
+        else:
+            row[o] = feature_score(model.coef[0, o], features.Z, j)

@@ -1,0 +1,42 @@
+"""What can be done with any state: a NamedTuple of arrays and of parts that know how to grow, shrink, widen and check themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def _each(state: Any, action: str, *arguments: Any) -> Any:
+    """The state with every part replaced that has such a method."""
+    parts = zip(state._fields, state, strict=True)
+    return state._replace(**{name: getattr(part, action)(*arguments) for name, part in parts if hasattr(part, action)})
+
+
+def grown(state: Any, capacity: int) -> Any:
+    """With room for this many points."""
+    return _each(state, "grown", capacity)
+
+
+def trimmed(state: Any) -> Any:
+    """Without spare room."""
+    return _each(state, "trimmed", state.model.stored)
+
+
+def widened(state: Any, change: np.ndarray) -> Any:
+    """With outputs ``change @ outputs``."""
+    return _each(state, "widened", change)
+
+
+def set_centre(state: Any, row: np.ndarray) -> None:
+    """Measure rows from this one."""
+    for part in state:
+        if hasattr(part, "set_centre"):
+            part.set_centre(row)
+
+
+def check_shapes(state: Any, d: int, outputs: int) -> None:
+    """Raise unless the arrays of a state that comes from outside fit each other: compiled code does not look."""
+    for part in state:
+        if hasattr(part, "check"):
+            part.check(state.model.stored, d, outputs)
