@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core.kernels import kernel
     from .estimators.avm import AVMClassifier, AVMRegressor
+    from .estimators.dualsvrg import DualSVRGClassifier, DualSVRGRegressor
     from .estimators.polk import POLKClassifier, POLKRegressor
     from .estimators.resolve import suggest_delta
     from .estimators.spa import SPAClassifier, SPAOneClass, SPARegressor
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "AVMClassifier": "estimators.avm",
     "AVMRegressor": "estimators.avm",
+    "DualSVRGClassifier": "estimators.dualsvrg",
+    "DualSVRGRegressor": "estimators.dualsvrg",
     "POLKClassifier": "estimators.polk",
     "POLKRegressor": "estimators.polk",
     "SPAClassifier": "estimators.spa",

@@ -29,6 +29,9 @@ METHODS = {
     "spa": Entry(
         "learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")
     ),
+    "dualsvrg": Entry(
+        "learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")
+    ),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 

@@ -11,6 +11,7 @@ from . import kernels
 from .expansion import EVENTS, SCALE, Expansion, as_distances, products
 from .jit import jit
 from .rows import centred_row
+from .state import recoded
 
 
 class Waiting(NamedTuple):
@@ -21,6 +22,10 @@ class Waiting(NamedTuple):
     weights: np.ndarray
     uniforms: np.ndarray
     count: np.ndarray  # (1,)
+
+    def widened(self, change: np.ndarray) -> Waiting:
+        """For outputs ``change @ outputs``."""
+        return self._replace(targets=recoded(self.targets, change))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

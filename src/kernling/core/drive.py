@@ -106,7 +106,7 @@ def _feature_blocks(setup, params, state, events, uniforms, before, first, last,
 
 
 def _feature_loop(setup, params, state, events, uniforms, before, first, last):
-    scratch = new_feature_scratch(state.model, events.rows, min(setup.block_size, last - first))
+    scratch = new_feature_scratch(state.model, events.rows, min(setup.block_size, last - first), 0)
     return blocks(setup, params, state, events, uniforms, before, first, last, scratch)
 
 
@@ -145,7 +145,7 @@ def _dual_blocks(setup, params, state, events, uniforms, before, first, last, sc
 def _dual_loop(setup, params, state, events, uniforms, before, first, last):
     size = min(setup.block_size, last - first)
     scratch = new_scratch(state.model, events.rows, size, setup.dense)
-    feature_scratch = new_feature_scratch(state.linear, events.rows, size)
+    feature_scratch = new_feature_scratch(state.linear, events.rows, size, scratch.values.size)
     return blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch)
 
 

@@ -465,3 +465,11 @@ def _scale_columns(columns, first, factor, total):
             if averaged:
                 columns[1, o, i] += shift * columns[0, o, i]
             columns[0, o, i] *= keep
+
+
+@inline
+def renormalise(model, block, j):
+    """Put a scale that has become small into the coefficients, before it loses digits."""
+    if model.clock[SCALE] < 1e-6:
+        scale_model(model, block, j, model.clock[SCALE])
+        model.clock[SCALE] = 1.0

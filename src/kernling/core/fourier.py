@@ -129,6 +129,8 @@ class FeatureScratch(NamedTuple):
     angles: np.ndarray  # (block * L,)
     Z: np.ndarray  # (block * features,)
     by_column: np.ndarray  # (d, L) frequencies, for CSR products only
+    spare: np.ndarray  # room for kernel values of other rows, where a learner asks for it
+    spare_norms: np.ndarray
     f: np.ndarray
     g: np.ndarray
 
@@ -137,11 +139,13 @@ class Features(NamedTuple):
     Z: np.ndarray  # (events, features)
     f: np.ndarray  # (outputs,) scores of one event
     g: np.ndarray  # (outputs,) gradient of one event
+    spare: np.ndarray
+    spare_norms: np.ndarray
 
 
 @jit
-def new_feature_scratch(model, rows, block_size):
-    """Buffers for blocks of this size."""
+def new_feature_scratch(model, rows, block_size, spare):
+    """Buffers for blocks of this size, with so many spare numbers."""
     L, d = model.frequencies.shape
     outputs, width = model.coef.shape[1:]
     dtype = model.frequencies.dtype
@@ -158,6 +162,8 @@ def new_feature_scratch(model, rows, block_size):
         np.empty(block_size * L, dtype),
         np.empty(block_size * width, dtype),
         by_column,
+        np.empty(spare, dtype),
+        np.empty(block_size if spare > 0 else 0, dtype),
         np.empty(outputs),
         np.empty(outputs),
     )
@@ -184,7 +190,7 @@ def open_features(model, rows, start, b, scratch):
     if L == 0:
         for j in range(b):
             centred_row(rows, start + j, model.centre, Z[j])
-        return Features(Z, scratch.f, scratch.g)
+        return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
     angles = scratch.angles[: b * L].reshape(b, L)
     if scratch.X.shape[0] == 0:
         _sparse_angles(rows, start, scratch.by_column, angles)
@@ -194,7 +200,7 @@ def open_features(model, rows, start, b, scratch):
             centred_row(rows, start + j, model.centre, X[j])
         products(X, model.frequencies, angles)
     _cosines_and_sines(angles, model.phase, Z)
-    return Features(Z, scratch.f, scratch.g)
+    return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
 
 
 @inner

@@ -69,7 +69,7 @@ def _add_linear_scores(setup, model, rows, out, first, last, scratch):
 @jit
 def _linear_scores(setup, model, rows, out, first, last):
     """Add the scores of rows first .. last - 1."""
-    _add_linear_scores(setup, model, rows, out, first, last, new_feature_scratch(model, rows, setup.block_size))
+    _add_linear_scores(setup, model, rows, out, first, last, new_feature_scratch(model, rows, setup.block_size, 0))
 
 
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
@@ -128,7 +128,7 @@ def _linear_output(setup, model, rows, out, scratch):
 @jit
 def _linear_event(setup, model, rows, out):
     """Outputs of one event, from the model as it is."""
-    _linear_output(setup, model, rows, out, new_feature_scratch(model, rows, 1))
+    _linear_output(setup, model, rows, out, new_feature_scratch(model, rows, 1, 0))
 
 
 class EventScorer:

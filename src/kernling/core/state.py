@@ -40,3 +40,13 @@ def check_shapes(state: Any, d: int, outputs: int) -> None:
     for part in state:
         if hasattr(part, "check"):
             part.check(state.model.stored, d, outputs)
+
+
+def recoded(targets: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Targets as they are called once the outputs are ``change @ outputs``: classes may have got other indices."""
+    if change.shape == (1, 1):  # a second class has come
+        return targets * change[0, 0]
+    columns = np.argmax(np.abs(change), axis=0)
+    if change.shape[1] == 1:  # -1 and +1 become the indices of -f/2 and +f/2
+        return np.where(targets > 0.0, np.argmax(change[:, 0]), np.argmin(change[:, 0])).astype(np.float64)
+    return columns[targets.astype(np.intp)].astype(np.float64)

@@ -108,6 +108,8 @@ class OnlineEstimator(BaseEstimator):
             options["gamma"] = scale_gamma(X)
         if options.get("delta") == "auto":
             options["delta"] = auto_delta(X, options["gamma"])
+        if options.get("theta") == "auto":  # a radius where delta is a diameter
+            options["theta"] = auto_delta(X, options["gamma"]) / 2.0
         self._begin(options, X.shape[1], outputs)
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
@@ -117,8 +119,9 @@ class OnlineEstimator(BaseEstimator):
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Make an empty model from resolved parameters."""
         self.gamma_ = float(options["gamma"])
-        if "delta" in options:
-            self.delta_ = float(options["delta"])
+        for name in ("delta", "theta"):
+            if name in options:
+                setattr(self, f"{name}_", float(options[name]))
         kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self._method.configure(self._problem)

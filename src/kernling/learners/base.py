@@ -53,14 +53,14 @@ class Learner:
     expected_bound: bool = False  # the bound holds for the mean over random draws
 
 
-def empty_expansion(needs: Needs, problem: Problem, tags: int = 0) -> Expansion:
-    """A model without points that can give the output asked for."""
+def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int | None = None) -> Expansion:
+    """A model without points that can give the output asked for, or with so many groups of coefficients."""
     kind = averages.KINDS[needs.output]
     return new_expansion(
         problem.d,
         problem.outputs,
         problem.dtype,
-        groups=averages.group_count(kind, needs.suffix),
+        groups=groups or averages.group_count(kind, needs.suffix),
         tags=tags,
         marks=averages.snapshot_count(kind, needs.suffix),
     )
