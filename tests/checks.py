@@ -21,7 +21,7 @@ from sklearn.base import clone, is_classifier
 
 import kernling
 from kernling import registry
-from kernling.core.drive import trimmed
+from kernling.core.state import trimmed
 from kernling.estimators.contents import flatten
 from oracles import CASES, Case, encoded, outputs, stream
 

@@ -179,3 +179,7 @@ def gradients(loss, scores, targets, weights, rows):
         gradient(loss, scores[b], targets[b], rows[b])
         for c in range(rows.shape[1]):
             rows[b, c] *= weights[b]
+
+
+LIPSCHITZ = {"hinge": 1.0, "smooth_hinge": 1.0, "logistic": 1.0, "l1": 1.0, "epsilon_insensitive": 1.0,
+             "smooth_epsilon": 1.0, "softmax": np.sqrt(2.0)}  # fmt: skip

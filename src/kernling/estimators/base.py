@@ -32,7 +32,7 @@ class OnlineEstimator(BaseEstimator):
     learner: ClassVar[str]
     task: ClassVar[str]
     rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
-    _setup: drive.Setup
+    _setup: scoring.Setup
     _rng: np.random.Generator
 
     def _remember(self, arguments: dict[str, Any]) -> None:
@@ -316,7 +316,7 @@ class OnlineEstimator(BaseEstimator):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         if self.task == "oneclass":
-            X = validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", reset=fresh)
+            X = _checked(self, X, dtype=dtype, reset=fresh)
             return _canonical(X), np.ones(X.shape[0]), _checked_weights(sample_weight, X.shape[0])
         numeric = self.task == "regression"
         X, y = _checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)

@@ -158,7 +158,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     rate = math.inf
     if 12.0 * eta * M < 1.0:
         rate = 13.0 * M * eta / ((eta * lam + 1.0) * (1.0 - 12.0 * eta * M)) + 1.0 / (n * lam * eta * (1.0 - 12.0 * eta * M))
-    lipschitz = {"l2": math.inf, "huber": o["tau"], "softmax": math.sqrt(2.0)}.get(o["loss"], 1.0)
+    lipschitz = o["tau"] if o["loss"] == "huber" else losses.LIPSCHITZ.get(o["loss"], math.inf)
     return {
         "coefficient_bound": 3.0 * lipschitz / lam,
         "points": state.model.stored,
