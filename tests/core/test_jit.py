@@ -14,7 +14,7 @@ with event.install_recorder("numba:compile") as compiled:
 
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = kernling.AVMClassifier(approximate="bernoulli", beta=1.0, output="average").fit(X, y)
+    model = kernling.AVMClassifier(approximate="bernoulli", beta=1.0, output="average", random_state=0).fit(X, y)
     model.predict(X), model.predict_then_learn(sparse.csr_array(X), y)
     model.learn_one(X[0], 2), model.learn_one(X[0], 0), model.predict_one(X[0]), model.score_one(X[0])
     kernling.AVMRegressor(loss="l2", lam=0.5).fit(X, y).predict(sparse.csr_array(X))
