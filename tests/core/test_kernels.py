@@ -7,7 +7,7 @@ from sklearn.metrics import pairwise
 
 import kernling
 from kernling.core.kernels import ISOTROPIC, KINDS
-from oracles import kernel_values
+from oracles.common import kernel_values
 
 GAMMA = 0.7
 REFERENCES = {

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 
 from kernling import AVMClassifier, AVMRegressor
-from oracles import AVM, stream
+from oracles import stream
+from oracles.avm import AVM
 
 SETTINGS = {"gamma": 1.0, "delta": 0.6, "lam": 0.05}
 COIN = {"approximate": "bernoulli", "beta": 30.0, "random_state": 1}

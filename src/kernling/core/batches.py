@@ -99,9 +99,7 @@ def batch_loop(step: Callable) -> Callable:
         while i < last:
             if int(state.model.size[0]) + len(waiting.targets) > len(state.model.points):
                 return i
-            taken = _take(
-                events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting
-            )
+            taken = _take(events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting)
             drawn += int(np.count_nonzero(events.weights[i:taken])) * setup.uniforms
             if len(before):
                 before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)

@@ -417,6 +417,58 @@ def clear(model, block, j, k):
                     f[i] -= c * row[i]
 
 
+@inner
+def replace(model, block, j, k, tag):
+    """Event j takes the place of point k, with coefficient 0 and this tag."""
+    clear(model, block, j, k)
+    if model.tags.shape[0] > 0:
+        model.tags[0, k] = tag
+    store(model, block, j, k)
+
+
+@inner
+def remove(model, block, j, k):
+    """Forget point k; the last point takes its place."""
+    clear(model, block, j, k)
+    last = model.size[0] - 1
+    model.size[0] = last
+    if k == last:
+        return
+    for c in range(model.points.shape[1]):
+        model.points[k, c] = model.points[last, c]
+    if block.X.shape[0] == 0:
+        set_column(block.transposed, k, model.points[k])
+    model.norms[k] = model.norms[last]
+    for g in range(model.coef.shape[0]):
+        for o in range(model.coef.shape[1]):
+            model.coef[g, o, k] = model.coef[g, o, last]
+            model.coef[g, o, last] = 0.0
+    for i in range(model.tags.shape[0]):
+        model.tags[i, k] = model.tags[i, last]
+    for i in range(j, block.size):
+        block.K[k, i] = block.K[last, i]
+
+
+@inner
+def point_values(model, kernel, k, out):
+    """Write the kernel values of point k with all stored points."""
+    size = model.size[0]
+    p = model.points[k]
+    isotropic = kernels.is_isotropic(kernel)
+    for i in range(size):
+        q = model.points[i]
+        total = p.dtype.type(0.0)
+        if isotropic:
+            for c in range(p.size):
+                z = p[c] - q[c]
+                total += z * z
+        else:
+            for c in range(p.size):
+                total += p[c] * q[c]
+        out[i] = total
+    kernels.transform(kernel, out[:size])
+
+
 @inline
 def _add_column(model, block, j, k, g, o, value):
     model.coef[g, o, k] += value

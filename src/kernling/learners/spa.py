@@ -86,15 +86,21 @@ def note(params, state, row):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
+    if (o["budget"] is None) != (o["horizon"] is None):
+        raise ValueError(f"budget and horizon go together, but budget={o['budget']} and horizon={o['horizon']}")
     ball = o.get("mode") == "ball"
     params = Params(
-        loss=losses.Loss(losses.KINDS["epsilon_insensitive" if problem.task == "regression" else "hinge"], o.get("epsilon", 0.0), 0.0),
+        loss=losses.Loss(
+            losses.KINDS["epsilon_insensitive" if problem.task == "regression" else "hinge"], o.get("epsilon", 0.0), 0.0
+        ),
         radius=o["radius"] if ball else 0.0,
         eta=o["eta"],
         alpha=o["alpha"],
         beta=o["alpha"] * o["horizon"] / o["budget"] if o["budget"] else o["beta"],
         averaged=o["output"] == "average",
     )
+    if params.beta < params.alpha:
+        raise ValueError(f"beta must be at least alpha, but beta={params.beta:g} and alpha={params.alpha:g}")
     return params, Needs(output=o["output"], uniforms=1, notes=int(ball))
 
 

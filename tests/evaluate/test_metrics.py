@@ -1,0 +1,157 @@
+"""Running metrics equal scikit-learn's on everything seen, and over the window on what is in it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from kernling.evaluate import AUC, Batch, LogLoss, Window, metric
+from kernling.evaluate.metrics import METRICS
+
+LABELS = {
+    "mistakes": lambda y, p: 1 - sk.accuracy_score(y, p),
+    "accuracy": sk.accuracy_score,
+    "f1": lambda y, p: sk.f1_score(y, p, average="macro", zero_division=0.0),
+    "rmse": sk.root_mean_squared_error,
+    "mae": sk.mean_absolute_error,
+}
+
+
+def recall_of_what_came(y, p):
+    return np.mean([(p[y == label] == label).mean() for label in np.unique(y)])
+
+
+def cuts(n, seed):
+    return np.split(np.arange(n), np.sort(np.random.default_rng(seed).integers(0, n, 5)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 6), st.integers(1, 90), st.sampled_from(["int", "str"]))
+def test_labels(seed, classes, window, kind):
+    rng = np.random.default_rng(seed)
+    y, p = rng.integers(classes, size=(2, 80))
+    y[:3] = p[:3] = range(3)  # at least three classes
+    if kind == "str":
+        y, p = (np.array([f"class {'x' * v}{v}" for v in part], dtype=object) for part in (y, p))
+    recent = Window(window)
+    running = {name: metric(name) for name in ("mistakes", "accuracy", "f1", "balanced_accuracy")}
+    for part in cuts(80, seed):
+        batch = Batch(y[part], p[part])
+        recent.update(batch)
+        for one in running.values():
+            one.update(batch)
+    for name in ("mistakes", "accuracy", "f1"):
+        assert running[name].value == pytest.approx(LABELS[name](y, p), abs=1e-12)
+    for name in ("mistakes", "accuracy"):
+        assert recent.value(METRICS[name]) == pytest.approx(LABELS[name](y[-window:], p[-window:]), abs=1e-12)
+    assert running["balanced_accuracy"].value == pytest.approx(recall_of_what_came(y, p))
+    last = recent.value(METRICS["balanced_accuracy"])
+    assert last == pytest.approx(recall_of_what_came(y[-window:], p[-window:]))
+    assert running["accuracy"].majority == max(np.unique(y, return_counts=True)[1]) / 80
+
+
+def test_balanced_accuracy_and_f1_of_two_classes_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    y, p = np.where(rng.random((2, 500)) < 0.2, 1, -1)
+    for name, expected in [("balanced_accuracy", sk.balanced_accuracy_score), ("f1", sk.f1_score)]:
+        one = metric(name)
+        one.update(Batch(y[:77], p[:77]))
+        one.update(Batch(y[77:], p[77:]))
+        assert one.value == pytest.approx(expected(y, p), abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 100))
+def test_regression(seed, window):
+    rng = np.random.default_rng(seed)
+    y, p = rng.standard_normal((2, 80)) * 10.0 ** rng.integers(-3, 4)
+    for name in ("rmse", "mae"):
+        one, recent = metric(name), Window(window)
+        for part in cuts(80, seed):
+            one.update(Batch(y[part], p[part]))
+            recent.update(Batch(y[part], p[part]))
+        assert one.value == pytest.approx(LABELS[name](y, p))
+        assert recent.value(METRICS[name]) == pytest.approx(LABELS[name](y[-window:], p[-window:]))
+
+
+def test_log_loss():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), 300)
+    y = rng.integers(4, size=300)
+    p[0] = np.eye(4)[(y[0] + 1) % 4]  # what came true had probability 0
+    one, recent = LogLoss(), Window(50)
+    for part in cuts(300, 1):
+        batch = Batch(y[part], y[part], probability=p[part, y[part]])
+        one.update(batch)
+        recent.update(batch)
+    assert one.value == pytest.approx(sk.log_loss(y, p), rel=1e-9)
+    assert recent.value(LogLoss) == pytest.approx(sk.log_loss(y[-50:], p[-50:], labels=range(4)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1e-12, 1e-6, 1.0, 1e6, 1e12]),
+    st.sampled_from([0.0, 1.0, 100.0]),
+    st.booleans(),
+    st.integers(2, 400),
+)
+def test_auc_is_within_its_bound(seed, scale, offset, ties, n):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    y[:2] = 0, 1
+    score = (rng.standard_normal(n) + y + offset) * scale
+    if ties:
+        score = np.round(score / scale) * scale
+    one = AUC()
+    for part in cuts(n, seed):
+        one.update(Batch(y[part], y[part], score=score[part]))
+    assert abs(one.value - sk.roc_auc_score(y, score)) <= one.error_bound + 1e-12
+    assert one.cells.nbytes < 3e6
+
+
+def test_auc_of_many_scores_is_precise():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=300_000)
+    score = rng.standard_normal(300_000) + y
+    one, recent = AUC(), Window(1000)
+    for part in np.array_split(np.arange(300_000), 40):
+        one.update(Batch(y[part], y[part], score=score[part]))
+        recent.update(Batch(y[part], y[part], score=score[part]))
+    assert one.error_bound < 1e-3
+    assert one.value == pytest.approx(sk.roc_auc_score(y, score), abs=1e-5)
+    assert recent.value(AUC) == pytest.approx(sk.roc_auc_score(y[-1000:], score[-1000:]), abs=1e-3)
+
+
+def test_auc_when_the_second_class_comes_first():
+    one = AUC()
+    one.update(Batch(np.array([1, 1]), np.array([1, 1]), score=np.array([2.0, 3.0])))
+    assert np.isnan(one.value)
+    one.update(Batch(np.array([-1]), np.array([1]), score=np.array([2.5])))
+    assert one.value == 0.5
+    with pytest.raises(ValueError, match="two classes, but there are 3"):
+        one.update(Batch(np.array([7]), np.array([1]), score=np.array([2.5])))
+
+
+def test_memory_does_not_grow():
+    recent, one = Window(100), metric("accuracy")
+    for i in range(500):
+        batch = Batch(np.arange(30) % 3, np.full(30, i % 3))
+        recent.update(batch)
+        one.update(batch)
+    assert sum(len(part.y) for part in recent._last) == 100
+    assert all(part.y.base is None for part in recent._last)  # no chunk is kept alive by a view of it
+    assert len(one.came) == 3
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="a metric must be one of"):
+        metric("kappa")
+    with pytest.raises(ValueError, match="at least 1 row"):
+        Window(0)
+    with pytest.raises(ValueError, match="AUC needs the scores"):
+        AUC().update(Batch(np.zeros(1), np.zeros(1)))
+    with pytest.raises(ValueError, match="log loss needs probabilities"):
+        LogLoss().update(Batch(np.zeros(1), np.zeros(1)))
+    assert all(np.isnan(make().value) for make in METRICS.values())
