@@ -26,12 +26,8 @@ class Entry(NamedTuple):
 METHODS = {
     "avm": Entry("learners.avm", ("estimators.avm:AVMClassifier", "estimators.avm:AVMRegressor")),
     "polk": Entry("learners.polk", ("estimators.polk:POLKClassifier", "estimators.polk:POLKRegressor")),
-    "spa": Entry(
-        "learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")
-    ),
-    "dualsvrg": Entry(
-        "learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")
-    ),
+    "spa": Entry("learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")),
+    "dualsvrg": Entry("learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 

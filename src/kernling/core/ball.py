@@ -1,7 +1,7 @@
 """A model that is the centre of a ball in feature space: distances need its norm, and that of the average of all centres.
 
-With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and moving the
-centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.
+With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and
+moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.
 """
 
 from __future__ import annotations

@@ -78,7 +78,10 @@ def _kernel_loop(setup, params, state, events, uniforms, before, first, last):
     return blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix)
 
 
-def kernel_loop(step: Callable, note: Callable = inline(note)) -> Callable:
+_no_note = inline(note)
+
+
+def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
     """The compiled loop around a step of a learner with one expansion."""
     return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step, note=note))
 
@@ -110,8 +113,8 @@ def _feature_loop(setup, params, state, events, uniforms, before, first, last):
     return blocks(setup, params, state, events, uniforms, before, first, last, scratch)
 
 
-def feature_loop(step: Callable, note: Callable = inline(note)) -> Callable:
-    """The compiled loop around a step of a learner with one linear model: ``step(params, state, features, j, f, y, weight, u)``."""
+def feature_loop(step: Callable, note: Callable = _no_note) -> Callable:
+    """The compiled loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
     return bind(_feature_loop, blocks=bind(_feature_blocks, is_inner=True, step=step, note=note))
 
 

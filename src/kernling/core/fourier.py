@@ -1,7 +1,11 @@
 """Random Fourier features of kernels of the distance, and linear models on them.
 
-With L frequencies drawn from the kernel's spectral distribution, z(x) = L^-1/2 [cos(w_1.x) .. cos(w_L.x), sin(w_1.x) .. sin(w_L.x)], so that
-<z(x), z(x)> = 1 and the mean of <z(x), z(x')> is the kernel.  All spectral distributions here are scale mixtures of the normal:
+With L frequencies drawn from the kernel's spectral distribution,
+
+    z(x) = L^-1/2 [cos(w_1.x) .. cos(w_L.x), sin(w_1.x) .. sin(w_L.x)],
+
+so that <z(x), z(x)> = 1 and the mean of <z(x), z(x')> is the kernel.  All of these distributions are scale mixtures of the
+normal one:
 
 ====================  =====================================================================
 rbf                   sqrt(2 gamma) N
@@ -77,7 +81,7 @@ class Linear(NamedTuple):
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
-    """An empty model on so many features: "fourier", "orthogonal" or "linear" ones; ``problem`` has d, outputs, dtype, kernel."""
+    """An empty model on so many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem."""
     d = problem.d
     if features == "linear":
         frequencies = np.zeros((0, d))

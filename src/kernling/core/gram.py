@@ -1,9 +1,9 @@
 """The inverse Gram matrix of the stored points, kept while points come and go, and destructive matching pursuit on it.
 
 With G = K^-1, appending points whose inner products with the others are C and among themselves S0 adds V'V, where
-S = S0 - C'GC = LL' and V = L^-1 [-C'G, I]; removing point j subtracts u u' with u = G[:, j] / sqrt(G[j, j]).  A mini-batch appends
-and removes tens of points: removals are chosen with columns of the not yet updated inverse corrected on the fly, and the matrix
-is updated once, by one product of matrices.
+S = S0 - C'GC = LL' and V = L^-1 [-C'G, I]; removing point j subtracts u u' with u = G[:, j] / sqrt(G[j, j]).  A mini-batch
+appends and removes tens of points: removals are chosen with columns of the not yet updated inverse corrected on the fly, and
+the matrix is updated once, by one product of matrices.
 
 A point that is nearly in the span of the others is not appended but projected on them.  Rounding piles up in G, the faster the
 worse K is conditioned: the inverse is probed with a vector of signs, and computed anew when it has drifted.

@@ -1,8 +1,8 @@
 """A memory of the last events with their gradients at a snapshot, for variance-reduced steps.
 
-An event of the memory lives in the expansion (it has a slot there) or through its random features.  The sum of all gradients is kept
-in both places while events enter and leave: group ``GRADIENT`` of the expansion and ``features_sum``.  The gradients change only when the
-snapshot does, so a step costs the same whatever the size of the memory.
+An event of the memory lives in the expansion (it has a slot there) or through its random features.  The sum of all gradients
+is kept in both places while events enter and leave: group ``GRADIENT`` of the expansion and ``features_sum``.  The gradients
+change only when the snapshot does, so a step costs the same whatever the size of the memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be done with any state: a NamedTuple of arrays and of parts that know how to grow, shrink, widen and check themselves."""
+"""What can be done with any state: a NamedTuple of arrays, and of parts that know how to grow, widen and check themselves."""
 
 from __future__ import annotations
 

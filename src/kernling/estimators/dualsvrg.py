@@ -28,7 +28,7 @@ class DualSVRGClassifier(OnlineClassifier):
     lam : float
         Weight of the regulariser, which is handled implicitly.
     eta : float, optional
-        Step size; 1 / (76 M) by default, M the smoothness of the loss.  That is what the theory asks for; on short streams more is better.
+        Step size; 1 / (76 M) by default, M the smoothness of the loss.  The theory asks for it; short streams want more.
     oracle : {"coverage", "budget", "always"}
         Which events are stored as points: those farther than theta from all stored ones; the first ``budget``; none.
     theta : float or "auto"
@@ -60,8 +60,8 @@ class DualSVRGClassifier(OnlineClassifier):
 
     def __init__(
         self, loss="smooth_hinge", *, lam=1e-4, eta=None, oracle="coverage", theta="auto", budget=100, n_components=200,
-        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None,
-        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -77,8 +77,8 @@ class DualSVRGRegressor(OnlineRegressor):
         Knee of Huber's loss; width of the rounded corner of smooth_epsilon.
     epsilon : float
         Half the width of smooth_epsilon's tube without loss.
-    lam, eta, oracle, theta, budget, n_components, features, memory, period, kernel, gamma, degree, coef0, random_state, dtype,\\
-    block_size, passes, shuffle, n_jobs, verbose
+    lam, eta, oracle, theta, budget, n_components, features, memory, period, kernel, gamma, degree, coef0, random_state,\\
+    dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`DualSVRGClassifier`.
 
     Examples
@@ -94,7 +94,7 @@ class DualSVRGRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="l2", *, lam=1e-4, eta=None, epsilon=0.1, oracle="coverage", theta="auto", budget=100, n_components=200,
-        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None,
-        dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -67,8 +67,8 @@ class POLKRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
-    n_jobs, verbose
+    eta, lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\\
+    shuffle, n_jobs, verbose
         As in :class:`POLKClassifier`.
 
     Examples

@@ -12,7 +12,8 @@ Every n events u and w become the mean of the last n models.
 
 Departures from the paper, each with its reason:
 
-- The coverage oracle moves close events to the features and stores distant ones, as its Algorithm 4 does; its prose says the opposite.
+- The coverage oracle moves close events to the features and stores distant ones, as in its Algorithm 4; its prose says the
+  opposite.
 - Gradients at the snapshot are kept and the mean over a period is summed as it goes, so the cost of a step does not grow
   with m, nor the storage with n, as they do in the paper.
 - Several classes (the paper uses such data but gives the binary method): margins of w and of u have their own best wrong class.

@@ -8,7 +8,7 @@ Mini-batch t = 0, 1, ...: with g_b the gradient of the loss at the scores f_t(x_
     f~ = (1 - eta lam) f_t - (eta / B) sum_b g_b K(x_b, .),
 
 then destructive kernel orthogonal matching pursuit: points are removed, the one that costs least first and the rest refitted
-each time, as long as ||f - f~|| <= eps.  eps = parsimony eta^1.5 with constant steps, parsimony eta^2 with eta = eta_0 / (t + 1).
+each time, as long as ||f - f~|| <= eps: parsimony eta^1.5 with constant steps, parsimony eta^2 with eta = eta_0 / (t + 1).
 
 Departures from the paper, each with its reason:
 

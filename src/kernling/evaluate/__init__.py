@@ -1,0 +1,28 @@
+"""Running metrics, test-then-train, batch training and testing; results are rows."""
+
+from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
+from .protocols import batch, online, run_again, test_then_train
+from .rows import model_of, read_rows, summary, write_rows
+
+__all__ = [
+    "AUC",
+    "F1",
+    "MAE",
+    "RMSE",
+    "Accuracy",
+    "BalancedAccuracy",
+    "Batch",
+    "LogLoss",
+    "Metric",
+    "Mistakes",
+    "Window",
+    "batch",
+    "metric",
+    "model_of",
+    "online",
+    "read_rows",
+    "run_again",
+    "summary",
+    "test_then_train",
+    "write_rows",
+]

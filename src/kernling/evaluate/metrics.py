@@ -1,0 +1,307 @@
+"""Running metrics of fixed memory: a batch of targets and of what a model said goes in, a number comes out at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Batch(NamedTuple):
+    """What a model said about some rows, and what was true."""
+
+    y: np.ndarray
+    predicted: np.ndarray  # labels or values
+    score: np.ndarray | None = None  # of the second class, where there are two
+    probability: np.ndarray | None = None  # that was given to the label that came true
+
+
+class Metric:
+    """A number that is kept up to date; see the subclasses."""
+
+    needs: str = "predict"  # the method of a model that it takes
+
+    def update(self, batch: Batch) -> None:
+        """Take in some more rows."""
+        raise NotImplementedError
+
+    @property
+    def value(self) -> float:
+        """The number now; NaN before it means anything."""
+        raise NotImplementedError
+
+
+class Counts(Metric):
+    """How often each class came, was predicted, and both: three numbers per class, behind most metrics of labels."""
+
+    def __init__(self) -> None:
+        self.classes = np.empty(0)
+        self.came, self.said, self.right = (np.zeros(0, np.int64) for _ in range(3))
+
+    def update(self, batch: Batch) -> None:
+        if not (self._known(batch.y) and self._known(batch.predicted)):
+            seen = np.union1d(batch.y, batch.predicted)
+            self._widen(np.union1d(self.classes, seen) if len(self.classes) else seen)
+        y, predicted = np.searchsorted(self.classes, batch.y), np.searchsorted(self.classes, batch.predicted)
+        size = len(self.classes)
+        self.came += np.bincount(y, minlength=size)
+        self.said += np.bincount(predicted, minlength=size)
+        self.right += np.bincount(y[y == predicted], minlength=size)
+
+    def _known(self, labels: np.ndarray) -> bool:
+        if not len(self.classes):
+            return False
+        place = np.searchsorted(self.classes, labels).clip(max=len(self.classes) - 1)
+        return bool((self.classes[place] == labels).all())
+
+    def _widen(self, wider: np.ndarray) -> None:
+        place = np.searchsorted(wider, self.classes) if len(self.classes) else np.empty(0, np.intp)
+        for name in ("came", "said", "right"):
+            counts = np.zeros(len(wider), np.int64)
+            counts[place] = getattr(self, name)
+            setattr(self, name, counts)
+        self.classes = wider
+
+    @property
+    def total(self) -> int:
+        """Rows so far."""
+        return int(self.came.sum())
+
+    @property
+    def majority(self) -> float:
+        """The accuracy of always saying the most common class."""
+        return self.came.max() / self.total if self.total else np.nan
+
+    @property
+    def value(self) -> float:
+        return self.right.sum() / self.total if self.total else np.nan
+
+
+class Accuracy(Counts):
+    """The fraction of right labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Accuracy, Batch
+    >>> metric = Accuracy()
+    >>> metric.update(Batch(np.array([0, 1, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> print(metric.value, metric.majority)
+    0.75 0.75
+    """
+
+
+class Mistakes(Counts):
+    """The fraction of wrong labels: the mistake rate of the online literature."""
+
+    @property
+    def value(self) -> float:
+        return (self.total - self.right.sum()) / self.total if self.total else np.nan
+
+
+class BalancedAccuracy(Counts):
+    """The mean, over the classes that came, of the fraction of each that was recognised."""
+
+    @property
+    def value(self) -> float:
+        came = self.came > 0
+        return float((self.right[came] / self.came[came]).mean()) if came.any() else np.nan
+
+
+class F1(Counts):
+    """2 right / (came + said): of the second of two classes, or the mean over more."""
+
+    @property
+    def value(self) -> float:
+        both = self.came + self.said
+        each = 2.0 * self.right / np.where(both > 0, both, 1)
+        if not len(each):
+            return np.nan
+        return float(each[-1] if len(each) <= 2 else each.mean())
+
+
+class LogLoss(Metric):
+    """The mean of -log of the probability that was given to what came true, which counts as at least 2.2e-16."""
+
+    needs = "predict_proba"
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.total = 0.0
+
+    def update(self, batch: Batch) -> None:
+        if batch.probability is None:
+            raise ValueError("log loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
+        self.rows += len(batch.y)
+        self.total -= float(np.log(np.maximum(batch.probability, np.finfo(float).eps)).sum())
+
+    @property
+    def value(self) -> float:
+        return self.total / self.rows if self.rows else np.nan
+
+
+class RMSE(Metric):
+    """The root of the mean squared error."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.total = 0.0
+
+    def update(self, batch: Batch) -> None:
+        self.rows += len(batch.y)
+        self.total += float(self._loss(batch.y - batch.predicted).sum())
+
+    @staticmethod
+    def _loss(error: np.ndarray) -> np.ndarray:
+        return error**2
+
+    @property
+    def value(self) -> float:
+        return float(np.sqrt(self.total / self.rows)) if self.rows else np.nan
+
+
+class MAE(RMSE):
+    """The mean absolute error."""
+
+    @staticmethod
+    def _loss(error: np.ndarray) -> np.ndarray:
+        return np.abs(error)
+
+    @property
+    def value(self) -> float:
+        return self.total / self.rows if self.rows else np.nan
+
+
+class AUC(Metric):
+    """The probability that a row of the second class scores higher than one of the first (ties count half), in fixed memory.
+
+    Scores are counted in cells: 1,024 between each power of two and the next, from 2^-32 to 2^32, on both sides of 0.  Pairs in
+    different cells are counted exactly; the pairs that share a cell count half, so the error is at most half their share of all
+    pairs, which ``error_bound`` gives.  One pass of a million rows and 2 MB, whatever the scores are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import AUC, Batch
+    >>> metric = AUC()
+    >>> y = np.array([-1, -1, 1, 1])
+    >>> metric.update(Batch(y, y, score=np.array([0.1, 0.4, 0.35, 0.8])))
+    >>> print(metric.value, metric.error_bound)
+    0.75 0.0
+    """
+
+    needs = "decision_function"
+    _PER_OCTAVE, _OCTAVES = 1024, 64
+
+    def __init__(self) -> None:
+        self.classes = np.empty(0)
+        self.cells = np.zeros((2, 2 * self._PER_OCTAVE * self._OCTAVES + 1), np.int64)
+
+    def update(self, batch: Batch) -> None:
+        if batch.score is None:
+            raise ValueError("AUC needs the scores of a classifier of two classes")
+        known = np.unique(batch.y) if not len(self.classes) else np.union1d(self.classes, batch.y)
+        if len(known) > 2:
+            raise ValueError(f"AUC is for two classes, but there are {len(known)}: {known.tolist()}")
+        if len(self.classes) == 1 and len(known) == 2 and known[1] == self.classes[0]:
+            self.cells = self.cells[::-1].copy()  # what came so far is the second class after all
+        self.classes = known
+        cell = self._cell(np.asarray(batch.score, dtype=np.float64))
+        for place, label in enumerate(known):
+            self.cells[place] += np.bincount(cell[batch.y == label], minlength=self.cells.shape[1])
+
+    def _cell(self, score: np.ndarray) -> np.ndarray:
+        """A place that grows with the score."""
+        size = self._PER_OCTAVE * self._OCTAVES
+        mantissa, exponent = np.frexp(np.abs(score))
+        octave = exponent + self._OCTAVES // 2 - 1
+        place = 1 + octave * self._PER_OCTAVE + ((2.0 * mantissa - 1.0) * self._PER_OCTAVE).astype(np.int64)
+        place = np.where(score == 0.0, 0, np.clip(place, 1, size))
+        return np.where(score < 0.0, size - place, size + place)
+
+    @property
+    def value(self) -> float:
+        first, second = self.cells
+        pairs = float(first.sum()) * float(second.sum())
+        below = np.cumsum(first) - first
+        return float((second * (below + 0.5 * first)).sum() / pairs) if pairs else np.nan
+
+    @property
+    def error_bound(self) -> float:
+        """The most by which ``value`` can differ from the AUC of the scores themselves."""
+        first, second = self.cells
+        pairs = float(first.sum()) * float(second.sum())
+        shared = float((first.astype(np.float64) * second).sum())
+        return 0.5 * shared / pairs if pairs else np.nan
+
+
+METRICS: dict[str, Callable[[], Metric]] = {
+    "mistakes": Mistakes,
+    "accuracy": Accuracy,
+    "balanced_accuracy": BalancedAccuracy,
+    "f1": F1,
+    "log_loss": LogLoss,
+    "rmse": RMSE,
+    "mae": MAE,
+    "auc": AUC,
+}
+
+
+class Window:
+    """The last rows, for metrics over a sliding window: memory for ``size`` rows, and no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Accuracy, Batch, Window
+    >>> window = Window(2)
+    >>> window.update(Batch(np.array([0, 1, 1, 1]), np.array([1, 0, 1, 1])))
+    >>> print(window.value(Accuracy))
+    1.0
+    """
+
+    def __init__(self, size: int):
+        if size < 1:
+            raise ValueError(f"the window must have at least 1 row, not {size}")
+        self.size = size
+        self._last: list[Batch] = []
+
+    def update(self, batch: Batch) -> None:
+        """Take in some more rows and forget the oldest."""
+        self._last.append(_last_rows(batch, self.size))
+        spare = sum(len(part.y) for part in self._last) - self.size
+        while spare >= len(self._last[0].y):
+            spare -= len(self._last.pop(0).y)
+        if spare > 0:
+            self._last[0] = _last_rows(self._last[0], len(self._last[0].y) - spare)
+
+    def measured(self, make: Callable[[], Any]) -> Any:
+        """A metric that has seen the window and nothing else."""
+        metric = make()
+        for batch in self._last:
+            metric.update(batch)
+        return metric
+
+    def value(self, make: Callable[[], Metric]) -> float:
+        """The value of a metric over the window."""
+        return self.measured(make).value
+
+
+def _last_rows(batch: Batch, n: int) -> Batch:
+    sides: list[Any] = [None if side is None else side[max(len(batch.y) - n, 0) :].copy() for side in batch]
+    return Batch(*sides)
+
+
+def metric(name: str) -> Metric:
+    """A running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae or auc.
+
+    Examples
+    --------
+    >>> from kernling.evaluate import metric
+    >>> metric("rmse").value
+    nan
+    """
+    if name not in METRICS:
+        raise ValueError(f"a metric must be one of {', '.join(map(repr, METRICS))}, not {name!r}")
+    return METRICS[name]()

@@ -1,0 +1,375 @@
+# ruff: noqa: PT028 - test_then_train is no test
+"""Test-then-train over a stream, and batch training and testing over permutations."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators import labels
+from ..estimators.tasks import _probabilities as probabilities
+from ..streams import Stream, dataset, stream, synthetic
+from ..streams.datasets import CATALOGUE
+from ..streams.synthetic import STREAMS
+from .metrics import METRICS, Batch, Counts, Window, metric
+from .rows import Row, described, loaded, model_of
+
+_DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
+_REGRESSION = {"rmse", "mae"}
+
+
+def test_then_train(
+    model: Any,
+    rows: Stream,
+    *,
+    metrics: Sequence[str] | None = None,
+    window: int = 1000,
+    every: int | None = None,
+    on_row: Callable[[Row], None] | None = None,
+    extra: Row | None = None,
+) -> list[Row]:
+    """Let a model predict each row just before it learns it; returns what was measured, one row per moment.
+
+    Parameters
+    ----------
+    model : estimator
+        Learns on from what it knows.
+    rows : Stream
+    metrics : sequence of str, optional
+        Of mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.  By default the first two of the task.
+    window : int
+        Rows of the sliding window; each metric is also given over it, as ``<metric>_window``, which shows drift.
+    every : int, optional
+        Rows between moments; without it there is one moment, the end.
+    on_row : callable, optional
+        Called with each row as it is made.
+    extra : dict, optional
+        Goes into every row.
+
+    Returns
+    -------
+    list of dict
+        With ``events`` and ``seconds`` (of learning and predicting, after compilation) so far, the metrics, the ``majority``
+        rate beside them (of the most common class so far, and in the window), and the model's size.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.streams import synthetic
+    >>> model = kl.AVMClassifier(gamma=4.0, delta=0.5)
+    >>> rows = test_then_train(model, synthetic("checkerboard", 4000), every=1000)
+    >>> [row["events"] for row in rows]
+    [1000, 2000, 3000, 4000]
+    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
+    True
+    """
+    names = _chosen(metrics, model.task)
+    need = "decision_function" if any(metric(name).needs != "predict" for name in names) else "predict"
+    if "log_loss" in names and not hasattr(model, "predict_proba"):
+        raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
+    if every is not None and every < 1:
+        raise ValueError(f"every must be at least 1 row, not {every}")
+    running = {name: metric(name) for name in names}
+    counts = Counts()
+    recent = Window(window)
+    facts = {"protocol": "online"} | described(model) | _data_facts(rows) | (extra or {})
+    made: list[Row] = []
+    events, seconds, shown = 0, 0.0, -1
+
+    def moment() -> None:
+        nonlocal shown
+        shown = events
+        row = facts | {"events": events, "seconds": seconds}
+        for name in names:
+            row[name] = float(running[name].value)
+            row[f"{name}_window"] = float(recent.value(METRICS[name]))
+        if model.task == "classification":
+            row["majority"] = float(counts.majority)
+            row["majority_window"] = float(recent.measured(Counts).majority)
+        made.append(row | _size(model))
+        if on_row:
+            on_row(made[-1])
+
+    for X, y in _cut(rows, every):
+        if events == 0:
+            _compile(model, X, y)
+        begin = time.perf_counter()
+        batch = _learned(model, X, y, need, "log_loss" in names)
+        seconds += time.perf_counter() - begin
+        events += len(y)
+        for one in running.values():
+            one.update(batch)
+        if model.task == "classification":
+            counts.update(batch)
+        recent.update(batch)
+        if every and events % every == 0:
+            moment()
+    if shown != events:
+        moment()
+    return made
+
+
+test_then_train.__test__ = False  # type: ignore[attr-defined]  # its name is no invitation to pytest
+
+
+def online(
+    model: Any,
+    data: Any,
+    *,
+    part: str = "train",
+    permutations: int = 1,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+    window: int = 1000,
+    every: int | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Test-then-train over random orders of the same rows, each with a new copy of the model.
+
+    Order p is ``numpy.random.default_rng(seed + p).permutation(rows)``; a model that has a ``random_state`` gets seed + p.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed.
+    data : (X, y), Stream or Dataset
+    part : str
+        Of a data set: "train", "test" or "all".
+    permutations, seed : int
+    metrics, window, every, on_row
+        As in :func:`test_then_train`.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import online, summary
+    >>> from kernling.streams import synthetic
+    >>> rows = online(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("spirals", 2000), permutations=3)
+    >>> summary(rows)[0]["permutations"]
+    3
+    """
+    X, y, facts = loaded(data, part)
+    rows: list[Row] = []
+    for p, order in _orders(len(y), permutations, seed):
+        extra = facts | {"permutation": p, "seed": seed}
+        copy = _copy(model, seed + p)
+        permuted = stream(X[order], y[order])
+        rows += test_then_train(copy, permuted, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
+    return rows
+
+
+def batch(
+    model: Any,
+    data: Any,
+    *,
+    test: Any = None,
+    test_size: float = 0.1,
+    permutations: int = 1,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Fit on one part and measure on another, over random orders; one row per permutation.
+
+    Orders and seeds are those of :func:`online`.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed.
+    data : (X, y), Stream or Dataset
+        The training rows; without ``test`` the last of each order are kept back.
+    test : (X, y), Stream or str, optional
+        The test rows, or the name of a part of the data set.
+    test_size : float
+        The fraction kept back.
+    permutations, seed : int
+    metrics, on_row
+        As in :func:`test_then_train`.
+
+    Returns
+    -------
+    list of dict
+        With ``seconds`` of fitting, ``test_seconds``, the metrics on the test rows and their ``majority`` rate.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import batch
+    >>> from kernling.streams import synthetic
+    >>> rows = batch(kl.AVMClassifier(gamma=4.0, delta=0.2), synthetic("checkerboard", 4000), test_size=0.25)
+    >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
+    3000 True
+    """
+    names = _chosen(metrics, model.task)
+    X, y, facts = loaded(data)
+    facts["test_part"] = None
+    held: tuple[Any, np.ndarray] | None = None
+    if isinstance(test, str):
+        held = data.load(test)
+        facts["test_part"] = test
+    elif test is not None:
+        held = loaded(test)[:2]
+    elif not 0.0 < test_size < 1.0:
+        raise ValueError(f"test_size must be between 0 and 1, not {test_size}")
+    facts["test_size"] = None if held else test_size
+    rows: list[Row] = []
+    for p, order in _orders(len(y), permutations, seed):
+        cut = len(y) if held else len(y) - round(test_size * len(y))
+        X_test, y_test = held or (X[order[cut:]], y[order[cut:]])
+        copy = _copy(model, seed + p)
+        train = X[order[:cut]], y[order[:cut]]
+        _compile(copy, *train)
+        begin = time.perf_counter()
+        copy.fit(*train)
+        middle = time.perf_counter()
+        said = _said(copy, X_test, y_test, names)
+        seconds = {"seconds": middle - begin, "test_seconds": time.perf_counter() - middle}
+        row = {"protocol": "batch"} | described(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds
+        for name in names:
+            one = metric(name)
+            one.update(said)
+            row[name] = float(one.value)
+        if model.task == "classification":
+            counts = Counts()
+            counts.update(said)
+            row["majority"] = float(counts.majority)
+        rows.append(row | _size(copy))
+        if on_row:
+            on_row(rows[-1])
+    return rows
+
+
+def run_again(row: Row, data: Any = None) -> list[Row]:
+    """Run what a row came from once more; the measurements of the last row returned are those of the row, times aside.
+
+    Parameters
+    ----------
+    row : dict
+        From :func:`online` or :func:`batch` on a whole data set, the last moment of its permutation.
+    data : (X, y), Stream or Dataset, optional
+        Needed where the data were neither a named data set nor a synthetic stream.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import online, run_again
+    >>> from kernling.streams import synthetic
+    >>> row = online(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("spirals", 2000), permutations=2)[-1]
+    >>> run_again(row)[-1]["mistakes"] == row["mistakes"]
+    True
+    """
+    info = json.loads(row["data_info"])
+    source = info["source"]
+    if data is None and source in CATALOGUE:
+        data = dataset(source, info["positive"])
+    elif data is None and source in STREAMS:
+        data = synthetic(source, info["rows"], info["seed"])
+    elif data is None:
+        raise ValueError(f"the data of this row are {source!r}, which has to be given as data=")
+    names = [name for name in METRICS if name in row]
+    seed = row["seed"] + row["permutation"]
+    if row["protocol"] == "batch":
+        options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
+        return batch(model_of(row), data, seed=seed, metrics=names, **options)
+    return online(model_of(row), data, part=info.get("part", "train"), seed=seed, metrics=names)
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _chosen(metrics: Sequence[str] | None, task: str) -> list[str]:
+    names = list(_DEFAULTS[task] if metrics is None else metrics)
+    for name in names:
+        metric(name)
+        if (name in _REGRESSION) != (task == "regression"):
+            raise ValueError(f"the metric {name!r} is not for {task}")
+    return names
+
+
+def _data_facts(rows: Stream) -> Row:
+    return {"data": str(rows.info.get("source")), "data_info": json.dumps(rows.info, sort_keys=True, default=str)}
+
+
+def _orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+    if permutations < 1:
+        raise ValueError(f"permutations must be at least 1, not {permutations}")
+    for p in range(permutations):
+        yield p, np.random.default_rng(seed + p).permutation(n)
+
+
+def _copy(model: Any, seed: int) -> Any:
+    copy = clone(model)
+    return copy.set_params(random_state=seed) if "random_state" in copy.get_params(deep=False) else copy
+
+
+def _cut(rows: Stream, every: int | None) -> Iterator[tuple[Any, np.ndarray]]:
+    """The chunks of a stream, cut where a moment is."""
+    events = 0
+    for X, y in rows:
+        if y is None:
+            raise ValueError("the stream has no target; name its column with target=")
+        cuts = range(every - events % every, len(y), every) if every else ()
+        for first, last in pairwise([0, *cuts, len(y)]):
+            yield X[first:last], y[first:last]
+        events += len(y)
+
+
+def _fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _compile(model: Any, X: Any, y: np.ndarray) -> None:
+    """Have a copy learn a row of this kind, so that no time is measured in which code is compiled."""
+    clone(model).predict_then_learn(X[:1], y[:1])
+
+
+def _learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
+    """Learn rows; returns what was said about each before."""
+    if need == "predict":
+        return Batch(y, model.predict_then_learn(X, y))
+    parts = []
+    known = model.classes_ if _fitted(model) else y[:1]
+    for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
+        scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
+        parts.append(_judged(model.classes_, scores, y[first:last], probability))
+    return parts[0] if len(parts) == 1 else Batch(*map(_together, zip(*parts, strict=True)))
+
+
+def _said(model: Any, X: Any, y: np.ndarray, names: list[str]) -> Batch:
+    if all(metric(name).needs == "predict" for name in names):
+        return Batch(y, model.predict(X))
+    return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
+
+
+def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
+    """Labels, score and probability from the scores of a classifier."""
+    flat = scores.ndim == 1
+    table = scores[:, None] if flat else scores
+    given = None
+    if probability:
+        each = probabilities(table, len(classes))
+        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+        given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
+    return Batch(y, labels.decide(classes, table), scores if flat else None, given)
+
+
+def _together(side: tuple) -> Any:
+    return None if any(part is None for part in side) else np.concatenate(side)
+
+
+def _size(model: Any) -> Row:
+    return {name: getattr(model, f"{name}_", None) for name in ("n_stored", "n_support", "nbytes")}

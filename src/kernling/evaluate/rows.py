@@ -1,0 +1,173 @@
+"""Results are rows: plain dictionaries of numbers and text, one per method, data set, permutation and moment.
+
+A row says everything that is needed to run it again: the estimator and its parameters, what the data are (name, checksums), the
+seed of their order, and the versions of the libraries.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import models, registry
+from ..estimators.contents import plain, unplain
+from ..streams import Dataset, Stream, stream
+
+Row = dict[str, Any]
+TEXTS = ("protocol", "method", "learner", "params", "data", "data_info", "versions")
+NOT_MEASURED = (*TEXTS, "permutation", "seed", "events")
+
+
+def described(model: Any) -> Row:
+    """What a row says about an estimator."""
+    params = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
+    return {
+        "method": type(model).__name__,
+        "learner": model.learner,
+        "params": json.dumps(params, sort_keys=True),
+        "versions": json.dumps(models._versions(), sort_keys=True),
+    }
+
+
+def model_of(row: Row) -> Any:
+    """The estimator of a row, new and ready to learn.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import model_of, test_then_train
+    >>> from kernling.streams import synthetic
+    >>> rows = test_then_train(kl.AVMClassifier(gamma=2.0, delta=0.5), synthetic("spirals", 100))
+    >>> model_of(rows[-1]).gamma
+    2.0
+    """
+    classes = {cls.__name__: cls for cls in registry.find(row["learner"]).classes()}
+    return classes[row["method"]](**{name: unplain(value) for name, value in json.loads(row["params"]).items()})
+
+
+def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
+    """The (X, y) of arrays, a stream or a data set, and what a row says about them."""
+    if isinstance(data, Dataset):
+        X, y = data.load(part)
+        info = data.info(part)
+    elif isinstance(data, Stream):
+        X, y = data.load()
+        info = data.info
+    else:
+        X, y = stream(*data).load()
+        info = {"source": "arrays", "sha256": checksum(X, y)}
+    return X, y, {"data": str(info["source"]), "data_info": json.dumps(info, sort_keys=True, default=str)}
+
+
+def checksum(X: Any, y: np.ndarray) -> str:
+    """A SHA-256 of rows and targets."""
+    total = hashlib.sha256()
+    for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+        total.update(np.ascontiguousarray(array).data)
+    y = np.asarray(y)
+    total.update(np.ascontiguousarray(y.astype(str) if y.dtype == object else y).tobytes())
+    return total.hexdigest()
+
+
+def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
+    """Write rows to a .csv or .parquet file (pyarrow), replacing what is there only once the new file is whole.
+
+    Examples
+    --------
+    >>> from kernling.evaluate import read_rows, write_rows
+    >>> write_rows([{"method": "AVMClassifier", "mistakes": 0.25}], "rows.csv")
+    >>> read_rows("rows.csv")
+    [{'method': 'AVMClassifier', 'mistakes': 0.25}]
+    """
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        if _suffix(target) == ".csv":
+            with open(temporary, "x", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, names, restval="")
+                writer.writeheader()
+                writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+        else:
+            pyarrow = _pyarrow()
+            pyarrow.parquet.write_table(pyarrow.table({name: [row.get(name) for row in rows] for name in names}), temporary)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_rows(path: str | os.PathLike) -> list[Row]:
+    """The rows of a file that ``write_rows`` wrote."""
+    if _suffix(Path(path)) == ".csv":
+        with open(path, newline="", encoding="utf-8") as file:
+            return [{name: _typed(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
+    return _pyarrow().parquet.read_table(path).to_pylist()
+
+
+def _suffix(path: Path) -> str:
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"rows are kept in .csv or .parquet files, not in {path.name!r}")
+    return path.suffix
+
+
+def _typed(name: str, text: str) -> Any:
+    if text == "":
+        return None
+    if name in TEXTS:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _pyarrow() -> Any:
+    from ..streams.files import need_pyarrow
+
+    return need_pyarrow()
+
+
+def summary(rows: Iterable[Row]) -> list[Row]:
+    """One row per method, parameters and data: mean and standard deviation (n - 1) over permutations of the last moment.
+
+    Examples
+    --------
+    >>> from kernling.evaluate import summary
+    >>> rows = [{"method": "A", "permutation": p, "events": 10, "mistakes": m} for p, m in enumerate([0.1, 0.3])]
+    >>> print(summary(rows)[0]["mistakes"], round(summary(rows)[0]["mistakes_std"], 3))
+    0.2 0.141
+    """
+    groups: dict[tuple, dict[Any, Row]] = {}
+    for row in rows:
+        last = groups.setdefault(_kind(row), {})
+        held = last.get(row.get("permutation"))
+        if held is None or row["events"] >= held["events"]:
+            last[row.get("permutation")] = row
+    return [_summed(list(last.values())) for last in groups.values()]
+
+
+def _kind(row: Row) -> tuple:
+    """What rows of different permutations have in common."""
+    params = {name: value for name, value in json.loads(row.get("params") or "{}").items() if name != "random_state"}
+    return (*(row.get(name) for name in ("protocol", "method", "data")), json.dumps(params, sort_keys=True))
+
+
+def _summed(rows: list[Row]) -> Row:
+    out = {name: rows[0][name] for name in TEXTS if name in rows[0]} | {"permutations": len(rows), "events": rows[0]["events"]}
+    for name, value in rows[0].items():
+        if name in NOT_MEASURED or not isinstance(value, (int, float)):
+            continue
+        values = np.array([np.nan if row.get(name) is None else row[name] for row in rows], dtype=np.float64)
+        out[name] = float(values.mean())
+        out[f"{name}_std"] = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return out
