@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .core.kernels import kernel
-    from .estimators.avm import AVMClassifier, AVMRegressor
-    from .estimators.dualsvrg import DualSVRGClassifier, DualSVRGRegressor
-    from .estimators.polk import POLKClassifier, POLKRegressor
-    from .estimators.resolve import suggest_delta
-    from .estimators.spa import SPAClassifier, SPAOneClass, SPARegressor
-    from .models import load, save
+    from .core.kernels import kernel as kernel
+    from .estimators.avm import AVMClassifier as AVMClassifier
+    from .estimators.avm import AVMRegressor as AVMRegressor
+    from .estimators.dualsvrg import DualSVRGClassifier as DualSVRGClassifier
+    from .estimators.dualsvrg import DualSVRGRegressor as DualSVRGRegressor
+    from .estimators.polk import POLKClassifier as POLKClassifier
+    from .estimators.polk import POLKRegressor as POLKRegressor
+    from .estimators.resolve import suggest_delta as suggest_delta
+    from .estimators.spa import SPAClassifier as SPAClassifier
+    from .estimators.spa import SPAOneClass as SPAOneClass
+    from .estimators.spa import SPARegressor as SPARegressor
+    from .models import load as load
+    from .models import save as save
 
 # Loaded when first asked for, so that the command line answers at once.
 _NAMES = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .parameters import CLASS_WEIGHT, FEATURES, NOTHING, POSITIVE, OneOf, Real, Whole
+from .parameters import CLASS_WEIGHT, FEATURES, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from .tasks import OnlineClassifier, OnlineRegressor
 
-_RULES = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     **FEATURES,
     "lam": (POSITIVE,),
     "eta": (NOTHING, POSITIVE),
@@ -61,7 +61,8 @@ class DualSVRGClassifier(OnlineClassifier):
     def __init__(
         self, loss="smooth_hinge", *, lam=1e-4, eta=None, oracle="coverage", theta="auto", budget=100, n_components=200,
         features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
-        class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
+        verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Whole
+from .parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule, Whole
 from .tasks import OnlineClassifier, OnlineRegressor
 
-_RULES = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     "eta": (POSITIVE,),
     "lam": (Real(0.0),),
     "parsimony": (Real(0.0),),

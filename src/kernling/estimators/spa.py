@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Whole
+from .parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from .tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
 
-_RULES = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     "eta": (POSITIVE,),
     "alpha": (POSITIVE,),
     "beta": (POSITIVE,),

@@ -7,8 +7,9 @@ At event t, with loss l of the current model f_t, a coin falls with probability 
 
     f <- f + tau sgn K(x_t, .),    tau = min(eta / rho, l / K(x_t, x_t)).
 
-For one-class learning f is a half-space (the hinge loss with y = 1), or the centre of a ball: l = max(0, ||f - Phi(x)|| - radius),
-and the step goes towards Phi(x): f <- (1 - r) f + r Phi(x_t), r = tau / ||f - Phi(x_t)||, tau = min(eta / rho, l).
+For one-class learning f is a half-space (the hinge loss with y = 1), or the centre of a ball with the loss
+l = max(0, ||f - Phi(x)|| - radius), and the step goes towards Phi(x): f <- (1 - r) f + r Phi(x_t), r = tau / ||f - Phi(x_t)||,
+tau = min(eta / rho, l).
 
 No point is ever removed: the expected number of points after T events is at most alpha T / beta, and the average of all
 models lives on the same points.
@@ -89,10 +90,9 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     if (o["budget"] is None) != (o["horizon"] is None):
         raise ValueError(f"budget and horizon go together, but budget={o['budget']} and horizon={o['horizon']}")
     ball = o.get("mode") == "ball"
+    loss = "epsilon_insensitive" if problem.task == "regression" else "hinge"
     params = Params(
-        loss=losses.Loss(
-            losses.KINDS["epsilon_insensitive" if problem.task == "regression" else "hinge"], o.get("epsilon", 0.0), 0.0
-        ),
+        loss=losses.Loss(losses.KINDS[loss], o.get("epsilon", 0.0), 0.0),
         radius=o["radius"] if ball else 0.0,
         eta=o["eta"],
         alpha=o["alpha"],
@@ -114,7 +114,7 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The regret against any f, in expectation and for K(x, x) = 1, is below regret_per_norm ||f||^2 + regret_constant (Theorem 3.1)."""
+    """Theorem 3.1, for K(x, x) = 1: the expected regret against any f is below regret_per_norm ||f||^2 + regret_constant."""
     t = state.model.clock[EVENTS]
     return {
         "expected_bound": bound(params, t),
