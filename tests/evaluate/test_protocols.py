@@ -98,9 +98,9 @@ def test_drift_shows_in_the_window():
 
 
 def test_it_goes_at_the_speed_of_learning():
-    X = np.random.default_rng(0).random((100_000, 8))
+    X = np.random.default_rng(0).random((60_000, 4))
     y = np.where(X[:, 0] > X[:, 1], 1, -1)
-    model = kl.AVMClassifier(gamma=1.0, delta=1.0)  # a few hundred cells
+    model = kl.AVMClassifier(gamma=1.0, delta=0.6)  # a few hundred cells
     clone(model).predict_then_learn(X[:10], y[:10])
     ratios = []
     for _ in range(3):
