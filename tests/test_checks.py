@@ -8,7 +8,7 @@ from oracles import CASES
 
 ESTIMATORS = checks.estimators()
 SAMPLE = checks.one_per_kind_of_state()
-ALL_CASES = [(cls, case) for cls in ESTIMATORS for case in CASES[cls.__name__]]
+ALL_CASES = [(cls, case) for cls in ESTIMATORS for case in CASES.get(cls.__name__, [])]
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
 
 
@@ -22,6 +22,11 @@ def case_name(value) -> str:
 
 def long_unless_sampled(cls, *values):
     return pytest.param(cls, *values, marks=[] if cls in SAMPLE else pytest.mark.long)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=case_name)
+def test_a_reference_exists(cls):
+    assert CASES.get(cls.__name__), f"add a module to tests/oracles with a slow reference of {cls.__name__} and its CASES"
 
 
 @pytest.mark.parametrize(("cls", "case"), ALL_CASES, ids=case_name)
@@ -41,7 +46,7 @@ def test_kind_of_state(check, cls, case):
     check(cls, case)
 
 
-@pytest.mark.parametrize("cls", [long_unless_sampled(cls) for cls in ESTIMATORS], ids=case_name)
+@pytest.mark.parametrize("cls", [long_unless_sampled(cls) for cls in ESTIMATORS if cls.__name__ in CASES], ids=case_name)
 def test_compiled_equals_plain_python(cls):
     checks.check_compiled(cls)
 
