@@ -142,7 +142,7 @@ def test_memory_does_not_grow():
         one.update(batch)
     assert sum(len(part.y) for part in recent._last) == 100
     assert all(part.y.base is None for part in recent._last)  # no chunk is kept alive by a view of it
-    assert len(one.came) == 3
+    assert len(one.counts.came) == 3
 
 
 def test_errors():

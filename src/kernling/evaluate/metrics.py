@@ -32,28 +32,31 @@ class Metric:
         raise NotImplementedError
 
 
-class Counts(Metric):
-    """How often each class came, was predicted, and both: three numbers per class, behind most metrics of labels."""
+class Counts:
+    """How often each class came, was predicted, and both: three numbers per class, behind all metrics of labels."""
 
     def __init__(self) -> None:
         self.classes = np.empty(0)
         self.came, self.said, self.right = (np.zeros(0, np.int64) for _ in range(3))
 
     def update(self, batch: Batch) -> None:
-        if not (self._known(batch.y) and self._known(batch.predicted)):
+        """Take in some more rows."""
+        y, predicted = self._places(batch.y), self._places(batch.predicted)
+        if y is None or predicted is None:
             seen = np.union1d(batch.y, batch.predicted)
             self._widen(np.union1d(self.classes, seen) if len(self.classes) else seen)
-        y, predicted = np.searchsorted(self.classes, batch.y), np.searchsorted(self.classes, batch.predicted)
+            y, predicted = np.searchsorted(self.classes, batch.y), np.searchsorted(self.classes, batch.predicted)
         size = len(self.classes)
         self.came += np.bincount(y, minlength=size)
         self.said += np.bincount(predicted, minlength=size)
         self.right += np.bincount(y[y == predicted], minlength=size)
 
-    def _known(self, labels: np.ndarray) -> bool:
+    def _places(self, labels: np.ndarray) -> np.ndarray | None:
+        """Where labels stand among the classes; None if one of them is new."""
         if not len(self.classes):
-            return False
+            return None
         place = np.searchsorted(self.classes, labels).clip(max=len(self.classes) - 1)
-        return bool((self.classes[place] == labels).all())
+        return place if (self.classes[place] == labels).all() else None
 
     def _widen(self, wider: np.ndarray) -> None:
         place = np.searchsorted(wider, self.classes) if len(self.classes) else np.empty(0, np.intp)
@@ -73,12 +76,25 @@ class Counts(Metric):
         """The accuracy of always saying the most common class."""
         return self.came.max() / self.total if self.total else np.nan
 
+
+class LabelMetric(Metric):
+    """A number that follows from counts of labels: its own, or counts that several share and somebody else updates."""
+
+    def __init__(self, counts: Counts | None = None):
+        self._own = counts is None
+        self.counts = Counts() if counts is None else counts
+
+    def update(self, batch: Batch) -> None:
+        if self._own:
+            self.counts.update(batch)
+
     @property
-    def value(self) -> float:
-        return self.right.sum() / self.total if self.total else np.nan
+    def majority(self) -> float:
+        """The accuracy of always saying the most common class."""
+        return self.counts.majority
 
 
-class Accuracy(Counts):
+class Accuracy(LabelMetric):
     """The fraction of right labels.
 
     Examples
@@ -91,31 +107,36 @@ class Accuracy(Counts):
     0.75 0.75
     """
 
+    @property
+    def value(self) -> float:
+        return self.counts.right.sum() / self.counts.total if self.counts.total else np.nan
 
-class Mistakes(Counts):
+
+class Mistakes(LabelMetric):
     """The fraction of wrong labels: the mistake rate of the online literature."""
 
     @property
     def value(self) -> float:
-        return (self.total - self.right.sum()) / self.total if self.total else np.nan
+        total = self.counts.total
+        return (total - self.counts.right.sum()) / total if total else np.nan
 
 
-class BalancedAccuracy(Counts):
+class BalancedAccuracy(LabelMetric):
     """The mean, over the classes that came, of the fraction of each that was recognised."""
 
     @property
     def value(self) -> float:
-        came = self.came > 0
-        return float((self.right[came] / self.came[came]).mean()) if came.any() else np.nan
+        came = self.counts.came > 0
+        return float((self.counts.right[came] / self.counts.came[came]).mean()) if came.any() else np.nan
 
 
-class F1(Counts):
+class F1(LabelMetric):
     """2 right / (came + said): of the second of two classes, or the mean over more."""
 
     @property
     def value(self) -> float:
-        both = self.came + self.said
-        each = 2.0 * self.right / np.where(both > 0, both, 1)
+        both = self.counts.came + self.counts.said
+        each = 2.0 * self.counts.right / np.where(both > 0, both, 1)
         if not len(each):
             return np.nan
         return float(each[-1] if len(each) <= 2 else each.mean())
@@ -236,7 +257,7 @@ class AUC(Metric):
         return 0.5 * shared / pairs if pairs else np.nan
 
 
-METRICS: dict[str, Callable[[], Metric]] = {
+METRICS: dict[str, type[Metric]] = {
     "mistakes": Mistakes,
     "accuracy": Accuracy,
     "balanced_accuracy": BalancedAccuracy,
@@ -276,16 +297,19 @@ class Window:
         if spare > 0:
             self._last[0] = _last_rows(self._last[0], len(self._last[0].y) - spare)
 
-    def measured(self, make: Callable[[], Any]) -> Any:
-        """A metric that has seen the window and nothing else."""
+    def value(self, make: Callable[[], Metric]) -> float:
+        """The value of a metric over the window."""
         metric = make()
         for batch in self._last:
             metric.update(batch)
-        return metric
+        return metric.value
 
-    def value(self, make: Callable[[], Metric]) -> float:
-        """The value of a metric over the window."""
-        return self.measured(make).value
+    def counts(self) -> Counts:
+        """The counts of the labels in the window."""
+        counts = Counts()
+        for batch in self._last:
+            counts.update(batch)
+        return counts
 
 
 def _last_rows(batch: Batch, n: int) -> Batch:
@@ -293,8 +317,10 @@ def _last_rows(batch: Batch, n: int) -> Batch:
     return Batch(*sides)
 
 
-def metric(name: str) -> Metric:
+def metric(name: str, counts: Counts | None = None) -> Metric:
     """A running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae or auc.
+
+    Metrics of labels that are given ``counts`` share them, and leave updating them to the caller.
 
     Examples
     --------
@@ -304,4 +330,5 @@ def metric(name: str) -> Metric:
     """
     if name not in METRICS:
         raise ValueError(f"a metric must be one of {', '.join(map(repr, METRICS))}, not {name!r}")
-    return METRICS[name]()
+    kind = METRICS[name]
+    return kind(counts) if issubclass(kind, LabelMetric) else kind()

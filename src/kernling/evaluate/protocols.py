@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -78,8 +79,8 @@ def test_then_train(
         raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
     if every is not None and every < 1:
         raise ValueError(f"every must be at least 1 row, not {every}")
-    running = {name: metric(name) for name in names}
     counts = Counts()
+    running = {name: metric(name, counts) for name in names}
     recent = Window(window)
     facts = {"protocol": "online"} | described(model) | _data_facts(rows) | (extra or {})
     made: list[Row] = []
@@ -89,12 +90,13 @@ def test_then_train(
         nonlocal shown
         shown = events
         row = facts | {"events": events, "seconds": seconds}
+        lately = recent.counts() if model.task == "classification" else None
         for name in names:
             row[name] = float(running[name].value)
-            row[f"{name}_window"] = float(recent.value(METRICS[name]))
-        if model.task == "classification":
+            row[f"{name}_window"] = float(recent.value(partial(metric, name, lately)))
+        if lately:
             row["majority"] = float(counts.majority)
-            row["majority_window"] = float(recent.measured(Counts).majority)
+            row["majority_window"] = float(lately.majority)
         made.append(row | _size(model))
         if on_row:
             on_row(made[-1])
@@ -235,14 +237,14 @@ def batch(
         said = _said(copy, X_test, y_test, names)
         seconds = {"seconds": middle - begin, "test_seconds": time.perf_counter() - middle}
         row = {"protocol": "batch"} | described(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds
-        for name in names:
-            one = metric(name)
-            one.update(said)
-            row[name] = float(one.value)
+        counts = Counts()
         if model.task == "classification":
-            counts = Counts()
             counts.update(said)
             row["majority"] = float(counts.majority)
+        for name in names:
+            one = metric(name, counts)
+            one.update(said)
+            row[name] = float(one.value)
         rows.append(row | _size(copy))
         if on_row:
             on_row(rows[-1])
