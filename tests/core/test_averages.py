@@ -75,7 +75,19 @@ def test_an_open_stream_averages_somewhat_more_than_asked_for(suffix):
             averaged = t - first + 1
             assert suffix * t - 1.0 <= averaged <= min(t, SPREAD * suffix * t + 1.0)
             shares.append(averaged / t)
+            assert model.suffix_fraction_ == pytest.approx(averaged / t)
     assert min(shares) < 1.1 * suffix  # the spread is used in both directions
+
+
+def test_the_suffix_stays_right_when_learning_goes_on_after_fit():
+    X, y = stream("binary", 600, seed=4)
+    values = outputs_of_all_models(X, y)
+    model = kernling.AVMClassifier(output="suffix", suffix=0.5, **SETTINGS).fit(X[:100], y[:100])
+    assert model.suffix_fraction_ == pytest.approx(0.5)
+    for t in range(101, 601):
+        learn_one(model, X[t - 1], y[t - 1])
+        averaged = t - averaged_from(values[:t], model.score_one(PROBE)) + 1
+        assert 0.5 * t - 1.0 <= averaged <= SPREAD * 0.5 * t + 1.0
 
 
 def test_a_late_class_keeps_the_averages():

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .expansion import EVENTS, NEXT, SCALE, TOTAL, Expansion
+from .expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from .jit import inline, inner, jit
 
 LAST, AVERAGE, SUFFIX = range(3)
@@ -36,7 +36,7 @@ def snapshot_count(kind: int, fraction: float) -> int:
     """How many snapshots an open stream needs."""
     if kind != SUFFIX or fraction >= 1.0:
         return 0
-    return math.ceil(math.log(1.0 / (1.0 - fraction)) / math.log(growth(fraction))) + 2
+    return math.ceil(math.log(1.0 / (1.0 - fraction)) / math.log(growth(fraction))) + 3
 
 
 def group_count(kind: int, fraction: float = 1.0) -> int:
@@ -45,17 +45,16 @@ def group_count(kind: int, fraction: float = 1.0) -> int:
 
 
 def plan(model: Any, fraction: float, length: int | None) -> None:
-    """Say when the next snapshot is due: for a stream of known length at the one exact time, else as soon as possible."""
-    if not isinstance(model, Expansion) or len(model.marks) == 0:
-        return
-    done = model.clock[EVENTS]
-    if length is None:
-        if not np.isfinite(model.clock[NEXT]):
-            model.clock[NEXT] = done + 1.0
-        return
-    total = done + length
-    model.clock[NEXT] = min(total, math.ceil((1.0 - fraction) * total - 1e-9) + 1) - 1
-    model.marks[:] = -1.0
+    """For a stream of known length, have a snapshot taken at the exact time, besides those of an open stream."""
+    if isinstance(model, Expansion):
+        total = model.clock[EVENTS] + (length or 0)
+        model.clock[EXACT] = -1.0 if length is None else suffix_start(fraction, total)
+
+
+@jit
+def suffix_start(fraction, total):
+    """How many of the first models a suffix leaves out."""
+    return max(0.0, min(total - 1.0, np.ceil((1.0 - fraction) * total - 1e-9)))
 
 
 @inner
@@ -71,7 +70,7 @@ def set_sum(columns, g, total):
 def begin_event(model, block, j, growth):
     """Count the model that meets event j into the sums; take a snapshot first when one is due."""
     clock = model.clock
-    if model.marks.size > 0 and clock[EVENTS] == clock[NEXT]:
+    if model.marks.size > 0 and (clock[EVENTS] == clock[NEXT] or clock[EVENTS] == clock[EXACT]):
         oldest = 0
         for s in range(model.marks.size):
             if model.marks[s] < model.marks[oldest]:
@@ -79,7 +78,8 @@ def begin_event(model, block, j, growth):
         model.marks[oldest] = clock[EVENTS]
         set_sum(model.coef, 2 + oldest, clock[TOTAL])
         set_sum(block.scores, 2 + oldest, clock[TOTAL])
-        clock[NEXT] = max(clock[EVENTS] + 1.0, np.ceil(clock[EVENTS] * growth)) if growth > 1.0 else np.inf
+        if clock[EVENTS] == clock[NEXT]:
+            clock[NEXT] = max(clock[EVENTS] + 1.0, np.ceil(clock[EVENTS] * growth))
     clock[TOTAL] += clock[SCALE]
     clock[EVENTS] += 1.0
 
@@ -96,12 +96,22 @@ def output_mix(model, kind, fraction, mix):
         return
     start = 0.0
     chosen = -1
+    latest = suffix_start(fraction, n)
     for s in range(model.marks.size):
         mark = model.marks[s]
-        if mark >= start and mark <= (1.0 - fraction) * n + 1.0 and mark < n:
+        if start <= mark <= latest:
             start = mark
             chosen = s
     mix[0] = clock[TOTAL] / (n - start)
     mix[1] = -1.0 / (n - start)
     if chosen >= 0:
         mix[2 + chosen] = -1.0 / (n - start)
+
+
+def averaged_share(model: Expansion, kind: int, fraction: float) -> float:
+    """The share of all models so far that the output is the mean of."""
+    if kind == LAST or model.clock[EVENTS] == 0.0:
+        return 0.0
+    mix = np.empty(model.coef.shape[0])
+    output_mix(model, kind, fraction, mix)
+    return float(-1.0 / (mix[1] * model.clock[EVENTS]))

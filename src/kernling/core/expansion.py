@@ -22,7 +22,7 @@ from . import kernels
 from .jit import inline, inner, jit
 from .rows import Rows, centred_row, is_sparse, sparse_product
 
-SCALE, TOTAL, EVENTS, NEXT = range(4)  # what clock holds; TOTAL and NEXT belong to averages.py
+SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
 LIMIT = 2**28  # numbers in points: beyond, a model is refused
 
@@ -34,7 +34,7 @@ class Expansion(NamedTuple):
     tags: np.ndarray  # (tags, capacity), float64: what a learner remembers of each point
     centre: np.ndarray  # (d,)
     size: np.ndarray  # (1,) how many points there are
-    clock: np.ndarray  # scale of group 0, its running total, events learned, next snapshot
+    clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
 
     @property
@@ -75,7 +75,7 @@ class Expansion(NamedTuple):
             and self.tags.shape == (tags, len(self.norms))
             and self.centre.shape == (d,)
             and self.size.shape == (1,)
-            and self.clock.shape == (4,)
+            and self.clock.shape == (5,)
             and groups >= (2 + len(self.marks) if len(self.marks) else 1)
         )
         if not fits:
@@ -115,8 +115,9 @@ def _check_room(capacity: int, d: int) -> None:
 def new_expansion(d: int, outputs: int, dtype, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
     """An empty model."""
     _check_room(1, d)
-    clock = np.zeros(4)
+    clock = np.zeros(5)
     clock[SCALE] = 1.0
+    clock[EXACT] = -1.0
     return Expansion(
         points=np.zeros((0, d), dtype),
         norms=np.zeros(0, dtype),

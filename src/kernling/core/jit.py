@@ -18,8 +18,10 @@ import hashlib
 import inspect
 import os
 import pickle
+import shutil
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable
 from functools import cache
@@ -31,6 +33,7 @@ import numba
 import numpy as np
 
 COMPILED = not numba.config.DISABLE_JIT
+KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
@@ -129,6 +132,13 @@ def _file_hash(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def _forget_old(folder: Path) -> None:
+    """Delete machine code of other versions that nobody has added to for a month."""
+    for old in folder.iterdir():
+        if time.time() - old.stat().st_mtime > KEEP:
+            shutil.rmtree(old, ignore_errors=True)
+
+
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
@@ -161,7 +171,9 @@ class _DiskCache:
         from numba.core.serialize import dumps
 
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.folder.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                _forget_old(self.folder.parent)
             payload = dumps(self._reduce(self, result))  # type: ignore[arg-type]
             handle, temporary = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(handle, "wb") as file:

@@ -74,10 +74,13 @@ def sparse_product(rows, i, vector):
     return total
 
 
+LARGEST = {"float64": 1e150, "float32": 1e15}  # beyond, squared distances overflow or mean nothing
+
+
 @jit
-def all_finite(row):
-    """Whether a (1, d) array holds neither NaN nor infinity."""
-    total = 0.0
+def within(row, largest):
+    """Whether no number of a (1, d) array is NaN, or larger than this."""
+    fine = True
     for c in range(row.size):
-        total += row[0, c] * 0.0
-    return total == 0.0
+        fine = fine and abs(row[0, c]) <= largest
+    return fine

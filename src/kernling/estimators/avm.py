@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.averages import averaged_share
 from ..learners.avm import CELLS, DROPPED
 from .parameters import CLASS_WEIGHT, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
 from .tasks import OnlineClassifier, OnlineRegressor
@@ -9,7 +10,7 @@ from .tasks import OnlineClassifier, OnlineRegressor
 _RULES: dict[str, tuple[Rule, ...]] = {
     "kernel": ISOTROPIC_KERNEL,
     "lam": (POSITIVE,),
-    "delta": (OneOf(("auto",)), Real(0.0)),
+    "delta": (OneOf(("auto",)), Real(0.0, 1e100)),
     "coverage": (OneOf(("sphere", "box")),),
     "approximate": (OneOf(("always", "bernoulli", "margin")),),
     "beta": (Real(0.0),),
@@ -94,6 +95,10 @@ class AVMClassifier(OnlineClassifier):
     n_dropped_ = property(
         lambda self: int(self._fitted().stats[DROPPED]), doc="Events outside all cells once max_cells was reached."
     )
+    suffix_fraction_ = property(
+        lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
+        doc="Share of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an open stream.",
+    )
 
     def __init__(
         self, loss="hinge", *, lam=1e-4, delta="auto", coverage="sphere", approximate="always", beta=0.0, rho=1.0,
@@ -139,6 +144,7 @@ class AVMRegressor(OnlineRegressor):
     }
     n_cells_ = AVMClassifier.n_cells_
     n_dropped_ = AVMClassifier.n_dropped_
+    suffix_fraction_ = AVMClassifier.suffix_fraction_
 
     def __init__(
         self, loss="epsilon_insensitive", *, lam=0.01, epsilon=0.1, y_max=None, delta="auto", coverage="sphere",

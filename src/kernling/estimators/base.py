@@ -18,7 +18,7 @@ from ..core import averages, drive, scoring
 from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
-from ..core.rows import all_finite, as_rows, read_only
+from ..core.rows import LARGEST, as_rows, read_only, within
 from ..learners.base import Learner, Problem, typed
 from . import labels, parameters
 from .contents import Contents, fill, flatten, plain, unplain
@@ -97,8 +97,6 @@ class OnlineEstimator(BaseEstimator):
     def _plan(self, length: int | None) -> None:
         """Tell the averages how long the stream is, if that is known."""
         averages.plan(self._state.model, self._needs.suffix, length)
-        growth = averages.growth(self._needs.suffix) if length is None else 1.0
-        self._setup = self._setup._replace(growth=growth)
         self.__dict__.pop("_single", None)
 
     def _start(self, X, outputs: int) -> None:
@@ -180,8 +178,8 @@ class OnlineEstimator(BaseEstimator):
         if x.shape != single.row.shape[1:]:
             raise ValueError(f"x has shape {x.shape}, but this model takes {single.row.shape[1:]}")
         single.row[0] = x
-        if not all_finite(single.row):
-            raise ValueError("x contains NaN or infinity, or numbers too large")
+        if not within(single.row, LARGEST[single.row.dtype.name]):
+            raise ValueError(f"x contains NaN or infinity, or numbers above {LARGEST[single.row.dtype.name]:g}")
         return single
 
     # ------------------------------------------------------------------ what it is now
@@ -275,7 +273,6 @@ class OnlineEstimator(BaseEstimator):
             "resolved": {name: plain(value, name) for name, value in self._problem.options.items() if name != "random_state"},
             "columns": self.n_features_in_,
             "outputs": self._problem.outputs,
-            "growth": self._setup.growth,
             "random": self._rng.bit_generator.state,
         }
         if hasattr(self, "feature_names_in_"):
@@ -306,7 +303,6 @@ class OnlineEstimator(BaseEstimator):
         model._begin(options, model.n_features_in_, int(header["outputs"]))
         model._state = fill(model._state, arrays)
         states.check_shapes(model._state, model.n_features_in_, int(header["outputs"]))
-        model._setup = model._setup._replace(growth=float(header["growth"]))
         model._rng.bit_generator.state = header["random"]
         return model
 
@@ -375,12 +371,18 @@ class OnlineEstimator(BaseEstimator):
 def _checked(estimator, *arrays, **options):
     """scikit-learn's validation; of its page of advice on missing values, the sentence that says what is wrong."""
     try:
-        return validate_data(estimator, *arrays, accept_sparse="csr", order="C", **options)
+        checked = validate_data(estimator, *arrays, accept_sparse="csr", order="C", **options)
     except ValueError as error:
         first, *rest = str(error).splitlines()
         if rest and "contains NaN" in first:
             raise ValueError(first) from None
         raise
+    X = checked[0] if isinstance(checked, tuple) else checked
+    values = X.data if sparse.issparse(X) else X
+    largest = LARGEST[X.dtype.name]
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > largest:
+        raise ValueError(f"X contains numbers above {largest:g}, too large for {X.dtype.name}: scale the columns")
+    return checked
 
 
 def _checked_weights(sample_weight, n: int) -> np.ndarray:
