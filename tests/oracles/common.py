@@ -52,15 +52,19 @@ def margin_slope(loss: str, m: float, tau: float) -> float:
         if m > 1.0:
             return 0.0
         return -1.0 if m < 1.0 - tau else (m - 1.0) / tau
-    if loss == "logistic":
+    if loss in ("logistic", "softmax"):  # the same for one output
         return -1.0 / (1.0 + math.exp(m)) if m < 700.0 else 0.0
     raise KeyError(loss)
 
 
-def residual_slope(loss: str, e: float, epsilon: float) -> float:
+def residual_slope(loss: str, e: float, epsilon: float, tau: float) -> float:
     """Derivative of a regression loss at e = f - y."""
     if loss == "l2":
         return e
+    if loss == "huber":
+        return float(np.clip(e, -tau, tau))
+    if loss == "smooth_epsilon":
+        return float(np.sign(e) * np.clip((abs(e) - epsilon) / tau, 0.0, 1.0))
     if loss == "l1" or abs(e) > epsilon:
         return float(np.sign(e))
     return 0.0
@@ -68,18 +72,23 @@ def residual_slope(loss: str, e: float, epsilon: float) -> float:
 
 def loss_gradient(params: dict[str, Any], f: np.ndarray, y: float) -> tuple[np.ndarray, float]:
     """Gradient with respect to the scores, and the margin (of a regression: epsilon less the residual, plus 1)."""
+    tau = params.get("tau", math.nan)
     if "epsilon" in params:
         e = f[0] - y
-        return np.array([residual_slope(params["loss"], e, params["epsilon"])]), 1.0 + params["epsilon"] - abs(e)
+        return np.array([residual_slope(params["loss"], e, params["epsilon"], tau)]), 1.0 + params["epsilon"] - abs(e)
     if len(f) == 1:
         m = y * f[0]
-        return np.array([y * margin_slope(params["loss"], m, params["tau"])]), m
+        return np.array([y * margin_slope(params["loss"], m, tau)]), m
     label = int(y)
     wrong = [c for c in range(len(f)) if c != label]
     rival = max(wrong, key=lambda c: (f[c], -c))
     m = f[label] - f[rival]
     row = np.zeros(len(f))
-    row[label] = margin_slope(params["loss"], m, params["tau"])
+    if params["loss"] == "softmax":
+        row = np.exp(f) / np.exp(f).sum()
+        row[label] -= 1.0
+        return row, m
+    row[label] = margin_slope(params["loss"], m, tau)
     row[rival] = -row[label]
     return row, m
 
