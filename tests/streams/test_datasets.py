@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 
-from kernling.streams import dataset, dataset_names, datasets
+from kernling.streams import dataset, dataset_names, datasets, textons
 from kernling.streams.catalogue import CATALOGUE, Entry, File
 
 CLASSES = {
@@ -71,6 +72,28 @@ def test_nycflights():
 
 
 @pytest.mark.long
+def test_brodatz():
+    """Nearest neighbours tell the textures apart, and the same rows come again."""
+    X, y = loaded("brodatz")
+    assert np.allclose(X.sum(axis=1), 1.0)
+    assert np.bincount(y, minlength=13).min() > 600
+    X_test, y_test = dataset("brodatz").load("test")
+    model = KNeighborsClassifier(1).fit(X, y)
+    assert model.score(X_test, y_test) > 0.8  # POLK, table 3: 95.5 %
+
+
+def test_texton_histograms_tell_stripes_from_dots():
+    x = np.arange(160)
+    stripes = np.tile(np.sin(x / 2.0), (160, 1))
+    dots = np.sin(x / 2.0)[:, None] * np.sin(x / 2.0)
+    X, y = textons.histograms([stripes, dots, stripes.T], 12, 24, 300)
+    assert np.allclose(X.sum(axis=1), 1.0)
+    assert KNeighborsClassifier(1).fit(X[:200], y[:200]).score(X[200:], y[200:]) == 1.0
+    again = textons.histograms([stripes, dots, stripes.T], 12, 24, 300)
+    assert np.array_equal(again[0], X)
+
+
+@pytest.mark.long
 def test_kddcup():
     _, y = loaded("kddcup99")
     labels, counts = np.unique(y, return_counts=True)
@@ -98,7 +121,7 @@ def test_all_wanted_names_are_known():
     wanted = (
         "a9a w8a w7a cod-rna ijcnn1 covtype poker kddcup99 nycflights13 airlines casp slice year mnist usps german diabetes"
     )
-    assert set(wanted.split()) | {"rcv1"} <= set(dataset_names())
+    assert set(wanted.split()) | {"rcv1", "brodatz"} <= set(dataset_names())
     for name in dataset_names():
         entry = CATALOGUE[name]
         assert "train" in entry.parts

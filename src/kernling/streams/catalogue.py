@@ -52,6 +52,7 @@ _FLIGHTS = {
         ),
     )
 }
+_TEXTURES = File("brodatz13.tar", None, "e72797bc441e4fbf2ee35860b7552b87997a87e0bb4174da6f5f8db057e88198")
 _AIRLINES = {"train": (5_929_413, (File("2008.csv"), File("plane-data.csv")))}
 
 CATALOGUE: dict[str, Entry] = {
@@ -127,6 +128,14 @@ CATALOGUE: dict[str, Entry] = {
             "test": (51_630, File("YearPredictionMSD.t", "YearPredictionMSD.t.bz2")),
         },
         standardise=True,
+    ),
+    "brodatz": Entry(
+        "classification",
+        256,
+        _BRODATZ,
+        "brodatz",
+        {"train": (10_000, (_TEXTURES,)), "test": (5_000, (_TEXTURES,))},
+        {"rows": (10_000, 5_000)},
     ),
     "covtype": Entry(
         "classification",

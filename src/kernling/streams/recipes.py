@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import tarfile
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,26 @@ def _flights(features: Table, delay: np.ndarray, late: float | None):
     good = ~np.isnan(X).any(axis=1) & ~np.isnan(delay)
     X, delay = X[good], delay[good].astype(np.float64)
     return {"train": (_unit(X)(X), delay if late is None else np.where(delay > late, 1, -1))}
+
+
+def prepare_brodatz(parts: dict[str, Contents], columns: int, rows: tuple[int, int]):
+    """Thirteen textures as POLK used them: histograms of 256 textons over random patches of 24 by 24 pixels."""
+    from .textons import histograms  # scikit-learn's clustering, which nothing else here needs
+
+    (content,) = parts["train"].values()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        members = sorted((m for m in archive.getmembers() if m.isfile()), key=lambda m: m.name)
+        images = [_grey(archive.extractfile(member).read()) for member in members]  # type: ignore[union-attr]
+    X, y = histograms(images, columns, 24, sum(rows))
+    return {"train": (X[: rows[0]], y[: rows[0]]), "test": (X[rows[0] :], y[rows[0] :])}
+
+
+def _grey(content: bytes) -> np.ndarray:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("reading images needs Pillow: pip install 'kernling[data]'") from error
+    return np.asarray(Image.open(io.BytesIO(content)).convert("L"), dtype=np.float64)
 
 
 def _table(contents: Contents, header: bool, words=()) -> Table:
