@@ -28,6 +28,15 @@ METHODS = {
     "polk": Entry("learners.polk", ("estimators.polk:POLKClassifier", "estimators.polk:POLKRegressor")),
     "spa": Entry("learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")),
     "dualsvrg": Entry("learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")),
+    "passive_aggressive": Entry(
+        "baselines.passive_aggressive",
+        (
+            "baselines.passive_aggressive:PassiveAggressiveClassifier",
+            "baselines.passive_aggressive:PassiveAggressiveRegressor",
+            "baselines.passive_aggressive:PassiveAggressiveOneClass",
+        ),
+    ),
+    "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 

@@ -3,6 +3,11 @@
 from importlib import import_module
 
 _NAMES = {
+    "PassiveAggressiveClassifier": "passive_aggressive",
+    "PassiveAggressiveRegressor": "passive_aggressive",
+    "PassiveAggressiveOneClass": "passive_aggressive",
+    "OSKLClassifier": "oskl",
+    "OSKLRegressor": "oskl",
     "FOGDClassifier": "fogd",
     "FOGDRegressor": "fogd",
 }

@@ -1,7 +1,8 @@
 """A model that is the centre of a ball in feature space: distances need its norm, and that of the average of all centres.
 
 With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and
-moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.
+moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.  B and P stay 0 where
+the model keeps no average.
 """
 
 from __future__ import annotations
@@ -22,11 +23,24 @@ def new_ball() -> np.ndarray:
 
 
 @inline
-def count_centre(ball, t):
-    """Event t begins: the current centre joins the mean."""
-    before = t - 1.0
-    ball[MEAN] = (before * before * ball[MEAN] + 2.0 * before * ball[BOTH] + ball[CENTRE]) / (t * t)
-    ball[BOTH] = (before * ball[BOTH] + ball[CENTRE]) / t
+def keeps_average(model):
+    return model.coef.shape[0] > 1
+
+
+@inline
+def output_norm(ball, model):
+    """The squared norm of the average, or of the centre where no average is kept."""
+    return ball[MEAN] if keeps_average(model) else ball[CENTRE]
+
+
+@inline
+def count_centre(ball, model):
+    """An event begins: the current centre joins the mean."""
+    if keeps_average(model):
+        t = model.clock[EVENTS]
+        before = t - 1.0
+        ball[MEAN] = (before * before * ball[MEAN] + 2.0 * before * ball[BOTH] + ball[CENTRE]) / (t * t)
+        ball[BOTH] = (before * ball[BOTH] + ball[CENTRE]) / t
 
 
 @inline
@@ -38,11 +52,9 @@ def centre_distance(ball, f, k_xx):
 @inline
 def move_centre(ball, model, block, j, f, k_xx, r):
     """f <- (1 - r) f + r Phi(x_j)."""
-    averaged = model.coef.shape[0] > 1
-    mean = f
-    if averaged:
+    if keeps_average(model):
         mean = (model.clock[TOTAL] * block.scores[0, 0, j] - block.scores[1, 0, j]) / model.clock[EVENTS]
-    ball[BOTH] = (1.0 - r) * ball[BOTH] + r * mean
+        ball[BOTH] = (1.0 - r) * ball[BOTH] + r * mean
     ball[CENTRE] = (1.0 - r) ** 2 * ball[CENTRE] + 2.0 * r * (1.0 - r) * f + r * r * k_xx
     scale_model(model, block, j, 1.0 - r)
     k = insert(model, block, j, 0.0)

@@ -110,7 +110,7 @@ class SPAOneClass(OnlineOneClass):
     rules = {**_RULES, "mode": (OneOf(("ball", "halfspace")),), "radius": (POSITIVE,)}
 
     def __init__(
-        self, mode="ball", *, radius=0.7, eta=1.0, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average",
+        self, mode="ball", *, radius=0.9, eta=1.0, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average",
         kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
         shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip

@@ -212,7 +212,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         if method not in ("predict", "decision_function", "score_samples"):
             raise ValueError(f"method must be 'predict', 'decision_function' or 'score_samples', not {method!r}")
         recorded = self._stream(X, y, sample_weight, record=True)[0][1]
-        norms = recorded[:, 1] if self.mode == "ball" else 0.0
+        norms = recorded[:, 1] if self._radius else 0.0
         scores = self._similarity(recorded[:, 0], norms, X)
         if method == "score_samples":
             return scores
@@ -246,16 +246,21 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     def offset_(self) -> float:
         """The score on the border."""
         self._fitted()
-        return -self.radius if self.mode == "ball" else 1.0
+        return -self._radius if self._radius else 1.0
 
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)
 
     def _squared_norm(self) -> float:
-        return float(self._state.ball[MEAN if self.output == "average" else CENTRE])
+        return float(self._state.ball[MEAN if self._needs.output == "average" else CENTRE])
+
+    @property
+    def _radius(self) -> float:
+        """Of the ball, 0 for a half-space."""
+        return self._params.task.radius
 
     def _similarity(self, scores, squared_norm, X):
-        if self.mode != "ball":
+        if not self._radius:
             return scores
         if self.kernel in ISOTROPIC:
             k_xx = 1.0

@@ -18,10 +18,13 @@ Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): the hinge loss of the margin f_y - f_z; the step goes to both columns, so its cap is
   l / (2 K(x_t, x_t)).
-- Where the loss is 0 no coin is tossed in effect: rho is 0 and nothing is divided by it.
+- Where the loss is 0 no coin is tossed in effect: rho is 0 and nothing is divided by it.  The same goes for a row with
+  K(x, x) = 0, whose score nothing can change.
 - The mean that predicts after T events is that of f_1 ... f_T, f_1 = 0 included, before event T + 1 as well as at the end; the
   paper's online runs count f_{T+1} too.
 - A weight multiplies eta, the cap of the step.
+- Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
+  is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
 """
 
 from __future__ import annotations
@@ -31,81 +34,58 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import drive, losses
-from ..core.ball import CENTRE, MEAN, centre_distance, count_centre, move_centre, new_ball
-from ..core.expansion import EVENTS, Expansion, add, insert
+from ..core import drive
+from ..core.ball import new_ball
+from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
+from ..core.passive import Task, event_loss, note_norm, steepness, step_against_loss
 from .base import Learner, Needs, Problem, empty_expansion
 
-CHANCES = 0  # in stats
+CHANCES, STEEPEST = range(2)  # in stats
 
 
 class Params(NamedTuple):
-    loss: losses.Loss
-    radius: float  # of the ball; 0 for all other tasks
+    task: Task
     eta: float
     alpha: float
     beta: float
-    averaged: bool
 
 
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
-    stats: np.ndarray  # the sum of the coins' chances
+    stats: np.ndarray  # the sum of the coins' chances, and the largest squared norm of a gradient
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     k_xx = self_value(block.kernel, np.float64(block.norms[j]))
-    if params.radius > 0.0:
-        count_centre(state.ball, state.model.clock[EVENTS])
-        distance = centre_distance(state.ball, f[0], k_xx)
-        loss = max(0.0, distance - params.radius)
-    else:
-        loss = losses.value(params.loss, f, y)
+    loss = event_loss(params.task, state, f, y, k_xx)
+    steep = steepness(params.task, f, k_xx)
     rho = min(params.alpha, loss) / params.beta
     state.stats[CHANCES] += rho
+    state.stats[STEEPEST] = max(state.stats[STEEPEST], steep)
     if u[0] < rho:
-        cap = weight * params.eta / rho
-        if params.radius > 0.0:
-            move_centre(state.ball, state.model, block, j, f[0], k_xx, min(cap, loss) / distance)
-        else:
-            direction = block.g
-            losses.gradient(params.loss, f, y, direction)
-            columns = 1.0 if f.size == 1 else 2.0
-            k = insert(state.model, block, j, 0.0)
-            add(state.model, block, j, k, -min(cap, loss / (columns * k_xx)), direction)
-
-
-@inline
-def note(params, state, row):
-    """The squared norm of the output, beside the score of each event that is recorded: a ball's distances need it."""
-    row[1] = state.ball[MEAN if params.averaged else CENTRE]
+        tau = min(weight * params.eta / rho, loss / steep)
+        step_against_loss(params.task, state, block, j, f, y, k_xx, tau)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if (o["budget"] is None) != (o["horizon"] is None):
         raise ValueError(f"budget and horizon go together, but budget={o['budget']} and horizon={o['horizon']}")
-    ball = o.get("mode") == "ball"
-    loss = "epsilon_insensitive" if problem.task == "regression" else "hinge"
-    params = Params(
-        loss=losses.Loss(losses.KINDS[loss], o.get("epsilon", 0.0), 0.0),
-        radius=o["radius"] if ball else 0.0,
-        eta=o["eta"],
-        alpha=o["alpha"],
-        beta=o["alpha"] * o["horizon"] / o["budget"] if o["budget"] else o["beta"],
-        averaged=o["output"] == "average",
-    )
-    if params.beta < params.alpha:
-        raise ValueError(f"beta must be at least alpha, but beta={params.beta:g} and alpha={params.alpha:g}")
-    return params, Needs(output=o["output"], uniforms=1, notes=int(ball))
+    beta = o["alpha"] * o["horizon"] / o["budget"] if o["budget"] else o["beta"]
+    if o["budget"] and o["budget"] > o["horizon"]:
+        raise ValueError(f"budget must be at most horizon, but budget={o['budget']} and horizon={o['horizon']}")
+    if beta < o["alpha"]:
+        raise ValueError(f"beta must be at least alpha, but beta={beta:g} and alpha={o['alpha']:g}")
+    task = Task.of(problem)
+    return Params(task, o["eta"], o["alpha"], beta), Needs(output=o["output"], uniforms=1, notes=int(task.radius > 0.0))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball(), np.zeros(1))
+    return State(empty_expansion(needs, problem), new_ball(), np.zeros(2))
 
 
 def bound(params: Params, t: int) -> float:
@@ -114,14 +94,18 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Theorem 3.1, for K(x, x) = 1: the expected regret against any f is below regret_per_norm ||f||^2 + regret_constant."""
-    t = state.model.clock[EVENTS]
+    """The number of points, and Theorem 3.1 for weights of 1.
+
+    The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.
+    """
+    t, steepest = state.model.clock[EVENTS], state.stats[STEEPEST]
+    largest_drop = max(steepest * params.eta * params.beta / params.alpha, math.sqrt(steepest * params.eta * params.beta))
     return {
-        "expected_bound": bound(params, t),
+        "expected_bound": float(bound(params, t)),
         "expected_points": float(state.stats[CHANCES]),
         "points": int(state.model.size[0]),
         "regret_per_norm": 1.0 / (2.0 * params.eta),
-        "regret_constant": params.eta * params.beta * t / min(params.alpha, math.sqrt(params.beta * params.eta)),
+        "regret_constant": float(t * largest_drop),
     }
 
 
@@ -129,7 +113,7 @@ LEARNER = Learner(
     name="spa",
     title="Sparse Passive-Aggressive learning",
     citation="J. Lu, P. Zhao, S. C. H. Hoi: Online Sparse Passive Aggressive Learning with Kernels, SDM, 2016",
-    loop=drive.kernel_loop(step, note),
+    loop=drive.kernel_loop(step, note_norm),
     configure=configure,
     start=start,
     bound=bound,
