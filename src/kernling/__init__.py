@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core.kernels import kernel as kernel
+    from .estimators.aogd import AOGDClassifier as AOGDClassifier
     from .estimators.avm import AVMClassifier as AVMClassifier
     from .estimators.avm import AVMRegressor as AVMRegressor
     from .estimators.dualsvrg import DualSVRGClassifier as DualSVRGClassifier
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # Loaded when first asked for, so that the command line answers at once.
 _NAMES = {
+    "AOGDClassifier": "estimators.aogd",
     "AVMClassifier": "estimators.avm",
     "AVMRegressor": "estimators.avm",
     "DualSVRGClassifier": "estimators.dualsvrg",

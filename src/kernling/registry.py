@@ -37,6 +37,7 @@ METHODS = {
         ),
     ),
     "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
+    "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 

@@ -33,6 +33,7 @@ class Features:
         normals = np.zeros((0, d)) if self.linear else rng.standard_normal((self.count, d))
         if params["features"] == "orthogonal":
             normals = orthogonalised(normals)
+        self.rng = rng  # whose next numbers belong to the events
         self.frequencies = normals * (1.0 if self.linear else self.widths(params, rng))
 
     def widths(self, params: dict[str, Any], rng: np.random.Generator) -> Any:

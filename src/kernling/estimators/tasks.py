@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +23,8 @@ from .base import OnlineEstimator
 
 def _gives_probabilities(self) -> bool:
     several = len(getattr(self, "classes_", ())) > 2
-    if self.loss == "softmax" or (self.loss == "logistic" and not several):
+    loss = getattr(self, "loss", None)
+    if not self.pairwise and (loss == "softmax" or (loss == "logistic" and not several)):
         return True
     raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
 
@@ -31,6 +33,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     """A classifier that learns from a stream."""
 
     task = "classification"
+    pairwise: ClassVar[bool] = False  # learned from pairs of events: scores rank, and say nothing of probabilities
 
     def fit(self, X, y, sample_weight=None):
         """Forget everything and learn the rows, whose classes are all known from the start."""

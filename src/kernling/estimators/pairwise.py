@@ -1,0 +1,45 @@
+"""Classifiers that learn from pairs: scores that rank, and a threshold kept beside them that makes labels of the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .tasks import OnlineClassifier
+
+
+class PairwiseClassifier(OnlineClassifier):
+    """A classifier whose learner keeps a threshold on recent scores, one per output."""
+
+    pairwise = True
+    class_weight = None  # each pair has one event of either class: there is nothing to balance
+
+    def rank_scores(self, X):
+        """Scores before the threshold is taken off: (rows,) for two classes, (rows, classes) for more."""
+        decision = self.decision_function(X)
+        return decision + (self.threshold_ if decision.ndim == 2 else self.threshold_[0])
+
+    @property
+    def threshold_(self) -> np.ndarray:
+        """What ``decision_function`` takes off the scores: the best balanced accuracy on recent ones, one number per output."""
+        return self._fitted().recent.threshold.copy()
+
+    def score_one(self, x):
+        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        score = super().score_one(x)
+        if not self.__sklearn_is_fitted__():
+            return score
+        threshold = self._state.recent.threshold
+        return score - (float(threshold[0]) if len(threshold) == 1 else threshold)
+
+    def _scores(self, X):
+        scores = super()._scores(X)
+        return scores - self._state.recent.threshold
+
+    def _learn(self, X, y, weights, record=False):
+        recorded = super()._learn(X, y, weights, record)
+        outputs = self._problem.outputs
+        return recorded[:, :outputs] - recorded[:, outputs:]
+
+    def _add_class(self, label):
+        super()._add_class(label)
+        self._setup = self._setup._replace(notes=self._problem.outputs)

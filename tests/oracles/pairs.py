@@ -1,0 +1,67 @@
+"""Learning from pairs: what all of these methods share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .fogd import Features
+
+RECENT, PERIOD = 128, 16
+
+
+def pair_slope(loss: str, m: float) -> float:
+    """Derivative of a loss of the margin between two events."""
+    return {"squared": m - 1.0, "hinge": -1.0 if m < 1.0 else 0.0, "logistic": -1.0 / (1.0 + np.exp(min(m, 700.0)))}[loss]
+
+
+def best_threshold(negative: list[float], positive: list[float]) -> float:
+    """Of all places between two scores, and the lowest score, the first one with the largest balanced accuracy."""
+    scores = sorted({*negative, *positive})
+    places = [scores[0], *((a + b) / 2.0 for a, b in zip(scores, scores[1:], strict=False))]
+
+    def accuracy(place: float) -> int:
+        return sum(f < place for f in negative) * len(positive) + sum(f >= place for f in positive) * len(negative)
+
+    return max(places, key=lambda place: (accuracy(place), -place))
+
+
+class Pairwise:
+    """One binary problem per output.  A method says how a model changes: ``change(o, z, sign, weight, u)`` gives the new w."""
+
+    uniforms = 1
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params = params
+        self.z = Features(params, d)
+        self.rng = self.z.rng
+        self.history = [[np.zeros(self.z.width)] for _ in range(outputs)]
+        self.seen: list[dict[float, list[np.ndarray]]] = [{-1.0: [], 1.0: []} for _ in range(outputs)]
+        self.recent: list[dict[float, list[float]]] = [{-1.0: [], 1.0: []} for _ in range(outputs)]
+        self.threshold = np.zeros(outputs)
+        self.points: list[np.ndarray] = []
+
+    def change(self, o: int, z: np.ndarray, sign: float, weight: float, u: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def output(self, o: int, count: int) -> np.ndarray:
+        """The mean of the first models, or the last one."""
+        if self.params["output"] == "last":
+            return self.history[o][-1]
+        return np.mean(self.history[o][: max(1, count)], axis=0)
+
+    def learn(self, x: np.ndarray, y: float, weight: float, u: Any) -> None:
+        z, t = self.z(x), len(self.history[0])
+        for o in range(len(self.history)):
+            sign = float(y) if len(self.history) == 1 else (1.0 if int(y) == o else -1.0)
+            recent = self.recent[o]
+            recent[sign] = [*recent[sign], self.output(o, t) @ z][-RECENT:]
+            if recent[-1.0] and recent[1.0] and (t <= 2 * RECENT or t % PERIOD == 0):
+                self.threshold[o] = best_threshold(recent[-1.0], recent[1.0])
+            self.history[o].append(self.change(o, z, sign, weight, u))
+            self.seen[o][sign].append(z)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        T = len(self.history[0]) - 1
+        return np.array([self.output(o, T) @ self.z(x) for o in range(len(self.history))]) - self.threshold
