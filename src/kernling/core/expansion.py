@@ -24,6 +24,7 @@ from .rows import Rows, centred_row, is_sparse, sparse_product
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
+SPARE = 64  # numbers of working space besides one per point
 LIMIT = 2**28  # numbers in points: beyond, a model is refused
 
 
@@ -143,6 +144,7 @@ class Scratch(NamedTuple):
     sums: np.ndarray  # (capacity,) one event's CSR products
     f: np.ndarray  # (outputs,) scores of one event
     g: np.ndarray  # (outputs,) gradient of one event
+    work: np.ndarray  # (2, capacity + SPARE) for steps that look at all points at once
 
 
 class Block(NamedTuple):
@@ -160,6 +162,7 @@ class Block(NamedTuple):
     transposed: np.ndarray
     f: np.ndarray
     g: np.ndarray
+    work: np.ndarray
 
 
 @jit
@@ -186,6 +189,7 @@ def new_scratch(model, rows, block_size, dense):
         np.empty(capacity if from_csr else 0),
         np.empty(outputs),
         np.empty(outputs),
+        np.empty((2, capacity + SPARE)),
     )
 
 
@@ -330,7 +334,7 @@ def open_block(kernel, model, rows, start, b, scratch, tolerance):
         _accumulate(K, first, last, model.coef, scores)
     return Block(
         kernel, rows, start, b, K, scores, X, norms, scratch.nearest, scratch.distance, tolerance,
-        scratch.transposed, scratch.f, scratch.g,
+        scratch.transposed, scratch.f, scratch.g, scratch.work,
     )  # fmt: skip
 
 
@@ -522,7 +526,7 @@ def _scale_columns(columns, first, factor, total):
 
 @inline
 def renormalise(model, block, j):
-    """Put a scale that has become small into the coefficients, before it loses digits."""
-    if model.clock[SCALE] < 1e-6:
+    """Put a scale that has become small, or large, into the coefficients, before it loses digits."""
+    if not 1e-6 < model.clock[SCALE] < 1e6:
         scale_model(model, block, j, model.clock[SCALE])
         model.clock[SCALE] = 1.0

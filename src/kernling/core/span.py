@@ -1,0 +1,133 @@
+"""One point at a time against the span of the stored points, by the inverse of their Gram matrix (Gram, in gram.py).
+
+With G = K^-1 and k the kernel values of an event, its projection on the span has the coefficients G k, and the squared
+distance from the span is gap = K(x, x) - k'Gk.  Appending the event adds g g' / gap, g = (Gk, -1); taking point p away, and
+giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
+
+Rounding piles up in G: every few updates it is probed with a vector of signs, and computed anew when it has drifted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .budget import event_value
+from .expansion import _add_column, add, insert, remove
+from .gram import DEPENDENT, DRIFT, PROBE, RENEWED, UPDATES, WORST
+from .jit import inline, inner, jit
+
+DEPENDENT_32 = 1e-5  # DEPENDENT for kernel values in single precision
+
+
+@inner
+def project_event(gram, model, block, j):
+    """The squared distance of event j from the span; work[0] gets the coefficients of its projection, work[1] its values."""
+    size = model.size[0]
+    shares, values = block.work[0], block.work[1]
+    for i in range(size):
+        values[i] = block.K[i, j]
+    gap = event_value(block, j)
+    for i in range(size):
+        row = gram.inverse[i]
+        share = 0.0
+        for m in range(size):
+            share += row[m] * values[m]
+        shares[i] = share
+        gap -= share * values[i]
+    return max(0.0, gap)
+
+
+@inline
+def is_dependent(block, j, gap):
+    """Whether event j is in the span, up to rounding: it must not be appended then."""
+    return gap <= (DEPENDENT_32 if block.K.itemsize == 4 else DEPENDENT) * event_value(block, j)
+
+
+@inner
+def append(gram, model, block, j, gap, tag):
+    """Store event j, which project_event has just found at this squared distance; returns its place."""
+    shares, values = block.work[0], block.work[1]
+    k = model.size[0]
+    for i in range(k):
+        share = shares[i] / gap
+        row = gram.inverse[i]
+        for m in range(k):
+            row[m] += share * shares[m]
+        row[k] = -share
+        gram.inverse[k, i] = -share
+        gram.matrix[i, k] = values[i]
+        gram.matrix[k, i] = values[i]
+    gram.inverse[k, k] = 1.0 / gap
+    gram.matrix[k, k] = event_value(block, j)
+    _mind_drift(gram, block, k + 1)
+    return insert(model, block, j, tag)
+
+
+@inner
+def add_projection(model, block, j, factor, values):
+    """f <- f + factor * values * (the projection of event j), by the shares in work[0]: values has one number per output."""
+    for k in range(model.size[0]):
+        add(model, block, j, k, factor * block.work[0, k], values)
+
+
+@inner
+def project_point(gram, model, block, j, p):
+    """Forget point p; the others take over the projection of its term on their span."""
+    size = model.size[0]
+    last = size - 1
+    inverse, matrix = gram.inverse, gram.matrix
+    pivot = inverse[p, p]
+    for i in range(size):
+        if i != p:
+            share = inverse[i, p] / pivot
+            for o in range(model.coef.shape[1]):
+                coefficient = model.coef[0, o, p]
+                if coefficient != 0.0:
+                    _add_column(model, block, j, i, 0, o, -share * coefficient)
+            for m in range(size):
+                inverse[i, m] -= share * inverse[p, m]
+    remove(model, block, j, p)
+    _move_last(inverse, p, last)
+    _move_last(matrix, p, last)
+    _mind_drift(gram, block, last)
+
+
+@inner
+def _move_last(table, p, last):
+    for m in range(last + 1):
+        table[p, m] = table[last, m]
+    for m in range(last + 1):
+        table[m, p] = table[m, last]
+
+
+@inner
+def _mind_drift(gram, block, size):
+    gram.record[UPDATES] += 1.0
+    if gram.record[UPDATES] % PROBE != 0.0:
+        return
+    solved = block.work[1]
+    for i in range(size):
+        total = 0.0
+        for m in range(size):
+            total += gram.inverse[i, m] * _sign(m)
+        solved[i] = total
+    drift = 0.0
+    for i in range(size):
+        total = -_sign(i)
+        for m in range(size):
+            total += gram.matrix[i, m] * solved[m]
+        drift = max(drift, abs(total))
+    gram.record[WORST] = max(gram.record[WORST], drift)
+    if not drift <= DRIFT:
+        gram.record[RENEWED] += 1.0
+        _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
+
+
+@inline
+def _sign(i):
+    return 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
+
+
+@jit
+def _invert(matrix, inverse):
+    inverse[:, :] = np.linalg.inv(np.ascontiguousarray(matrix))
