@@ -34,10 +34,12 @@ def greedy(n: int) -> np.ndarray:
 class Gram(NamedTuple):
     matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
     inverse: np.ndarray  # (capacity, capacity)
-    record: np.ndarray  # largest drift seen, how often the inverse was computed anew, and updated
+    record: np.ndarray  # largest drift seen, how often the inverse was computed anew, and updated; empty when nobody asks
 
     def grown(self, capacity: int) -> Gram:
         """The same with room for more points."""
+        if not len(self.record):
+            return self
         return self._replace(
             matrix=padded(padded(self.matrix, 0, capacity), 1, capacity),
             inverse=padded(padded(self.inverse, 0, capacity), 1, capacity),
@@ -50,13 +52,15 @@ class Gram(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n = len(self.matrix)
+        if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
+            return
         if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (3,):
             raise ValueError("the Gram matrix does not fit the model")
 
 
-def new_gram() -> Gram:
-    """Of no points."""
-    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(3))
+def new_gram(used: bool = True) -> Gram:
+    """Of no points; it takes no memory unless it is used."""
+    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(3 if used else 0))
 
 
 class Extension(NamedTuple):
