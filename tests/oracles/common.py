@@ -137,16 +137,18 @@ class Case(NamedTuple):
     """A setting of an estimator."""
 
     oracle: type
-    stream: str  # "binary", "multiclass" or "regression"
+    stream: str  # "binary", "multiclass", "regression" or "oneclass"
     params: dict[str, Any]
     bounded: bool = True  # whether memory stops growing once the space is covered
 
 
 def stream(kind: str, n: int, seed: int = 0, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Events with a curved border or surface, and the labels or values that go with them."""
+    """Events with a curved border or surface, and the labels or values that go with them (1 where nobody asks)."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, size=(n, d))
     height = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+    if kind == "oneclass":
+        return X, np.ones(n)
     if kind == "regression":
         return X, height
     if kind == "binary":
