@@ -78,9 +78,11 @@ LARGEST = {"float64": 1e150, "float32": 1e15}  # beyond, squared distances overf
 
 
 @jit
-def within(row, largest):
-    """Whether no number of a (1, d) array is NaN, or larger than this."""
-    fine = True
-    for c in range(row.size):
-        fine = fine and abs(row[0, c]) <= largest
-    return fine
+def within(table, largest):
+    """Whether no number of a two-dimensional array is NaN, or larger than this."""
+    outside = 0
+    for i in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            if not abs(table[i, c]) <= largest:
+                outside += 1
+    return outside == 0

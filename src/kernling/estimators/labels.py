@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+FEW = 100  # labels, among which others are looked up
+
 
 def output_count(classes: int) -> int:
     """Two classes, or one so far, share one output."""
@@ -40,8 +42,26 @@ def widening(classes: np.ndarray, label) -> tuple[np.ndarray, np.ndarray]:
 
 def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:
     """Where labels that are not among the classes appear for the first time, in order."""
-    labels, first = np.unique(y, return_index=True)
-    return sorted(int(i) for i in first[~np.isin(labels, classes)])
+    new = np.flatnonzero(~_known(classes, y))
+    _, first = np.unique(y[new], return_index=True)
+    return sorted(new[first].tolist())
+
+
+def distinct(y: np.ndarray) -> np.ndarray:
+    """The labels that occur, sorted; without sorting all of y where few do."""
+    found = np.unique(y[:FEW])
+    while len(found) <= FEW:
+        new = y[~_known(found, y)]
+        if not len(new):
+            return found
+        found = np.union1d(found, new[:FEW])
+    return np.unique(y)
+
+
+def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which labels are among the classes."""
+    place = np.searchsorted(classes, y)
+    return classes[np.minimum(place, len(classes) - 1)] == y
 
 
 def aligned(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

@@ -77,6 +77,7 @@ def warn_if_uneven(X) -> None:
     """Distances mean little when one column's range is a hundred times another's."""
     if X.shape[0] < FEW:
         return
+    X = X[:TRIAL]
     highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         highest, lowest = highest.toarray(), lowest.toarray()

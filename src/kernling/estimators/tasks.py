@@ -92,7 +92,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def _validated(self, X, y, sample_weight, fresh):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
-            check_classification_targets(y)
+            classes = labels.distinct(y)
+            check_classification_targets(y if len(classes) > labels.FEW else classes)
         except TypeError:
             raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
@@ -100,8 +101,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         return X, y, weights
 
     def _begin_targets(self, y, classes=None):
-        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-        unknown = np.setdiff1d(y, self.classes_)
+        self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
+        unknown = np.setdiff1d(labels.distinct(y), self.classes_)
         if len(unknown):
             raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
         self._counts = np.zeros(len(self.classes_))
@@ -268,8 +269,8 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         if self.kernel in ISOTROPIC:
             k_xx = 1.0
         else:
-            X = X.multiply(X) if sparse.issparse(X) else np.asarray(X, np.float64) ** 2
-            k_xx = self_value(self._problem.kernel, np.asarray(X.sum(axis=1)).ravel())
+            squares = X.multiply(X) if sparse.issparse(X) else np.asarray(X, np.float64) ** 2
+            k_xx = np.array([self_value(self._problem.kernel, q) for q in np.asarray(squares.sum(axis=1)).ravel()])
         return -np.sqrt(np.maximum(0.0, squared_norm - 2.0 * scores + k_xx))
 
 
