@@ -99,7 +99,7 @@ def test_drift_shows_in_the_window():
 
 def test_it_goes_at_the_speed_of_learning():
     """Measuring costs the same for each row, so it shows on tiny models (twice the time at 40 cells) and not on large ones."""
-    X = np.random.default_rng(0).random((30_000, 16))
+    X = np.random.default_rng(0).random((15_000, 16))
     y = np.where(X[:, 0] > X[:, 1], 1, -1)
     model = kl.AVMClassifier(gamma=1.0, delta=2.2)
     clone(model).predict_then_learn(X[:10], y[:10])

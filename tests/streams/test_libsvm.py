@@ -2,7 +2,10 @@
 
 import io
 import math
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +39,7 @@ def same_bits(got, tokens):
     return got.tobytes() == np.array([float(token) for token in tokens]).tobytes()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(numbers(), min_size=1, max_size=30))
 def test_any_number_is_pythons_float(tokens):
     data, labels = values_of(tokens)
@@ -179,3 +182,18 @@ def test_leading_bits_are_those_of_the_powers_of_five():
         bits = libsvm._leading_bits(q)
         assert bits.bit_length() == 128
         assert math.isclose(math.log2(bits) - 127, (q * math.log2(5)) % 1.0, abs_tol=1e-9)
+
+
+def test_without_compiled_code_the_numbers_are_the_same():
+    """NumPy's bytes wrap at 256 where compiled ones do not."""
+    text = b"1234 1:12.5 300:1.2345678901234567e-5\n-1 257:98765432109876543e-120 # 9:9\n"
+    program = (
+        "import io\nfrom kernling.streams import libsvm\n"
+        f"(X, y), = libsvm.read(io.BytesIO({text!r}), 300, False)\n"
+        "print(y.tolist(), X.indices.tolist(), X.data.tolist())"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program]
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    expected = [12.5, 1.2345678901234567e-5, 98765432109876543e-120]
+    assert out.stdout.strip() == f"[1234.0, -1.0] [0, 299, 256] {expected}"

@@ -99,7 +99,7 @@ def _scan(text, at, end):
     while at < end:
         c = text[at]
         if 48 <= c <= 57:
-            mantissa = mantissa * np.uint64(10) + np.uint64(c - 48)
+            mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(c) - 48)
             if significant > 0 or c != 48:
                 significant += 1
         elif c == 46 and point < 0:
@@ -118,7 +118,7 @@ def _scan(text, at, end):
         first = at
         exponent = 0
         while at < end and 48 <= text[at] <= 57:
-            exponent = min(exponent * 10 + (text[at] - 48), 100000)
+            exponent = min(exponent * 10 + (np.int64(text[at]) - 48), 100000)
             at += 1
         if at == first:
             return mantissa, 0, negative, -1, at
@@ -140,7 +140,7 @@ def _value(mantissa, shift, negative, significant):
         integer, exponent = _rounded(mantissa, shift)
         if integer == 0:
             return 0.0, True
-        value = math.ldexp(float(integer), exponent)
+        value = math.ldexp(float(integer), int(exponent))
     return -value if negative else value, False
 
 
@@ -159,7 +159,7 @@ def _largest_index(text, end):
             comment = True
         elif not comment and 48 <= c <= 57:
             if number < 100000000000:
-                number = max(number, 0) * 10 + (c - 48)
+                number = max(number, 0) * 10 + (np.int64(c) - 48)
         else:
             if c == 58 and not comment and number > largest:
                 largest = number
@@ -207,7 +207,7 @@ def _parse(text, end, base, labels, indptr, indices, values, left):
                 begin = at
                 while at < end and 48 <= text[at] <= 57:
                     if index < 100000000000:
-                        index = index * 10 + (text[at] - 48)
+                        index = index * 10 + (np.int64(text[at]) - 48)
                     at += 1
                 if (at == begin) != query or at >= end or text[at] != 58 or at + 1 >= end or text[at + 1] <= 32:
                     return rows, lines, leftover, _PAIR, token
@@ -280,7 +280,8 @@ def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int
     indices, values = np.empty(pairs, np.int32), np.empty(pairs)
     left = np.empty((pairs + rows, 3), np.int64)
     base = 0 if zero_based else 1
-    rows, lines, leftover, fault, at = _parse(data, len(data), base, labels, indptr, indices, values, left)
+    with np.errstate(over="ignore"):  # products of 64 bits wrap on purpose, which NumPy mentions where nothing is compiled
+        rows, lines, leftover, fault, at = _parse(data, len(data), base, labels, indptr, indices, values, left)
     problem = ""
     if fault:
         problem = _message(text, line + lines, fault, at)
