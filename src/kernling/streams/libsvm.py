@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
@@ -116,7 +116,7 @@ def _scan(text, at, end):
         if at < end and (minus or text[at] == 43):
             at += 1
         first = at
-        exponent = 0
+        exponent: Any = 0
         while at < end and 48 <= text[at] <= 57:
             exponent = min(exponent * 10 + (np.int64(text[at]) - 48), 100000)
             at += 1
@@ -148,7 +148,7 @@ def _value(mantissa, shift, negative, significant):
 def _largest_index(text, end):
     """The largest number in front of a colon, -1 if there is none; comments don't count."""
     largest = -1
-    number = -1
+    number: Any = -1
     comment = False
     for at in range(end):
         c = text[at]
@@ -203,7 +203,7 @@ def _parse(text, end, base, labels, indptr, indices, values, left):
                 query = first and at + 4 < end and text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100
                 if query:
                     at += 3
-                index = 0
+                index: Any = 0
                 begin = at
                 while at < end and 48 <= text[at] <= 57:
                     if index < 100000000000:
