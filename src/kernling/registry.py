@@ -38,6 +38,8 @@ METHODS = {
     ),
     "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
     "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
+    "nogd": Entry("baselines.nogd", ("baselines.nogd:NOGDClassifier", "baselines.nogd:NOGDRegressor")),
+    "dualsgd": Entry("baselines.dualsgd", ("baselines.dualsgd:DualSGDClassifier", "baselines.dualsgd:DualSGDRegressor")),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
 }
 

@@ -112,6 +112,6 @@ CASES: dict[str, list[Case]] = {
         dualsvrg("regression", "l2", "coverage", kernel="rational_quadratic", degree=2),
         dualsvrg("regression", "huber", "budget", tau=0.3, kernel="matern52"),
         dualsvrg("regression", "smooth_epsilon", "always", tau=0.2, epsilon=0.05, kernel="exponential"),
-        dualsvrg("regression", "l2", "always", eta=None, features="linear"),
+        dualsvrg("regression", "huber", "always", tau=0.3, eta=None, features="linear"),
     ],
 }

@@ -3,6 +3,10 @@
 from importlib import import_module
 
 _NAMES = {
+    "DualSGDClassifier": "dualsgd",
+    "DualSGDRegressor": "dualsgd",
+    "NOGDClassifier": "nogd",
+    "NOGDRegressor": "nogd",
     "PassiveAggressiveClassifier": "passive_aggressive",
     "PassiveAggressiveRegressor": "passive_aggressive",
     "PassiveAggressiveOneClass": "passive_aggressive",
