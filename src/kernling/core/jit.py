@@ -139,6 +139,16 @@ def _forget_old(folder: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def _classes(types: Any) -> list[str]:
+    """The modules of all NamedTuples in a signature: those of two learners may have the same name and the same fields."""
+    found = []
+    for kind in types:
+        owner = getattr(kind, "instance_class", None)
+        if owner is not None:
+            found += [owner.__module__, *_classes(kind.types)]
+    return found
+
+
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
@@ -154,7 +164,7 @@ class _DiskCache:
         self.cache_path = str(self.folder)
 
     def _path(self, signature: Any, codegen: Any) -> Path:
-        key = f"{self.name}|{self.stamp}|{signature!r}|{codegen.magic_tuple()!r}"
+        key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return self.folder / f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
