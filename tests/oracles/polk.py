@@ -1,0 +1,111 @@
+"""POLK by its definition: gradient steps in function space, and every candidate projection solved for from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from .common import Case, kernel_values, loss_gradient
+
+
+def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.ndarray, float]:
+    """The combination of the kept points that is nearest to the target, by least squares, and its squared distance."""
+    coef = np.linalg.solve(K[np.ix_(kept, kept)], K[kept] @ target) if kept else np.zeros((0, target.shape[1]))
+    rest = target.copy()
+    rest[kept] -= coef
+    return coef, float(np.sum(rest * (K @ rest)))
+
+
+def pruned(K: np.ndarray, target: np.ndarray, eps: float, order: np.ndarray | None = None) -> tuple[list[int], np.ndarray]:
+    """Which points stay, and their coefficients: the cheapest removal first, or removals in a given order."""
+    kept = list(range(len(target)))
+    coef = target
+    for turn in range(len(target)):
+        tries = kept if order is None else [int(order[turn])]
+        found = [(*projection(K, target, [k for k in kept if k != j]), j) for j in tries]
+        best, distance, j = min(found, key=lambda each: each[1])
+        if distance > eps**2:
+            break
+        coef = best
+        kept.remove(j)
+    return kept, coef
+
+
+class POLK:
+    """Parsimonious online learning with kernels."""
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params = {"tau": 0.0, **params}
+        self.uniforms = int(params["prune"] == "random")
+        self.points: list[np.ndarray] = []
+        self.coef = np.zeros((0, outputs))
+        self.waiting: list[tuple[np.ndarray, float, float, float]] = []
+        self.t = 0
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return kernel_values(self.params, np.reshape(self.points, (-1, len(x))), x) @ self.coef
+
+    def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        self.waiting.append((x, y, weight, u))
+        if len(self.waiting) == self.params["batch_size"]:
+            self.learn_waiting()
+
+    def learn_waiting(self) -> None:
+        o = self.params
+        eta = o["eta"] / (self.t + 1) if o["step"] == "diminishing" else o["eta"]
+        eps = o["parsimony"] * (eta**2 if o["step"] == "diminishing" else eta**1.5)
+        gradients = [weight * self.gradient(self.scores(x), y) for x, y, weight, _ in self.waiting]
+        lossy = [b for b, g in enumerate(gradients) if g.any()]
+        points = self.points + [self.waiting[b][0] for b in lossy]
+        steps = [-eta / len(self.waiting) * gradients[b] for b in lossy]
+        target = np.vstack([(1.0 - eta * o["lam"]) * self.coef, *steps])
+        K = np.array([kernel_values(o, np.array(points), p) for p in points])
+        order = None
+        if self.uniforms:
+            order = np.random.default_rng(int(self.waiting[0][3] * 2**53)).permutation(len(points))
+        kept, coef = pruned(K, target, eps, order)
+        places = self.places(kept)
+        self.points = [points[k] for k in places]
+        self.coef = np.array([coef[kept.index(k)] for k in places]).reshape(-1, self.coef.shape[1])
+        self.waiting = []
+        self.t += 1
+
+    @staticmethod
+    def places(kept: list[int]) -> list[int]:
+        """The order of the points from now on, which random order depends on: the last ones fill the holes."""
+        n = len(kept)
+        fillers = iter([k for k in kept if k >= n])
+        return [k if k in kept else next(fillers) for k in range(n)]
+
+    def gradient(self, f: np.ndarray, y: float) -> np.ndarray:
+        if self.params["loss"] != "softmax":
+            return loss_gradient(self.params, f, y)[0]
+        if len(f) == 1:
+            return loss_gradient({**self.params, "loss": "logistic"}, f, y)[0]
+        return softmax(f) - np.eye(len(f))[int(y)]
+
+
+def polk(stream: str, loss: str, eta: float, parsimony: float, **params) -> Case:
+    settings = {"loss": loss, "eta": eta, "parsimony": parsimony, "lam": 1e-3, "gamma": 2.0, "batch_size": 8, **params}
+    return Case(POLK, stream, settings, bounded=False)
+
+
+CASES: dict[str, list[Case]] = {
+    "POLKClassifier": [
+        polk("binary", "hinge", 3.0, 0.1, batch_size=16),
+        polk("binary", "logistic", 4.0, 0.03, prune="random", random_state=1),
+        polk("binary", "softmax", 5.0, 0.15, step="diminishing", kernel="cauchy", batch_size=20),
+        polk("multiclass", "hinge", 2.0, 0.4, kernel="matern32", gamma=1.0, batch_size=1),
+        polk("multiclass", "logistic", 4.0, 0.1, kernel="poly", degree=4, coef0=1.0, gamma=0.5),
+        polk("multiclass", "softmax", 5.0, 0.05, batch_size=16),
+        polk("multiclass", "hinge", 4.0, 0.05, prune="random", batch_size=16, random_state=2),
+    ],
+    "POLKRegressor": [
+        polk("regression", "l2", 2.0, 0.05),
+        polk("regression", "l2", 3.0, 0.2, step="diminishing", kernel="exponential", batch_size=20),
+        polk("regression", "epsilon_insensitive", 1.0, 0.1, prune="random", random_state=3),
+        polk("regression", "l1", 1.0, 0.1, kernel="matern52", gamma=1.0, batch_size=20),
+    ],
+}
