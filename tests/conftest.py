@@ -32,3 +32,17 @@ def run_python():
         return done.stdout
 
     return run
+
+
+def pytest_collection_modifyitems(items):
+    """Let one process run all tests of a method, so that it is compiled once."""
+    for item in items:
+        values = getattr(getattr(item, "callspec", None), "params", {}).values()
+        for value in values:
+            learner = getattr(value, "learner", None)
+            if isinstance(learner, str):
+                item.add_marker(pytest.mark.xdist_group(learner))
+                break
+        else:
+            if item.path.parent.name == "learners":
+                item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))
