@@ -14,7 +14,7 @@ import os
 import secrets
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
@@ -26,8 +26,18 @@ FORMAT = 1
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
-def save(model: Any, path: str | os.PathLike) -> None:
+class Saved(NamedTuple):
+    """What a model file holds."""
+
+    model: Any
+    stream: dict[str, Any]  # the state of the stream's parts that came before the model; empty if none was saved
+    header: dict[str, Any]
+
+
+def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = None) -> None:
     """Write a fitted estimator to one file, replacing what is there only once the new file is whole.
+
+    ``stream`` is for the state of what came before the model, such as scales and categories: anything that JSON can hold.
 
     Examples
     --------
@@ -42,9 +52,11 @@ def save(model: Any, path: str | os.PathLike) -> None:
         "format": FORMAT,
         "estimator": f"{type(model).__name__}",
         "learner": model.learner,
-        "versions": _versions(),
+        "versions": versions(),
         **contents.header,
     }
+    if stream:
+        header["stream"] = stream
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
     data = safetensors.numpy.save(arrays, {"kernling": text, "sha256": _checksum(text, arrays)})
@@ -63,10 +75,15 @@ def save(model: Any, path: str | os.PathLike) -> None:
 
 def load(path: str | os.PathLike) -> Any:
     """Read a model file.  Going on with the same calls gives the model that never stopped."""
+    return read(path).model
+
+
+def read(path: str | os.PathLike) -> Saved:
+    """Read a model file with what else it holds."""
     header, arrays = _read(Path(path))
     try:
         classes: dict[str, Any] = {cls.__name__: cls for cls in registry.find(header["learner"]).classes()}
-        return classes[header["estimator"]].from_contents(header, arrays)
+        return Saved(classes[header["estimator"]].from_contents(header, arrays), header.get("stream", {}), header)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{path} is not a model that this version can read: {error}") from error
 
@@ -98,7 +115,8 @@ def _checksum(text: str, arrays: dict[str, np.ndarray]) -> str:
     return total.hexdigest()
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The versions of the libraries that a model's numbers come from."""
     found = {}
     for name in LIBRARIES:
         try:

@@ -62,7 +62,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         out = np.zeros((sum(len(scores) for _, scores in parts), len(self.classes_)))
         rows = 0
         for known, scores in parts:
-            out[rows : rows + len(scores), np.searchsorted(self.classes_, known)] = _probabilities(scores, len(known))
+            out[rows : rows + len(scores), np.searchsorted(self.classes_, known)] = probabilities(scores, len(known))
             rows += len(scores)
         return out
 
@@ -79,7 +79,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
     def predict_proba(self, X):
         """The probability of each class, (rows, classes)."""
         scores = self._scores(X)
-        return _probabilities(scores, len(self.classes_))
+        return probabilities(scores, len(self.classes_))
 
     def predict_one(self, x):
         """The label of one event, a 1-D array; None before any learning."""
@@ -278,7 +278,8 @@ def _flat(scores: np.ndarray) -> np.ndarray:
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-def _probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
+def probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
+    """The probability of each class, (rows, classes), from scores, (rows, outputs)."""
     if classes == 1:
         return np.ones((len(scores), 1))
     if scores.shape[1] > 1:

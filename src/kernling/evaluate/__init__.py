@@ -1,7 +1,7 @@
 """Running metrics, test-then-train, batch training and testing; results are rows."""
 
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
-from .protocols import batch, online, run_again, test_then_train
+from .protocols import Course, batch, online, run_again, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Accuracy",
     "BalancedAccuracy",
     "Batch",
+    "Course",
     "LogLoss",
     "Metric",
     "Mistakes",

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import labels
-from ..estimators.tasks import _probabilities as probabilities
+from ..estimators.tasks import probabilities
 from ..streams import Stream, dataset, stream, synthetic
 from ..streams.datasets import CATALOGUE
 from ..streams.synthetic import STREAMS
@@ -73,54 +73,108 @@ def test_then_train(
     >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
     True
     """
-    names = _chosen(metrics, model.task)
-    need = "decision_function" if any(metric(name).needs != "predict" for name in names) else "predict"
-    if "log_loss" in names and not hasattr(model, "predict_proba"):
-        raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
-    if every is not None and every < 1:
-        raise ValueError(f"every must be at least 1 row, not {every}")
-    counts = Counts()
-    running = {name: metric(name, counts) for name in names}
-    recent = Window(window)
-    facts = {"protocol": "online"} | described(model) | _data_facts(rows) | (extra or {})
-    made: list[Row] = []
-    events, seconds, shown = 0, 0.0, -1
-
-    def moment() -> None:
-        nonlocal shown
-        shown = events
-        row = facts | {"events": events, "seconds": seconds}
-        lately = recent.counts() if model.task == "classification" else None
-        for name in names:
-            row[name] = float(running[name].value)
-            row[f"{name}_window"] = float(recent.value(partial(metric, name, lately)))
-        if lately:
-            row["majority"] = float(counts.majority)
-            row["majority_window"] = float(lately.majority)
-        made.append(row | _size(model))
-        if on_row:
-            on_row(made[-1])
-
-    for X, y in _cut(rows, every):
-        if events == 0:
-            _compile(model, X, y)
-        begin = time.perf_counter()
-        batch = _learned(model, X, y, need, "log_loss" in names)
-        seconds += time.perf_counter() - begin
-        events += len(y)
-        for one in running.values():
-            one.update(batch)
-        if model.task == "classification":
-            counts.update(batch)
-        recent.update(batch)
-        if every and events % every == 0:
-            moment()
-    if shown != events:
-        moment()
-    return made
+    course = Course(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
+    for X, y in rows:
+        course.learn(X, y)
+    return course.end()
 
 
 test_then_train.__test__ = False  # type: ignore[attr-defined]  # its name is no invitation to pytest
+
+
+class Course:
+    """Test-then-train of one model, for whoever holds the rows: several models can so share one reading of a stream.
+
+    The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Course
+    >>> from kernling.streams import synthetic
+    >>> rows = synthetic("spirals", 2000)
+    >>> courses = [Course(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0)]
+    >>> for X, y in rows:
+    ...     for course in courses:
+    ...         course.learn(X, y)
+    >>> wide, narrow = (course.end()[-1]["mistakes"] for course in courses)
+    >>> narrow < wide
+    True
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        info: Row,
+        *,
+        metrics: Sequence[str] | None = None,
+        window: int = 1000,
+        every: int | None = None,
+        on_row: Callable[[Row], None] | None = None,
+        extra: Row | None = None,
+    ):
+        self.model = model
+        self.metrics = _chosen(metrics, model.task)
+        self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
+        if "log_loss" in self.metrics and not hasattr(model, "predict_proba"):
+            raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
+        if every is not None and every < 1:
+            raise ValueError(f"every must be at least 1 row, not {every}")
+        self._every = every
+        self._on_row = on_row
+        self._counts = Counts()
+        self._running = {name: metric(name, self._counts) for name in self.metrics}
+        self._recent = Window(window)
+        self._facts = {"protocol": "online"} | described(model) | _data_facts(info) | (extra or {})
+        self.rows: list[Row] = []
+        self.events, self.seconds = 0, 0.0
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        """Test and learn some rows."""
+        if y is None:
+            raise ValueError("the stream has no target; name its column with target=")
+        if self.events == 0:
+            _compile(self.model, X, y)
+        every = self._every
+        cuts = range(every - self.events % every, len(y), every) if every else ()
+        for first, last in pairwise([0, *cuts, len(y)]):
+            self._learn(X[first:last], y[first:last])
+
+    def _learn(self, X: Any, y: np.ndarray) -> None:
+        begin = time.perf_counter()
+        batch = _learned(self.model, X, y, self._need, "log_loss" in self.metrics)
+        self.seconds += time.perf_counter() - begin
+        self.events += len(y)
+        for one in self._running.values():
+            one.update(batch)
+        if self.model.task == "classification":
+            self._counts.update(batch)
+        self._recent.update(batch)
+        if self._every and self.events % self._every == 0:
+            self._moment()
+
+    def value(self, name: str) -> float:
+        """One of the metrics, now."""
+        return float(self._running[name].value)
+
+    def end(self) -> list[Row]:
+        """What was measured, one row per moment; the last is now."""
+        if not self.rows or self.rows[-1]["events"] != self.events:
+            self._moment()
+        return self.rows
+
+    def _moment(self) -> None:
+        row = self._facts | {"events": self.events, "seconds": self.seconds}
+        lately = self._recent.counts() if self.model.task == "classification" else None
+        for name in self.metrics:
+            row[name] = self.value(name)
+            row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
+        if lately:
+            row["majority"] = float(self._counts.majority)
+            row["majority_window"] = float(lately.majority)
+        self.rows.append(row | _size(self.model))
+        if self._on_row:
+            self._on_row(self.rows[-1])
 
 
 def online(
@@ -298,8 +352,8 @@ def _chosen(metrics: Sequence[str] | None, task: str) -> list[str]:
     return names
 
 
-def _data_facts(rows: Stream) -> Row:
-    return {"data": str(rows.info.get("source")), "data_info": json.dumps(rows.info, sort_keys=True, default=str)}
+def _data_facts(info: Row) -> Row:
+    return {"data": str(info.get("source")), "data_info": json.dumps(info, sort_keys=True, default=str)}
 
 
 def _orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -312,18 +366,6 @@ def _orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndar
 def _copy(model: Any, seed: int) -> Any:
     copy = clone(model)
     return copy.set_params(random_state=seed) if "random_state" in copy.get_params(deep=False) else copy
-
-
-def _cut(rows: Stream, every: int | None) -> Iterator[tuple[Any, np.ndarray]]:
-    """The chunks of a stream, cut where a moment is."""
-    events = 0
-    for X, y in rows:
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        cuts = range(every - events % every, len(y), every) if every else ()
-        for first, last in pairwise([0, *cuts, len(y)]):
-            yield X[first:last], y[first:last]
-        events += len(y)
 
 
 def _fitted(model: Any) -> bool:

@@ -34,7 +34,7 @@ def described(model: Any) -> Row:
         "method": type(model).__name__,
         "learner": model.learner,
         "params": json.dumps(params, sort_keys=True),
-        "versions": json.dumps(models._versions(), sort_keys=True),
+        "versions": json.dumps(models.versions(), sort_keys=True),
     }
 
 
