@@ -23,6 +23,7 @@ import kernling
 from kernling import registry
 from kernling.core import scoring
 from kernling.core.fourier import Linear
+from kernling.core.kernels import ISOTROPIC
 from kernling.core.state import trimmed
 from kernling.estimators.contents import flatten
 from oracles import CASES, Case, encoded, outputs, stream
@@ -146,7 +147,7 @@ def check_bound(cls, case):
     for x, label in zip(X[1:], y[1:], strict=True):
         model.learn_one(x, label)
         assert model.n_support_ <= model.n_stored_ <= bound(model)
-    assert model.t_ == EVENTS
+    assert events_seen(model) == EVENTS
     if model._method.expected_bound:
         expected = model._method.bound(model._params, EVENTS)
         sizes = [make(cls, case, random_state=seed).fit(X, y).n_stored_ for seed in range(30)]
@@ -317,9 +318,9 @@ CHECKS = [
 
 
 def check_float32(cls, case):
-    """Single precision stays close to double precision, also far from the origin."""
+    """Single precision stays close to double precision, also far from the origin where rows can be centred."""
     X, y = stream(case.stream, EVENTS)
-    for offset in (0.0, 100.0):
+    for offset in (0.0, 100.0) if case.params.get("kernel", "rbf") in ISOTROPIC else (0.0,):
         rows, probes = ((table + offset).astype(np.float32) for table in (X, PROBES))
         double = learn(make(cls, case), rows.astype(np.float64), y)
         single = learn(make(cls, case, dtype="float32"), rows, y)

@@ -10,6 +10,8 @@ ESTIMATORS = checks.estimators()
 SAMPLE = checks.one_per_kind_of_state()
 ALL_CASES = [(cls, case) for cls in ESTIMATORS for case in CASES.get(cls.__name__, [])]
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
+OF_THIS_NAME = "the check means scikit-learn's estimator of this name: it sets C = 0.01 and counts on a thousand passes"
+EXPECTED = {"PassiveAggressiveRegressor": {"check_regressors_train": OF_THIS_NAME}}
 
 
 def case_name(value) -> str:
@@ -56,6 +58,7 @@ def test_compiled_equals_plain_python(cls):
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": BY_WEIGHT,
         "check_sample_weight_equivalence_on_sparse_data": BY_WEIGHT,
+        **EXPECTED.get(type(estimator).__name__, {}),
     },
 )
 def test_scikit_learn(estimator, check):

@@ -13,7 +13,7 @@ class SPA(PassiveAggressive):
 
     def size(self, loss: float, steep: float, weight: float, u: float) -> float | None:
         o = self.params
-        beta = o["beta"] if o["budget"] is None else o["alpha"] * o["horizon"] / o["budget"]
+        beta = (o["beta"] or o["alpha"]) if o["budget"] is None else o["alpha"] * o["horizon"] / o["budget"]
         rho = min(o["alpha"], loss) / beta
         return min(weight * o["eta"] / rho, loss / steep) if u < rho else None
 

@@ -87,8 +87,7 @@ LEARNER = Learner(
     name="passive_aggressive",
     title="Passive-Aggressive learning",
     citation=(
-        "K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer: "
-        "Online Passive-Aggressive Algorithms, JMLR 7, 2006"
+        "K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer: Online Passive-Aggressive Algorithms, JMLR 7, 2006"
     ),
     loop=drive.kernel_loop(step, note_norm),
     configure=configure,
@@ -120,6 +119,7 @@ class PassiveAggressiveClassifier(OnlineClassifier):
     >>> model = PassiveAggressiveClassifier(gamma=0.1)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes")
+    0.05 mistakes
     """
 
     learner = "passive_aggressive"
@@ -150,6 +150,7 @@ class PassiveAggressiveRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = PassiveAggressiveRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    0.99
     """
 
     learner = "passive_aggressive"

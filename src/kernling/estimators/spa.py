@@ -8,7 +8,7 @@ from .tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
 _RULES: dict[str, tuple[Rule, ...]] = {
     "eta": (POSITIVE,),
     "alpha": (POSITIVE,),
-    "beta": (POSITIVE,),
+    "beta": (NOTHING, POSITIVE),
     "budget": (NOTHING, Whole(1)),
     "horizon": (NOTHING, Whole(1)),
     "output": (OneOf(("average", "last")),),
@@ -23,10 +23,11 @@ class SPAClassifier(OnlineClassifier):
     eta : float
         Aggressiveness: the cap of a step that was certain to be taken.
     alpha, beta : float
-        A step is taken with probability min(alpha, loss) / beta; beta is at least alpha.  The expected number of points after
-        T events is at most alpha T / beta.
+        A step is taken with probability min(alpha, loss) / beta; beta is at least alpha, and equal to it if not given.  The
+        expected number of points after T events is at most alpha T / beta.
     budget, horizon : int, optional
-        Together: so many points, in expectation, after ``horizon`` events; sets beta = alpha * horizon / budget.
+        Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes
+        alpha * horizon / budget.
     output : {"average", "last"}
         Which model predicts: the mean of all, or the current one.
     kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
@@ -40,6 +41,7 @@ class SPAClassifier(OnlineClassifier):
     >>> model = kl.SPAClassifier(gamma=0.1, beta=4.0, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.19 mistakes, 223 points
     """
 
     learner = "spa"
@@ -47,7 +49,7 @@ class SPAClassifier(OnlineClassifier):
     loss = "hinge"
 
     def __init__(
-        self, eta=1.0, *, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average", kernel="rbf", gamma="scale",
+        self, eta=1.0, *, alpha=1.0, beta=None, budget=None, horizon=None, output="average", kernel="rbf", gamma="scale",
         degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
         n_jobs=None, verbose=False,
     ):  # fmt: skip
@@ -69,15 +71,16 @@ class SPARegressor(OnlineRegressor):
     --------
     >>> import numpy as np, kernling as kl
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.SPARegressor(gamma=1.0, beta=4.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = kl.SPARegressor(gamma=1.0, beta=4.0, random_state=1).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    0.99
     """
 
     learner = "spa"
     rules = {**_RULES, "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, eta=1.0, *, epsilon=0.1, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average", kernel="rbf",
+        self, eta=1.0, *, epsilon=0.1, alpha=1.0, beta=None, budget=None, horizon=None, output="average", kernel="rbf",
         gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
         n_jobs=None, verbose=False,
     ):  # fmt: skip
@@ -110,7 +113,7 @@ class SPAOneClass(OnlineOneClass):
     rules = {**_RULES, "mode": (OneOf(("ball", "halfspace")),), "radius": (POSITIVE,)}
 
     def __init__(
-        self, mode="ball", *, radius=0.9, eta=1.0, alpha=1.0, beta=1.0, budget=None, horizon=None, output="average",
+        self, mode="ball", *, radius=0.9, eta=1.0, alpha=1.0, beta=None, budget=None, horizon=None, output="average",
         kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
         shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip

@@ -73,15 +73,23 @@ def step(params, state, block, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    if (o["budget"] is None) != (o["horizon"] is None):
-        raise ValueError(f"budget and horizon go together, but budget={o['budget']} and horizon={o['horizon']}")
-    beta = o["alpha"] * o["horizon"] / o["budget"] if o["budget"] else o["beta"]
-    if o["budget"] and o["budget"] > o["horizon"]:
-        raise ValueError(f"budget must be at most horizon, but budget={o['budget']} and horizon={o['horizon']}")
-    if beta < o["alpha"]:
-        raise ValueError(f"beta must be at least alpha, but beta={beta:g} and alpha={o['alpha']:g}")
     task = Task.of(problem)
-    return Params(task, o["eta"], o["alpha"], beta), Needs(output=o["output"], uniforms=1, notes=int(task.radius > 0.0))
+    return Params(task, o["eta"], o["alpha"], _beta(o)), Needs(output=o["output"], uniforms=1, notes=int(task.radius > 0.0))
+
+
+def _beta(o: dict) -> float:
+    alpha, beta, budget, horizon = (o[name] for name in ("alpha", "beta", "budget", "horizon"))
+    if (budget is None) != (horizon is None):
+        raise ValueError(f"budget and horizon go together, but budget={budget} and horizon={horizon}")
+    if budget is None:
+        if beta is not None and beta < alpha:
+            raise ValueError(f"beta must be at least alpha, but beta={beta:g} and alpha={alpha:g}")
+        return alpha if beta is None else beta
+    if beta is not None:
+        raise ValueError(f"beta={beta:g} and budget={budget} both say how many points there are; give one of them")
+    if budget > horizon:
+        raise ValueError(f"budget must be at most horizon, but budget={budget} and horizon={horizon}")
+    return alpha * horizon / budget
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
