@@ -9,12 +9,10 @@ Rounding piles up in G: every few updates it is probed with a vector of signs, a
 
 from __future__ import annotations
 
-import numpy as np
-
 from .budget import event_value
 from .expansion import _add_column, add, insert, remove
 from .gram import DEPENDENT, DRIFT, PROBE, RENEWED, UPDATES, WORST
-from .jit import inline, inner, jit
+from .jit import inline, inner
 
 DEPENDENT_32 = 1e-5  # DEPENDENT for kernel values in single precision
 
@@ -128,6 +126,23 @@ def _sign(i):
     return 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
 
 
-@jit
+@inner
 def _invert(matrix, inverse):
-    inverse[:, :] = np.linalg.inv(np.ascontiguousarray(matrix))
+    """Sweep by sweep, in place; a Gram matrix needs no pivots."""
+    n = matrix.shape[0]
+    for i in range(n):
+        for m in range(n):
+            inverse[i, m] = matrix[i, m]
+    for k in range(n):
+        swept = inverse[k]
+        pivot = swept[k]
+        swept[k] = 1.0
+        for m in range(n):
+            swept[m] /= pivot
+        for i in range(n):
+            if i != k:
+                row = inverse[i]
+                factor = row[k]
+                row[k] = 0.0
+                for m in range(n):
+                    row[m] -= factor * swept[m]
