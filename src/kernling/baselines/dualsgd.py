@@ -174,7 +174,7 @@ class DualSGDClassifier(OnlineClassifier):
     n_leaving : int
         How many leave when there are too many.
     n_components : int
-        Number of random features, even.
+        Number of random features: a cosine and a sine for each frequency, so an odd number is one more.
     features : {"fourier", "orthogonal", "linear"}
         Random frequencies, orthogonal ones, or the columns themselves.
     kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
@@ -187,6 +187,7 @@ class DualSGDClassifier(OnlineClassifier):
     >>> X, y = load_digits(return_X_y=True)
     >>> model = DualSGDClassifier(gamma=0.1, n_components=400, random_state=0).fit(X / 16.0, y)
     >>> print(f"{model.score(X / 16.0, y):.2f} with {model.n_support_} points")
+    0.93 with 88 points
     """
 
     learner = "dualsgd"
@@ -220,6 +221,7 @@ class DualSGDRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = DualSGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 82 points
     """
 
     learner = "dualsgd"

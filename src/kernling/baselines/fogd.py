@@ -80,7 +80,7 @@ class FOGDClassifier(OnlineClassifier):
     eta : float
         Step size.
     n_components : int
-        Number of features, even.
+        Number of features: a cosine and a sine for each frequency, so an odd number is one more.
     features : {"fourier", "orthogonal", "linear"}
         Random frequencies, orthogonal ones, or the columns themselves.
     kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
@@ -92,7 +92,8 @@ class FOGDClassifier(OnlineClassifier):
     >>> from kernling.baselines import FOGDClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = FOGDClassifier(gamma=0.1, random_state=0).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.1f}")
+    >>> print(f"{model.score(X / 16.0, y):.2f}")
+    0.96
     """
 
     learner = "fogd"
@@ -124,8 +125,8 @@ class FOGDRegressor(OnlineRegressor):
     >>> from kernling.baselines import FOGDRegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = FOGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.1f}")
-    1.0
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    1.00
     """
 
     learner = "fogd"

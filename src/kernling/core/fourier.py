@@ -81,16 +81,17 @@ class Linear(NamedTuple):
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
-    """An empty model on so many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem."""
+    """An empty model on so many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
+
+    A frequency makes two features, so an odd number of them is one more.
+    """
     d = problem.d
     if features == "linear":
         frequencies = np.zeros((0, d))
         width = d
     else:
-        if components % 2:
-            raise ValueError(f"n_components must be even, a cosine and a sine for each frequency, not {components}")
-        frequencies = draw_frequencies(problem.kernel, components // 2, d, features == "orthogonal", rng)
-        width = components
+        frequencies = draw_frequencies(problem.kernel, -(-components // 2), d, features == "orthogonal", rng)
+        width = 2 * len(frequencies)
     return Linear(
         frequencies=frequencies.astype(problem.dtype),
         phase=np.zeros(len(frequencies)),
@@ -213,10 +214,11 @@ def _cosines_and_sines(angles, phase, Z):
     L = angles.shape[1]
     scale = number(1.0 / np.sqrt(L))
     for j in range(angles.shape[0]):
+        angle, cosines, sines = angles[j], Z[j, :L], Z[j, L:]  # with Z[j, L + i] there would be no vector instructions
         for i in range(L):
-            s, c = sincos(angles[j, i] + number(phase[i]))
-            Z[j, i] = c * scale
-            Z[j, L + i] = s * scale
+            s, c = sincos(angle[i] + number(phase[i]))
+            cosines[i] = c * scale
+            sines[i] = s * scale
 
 
 @inline

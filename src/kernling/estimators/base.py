@@ -106,8 +106,8 @@ class OnlineEstimator(BaseEstimator):
             options["gamma"] = scale_gamma(X)
         if options.get("delta") == "auto":
             options["delta"] = auto_delta(X, options["gamma"])
-        if options.get("theta") == "auto":  # a radius where delta is a diameter
-            options["theta"] = auto_delta(X, options["gamma"]) / 2.0
+        if options.get("theta") == "auto":  # a radius where delta is a diameter; only the coverage asks for it
+            options["theta"] = auto_delta(X, options["gamma"]) / 2.0 if options["oracle"] == "coverage" else 0.0
         self._begin(options, X.shape[1], outputs)
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)

@@ -100,7 +100,7 @@ COMMON: dict[str, tuple[Rule, ...]] = {
 }
 FEATURES: dict[str, tuple[Rule, ...]] = {
     "kernel": ISOTROPIC_KERNEL,
-    "n_components": (Whole(2),),
+    "n_components": (Whole(1),),
     "features": (OneOf(("fourier", "orthogonal", "linear")),),
 }
 CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Weights())
