@@ -8,6 +8,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core.kernels import kernel as kernel
     from .estimators.aogd import AOGDClassifier as AOGDClassifier
+    from .estimators.aogd import AOGDMetric as AOGDMetric
+    from .estimators.aogd import AOGDRanker as AOGDRanker
     from .estimators.avm import AVMClassifier as AVMClassifier
     from .estimators.avm import AVMRegressor as AVMRegressor
     from .estimators.dualsvrg import DualSVRGClassifier as DualSVRGClassifier
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 # Loaded when first asked for, so that the command line answers at once.
 _NAMES = {
     "AOGDClassifier": "estimators.aogd",
+    "AOGDMetric": "estimators.aogd",
+    "AOGDRanker": "estimators.aogd",
     "AVMClassifier": "estimators.avm",
     "AVMRegressor": "estimators.avm",
     "DualSVRGClassifier": "estimators.dualsvrg",

@@ -37,10 +37,18 @@ METHODS = {
         ),
     ),
     "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
+    "aogd_metric": Entry("learners.aogd_metric", ("estimators.aogd:AOGDMetric",)),
+    "aogd_rank": Entry("learners.aogd_rank", ("estimators.aogd:AOGDRanker",)),
     "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
     "nogd": Entry("baselines.nogd", ("baselines.nogd:NOGDClassifier", "baselines.nogd:NOGDRegressor")),
     "dualsgd": Entry("baselines.dualsgd", ("baselines.dualsgd:DualSGDClassifier", "baselines.dualsgd:DualSGDRegressor")),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
+    "last_point_ogd": Entry("baselines.last_point_ogd", ("baselines.last_point_ogd:LastPointOGDClassifier",)),
+    "buffered_ogd": Entry("baselines.buffered_ogd", ("baselines.buffered_ogd:BufferedOGDClassifier",)),
+    "oam": Entry("baselines.oam", ("baselines.oam:OAMClassifier",)),
+    "spamnet": Entry("baselines.spamnet", ("baselines.spamnet:SPAMNetClassifier",)),
+    "solam": Entry("baselines.solam", ("baselines.solam:SOLAMClassifier",)),
+    "opauc": Entry("baselines.opauc", ("baselines.opauc:OPAUCClassifier",)),
 }
 
 

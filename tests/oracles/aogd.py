@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .common import Case
+from .fogd import Features
 from .pairs import Pairwise, pair_slope
 
 
@@ -28,11 +29,73 @@ class AOGD(Pairwise):
         return w
 
 
+class AOGDRank:
+    """The same for values: the mean and the example are of all events."""
+
+    uniforms = 1
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params, self.z = params, Features(params, d)
+        self.rng = self.z.rng
+        self.history = [np.zeros(self.z.width)]
+        self.seen: list[tuple[np.ndarray, float]] = []
+        self.example: tuple[np.ndarray, float] | None = None
+        self.points: list[np.ndarray] = []
+
+    def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        p, w, z = self.params, self.history[-1], self.z(x)
+        if self.seen:
+            mean = np.mean([r for r, _ in self.seen], axis=0), np.mean([v for _, v in self.seen])
+            for step, (r, value) in ((p["eta"], mean), (p["second_eta"], self.example)):
+                w = w - step * (weight * (w @ (z - r) - (y - value)) * (z - r) + p["lam"] * w)
+        if not self.seen or u < p["refresh"]:
+            self.example = z, y
+        self.seen.append((z, y))
+        self.history.append(w)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return np.atleast_1d(output(self.params, self.history) @ self.z(x))
+
+
+class AOGDMetric:
+    """Weights of columns; the outputs are the stretched rows."""
+
+    uniforms = 1
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params = params
+        self.history = [np.zeros(d)]
+        self.seen: dict[float, list[np.ndarray]] = {}
+        self.example: dict[float, np.ndarray] = {}
+        self.points: list[np.ndarray] = []
+
+    def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        p, w, labels = self.params, self.history[-1], sorted(self.seen)
+        partners = [(p["eta"], label, np.mean(self.seen[label], axis=0)) for label in labels]
+        partners += [(p["second_eta"], label, self.example[label]) for label in labels]
+        for step, label, partner in partners:
+            s = 1.0 if label == y else -1.0
+            square = (x - partner) ** 2
+            w = w - step * (-s * weight * pair_slope(p["loss"], s * (1.0 - w @ square)) * square + p["lam"] * w)
+        self.history.append(np.maximum(w, 0.0))
+        if y not in self.seen or u < p["refresh"]:
+            self.example[y] = x
+        self.seen.setdefault(y, []).append(x)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return x * np.sqrt(output(self.params, self.history))
+
+
+def output(params: dict[str, Any], history: list[np.ndarray]) -> np.ndarray:
+    return history[-1] if params["output"] == "last" or len(history) == 1 else np.mean(history[:-1], axis=0)
+
+
 def aogd(stream: str, loss: str, eta: float, second_eta: float, refresh: float, **params) -> Case:
     settings = {"loss": loss, "eta": eta, "second_eta": second_eta, "refresh": refresh}
     return Case(AOGD, stream, {**settings, "gamma": 1.0, "n_components": 40, "random_state": 3, **params})
 
 
+STEPS = {"eta": 0.1, "second_eta": 0.05, "refresh": 0.2, "random_state": 3}
 CASES: dict[str, list[Case]] = {
     "AOGDClassifier": [
         aogd("binary", "squared", 0.5, 0.2, 0.1),
@@ -40,5 +103,14 @@ CASES: dict[str, list[Case]] = {
         aogd("binary", "logistic", 0.2, 0.1, 0.3, features="linear", lam=1e-3),
         aogd("multiclass", "squared", 0.4, 0.3, 0.2, kernel="cauchy"),
         aogd("multiclass", "logistic", 1.0, 0.3, 0.05, output="last"),
+    ],
+    "AOGDRanker": [
+        Case(AOGDRank, "regression", {**STEPS, "gamma": 1.0, "n_components": 40}),
+        Case(AOGDRank, "regression", {**STEPS, "lam": 0.01, "output": "last", "features": "linear", "gamma": 1.0}),
+    ],
+    "AOGDMetric": [
+        Case(AOGDMetric, "multiclass", {**STEPS, "loss": "hinge"}),
+        Case(AOGDMetric, "binary", {**STEPS, "loss": "squared", "lam": 0.01, "output": "last"}),
+        Case(AOGDMetric, "multiclass", {**STEPS, "loss": "logistic", "refresh": 0.5}),
     ],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def pair_slope(loss: str, m: float) -> float:
 def best_threshold(negative: list[float], positive: list[float]) -> float:
     """Of all places between two scores, and the lowest score, the first one with the largest balanced accuracy."""
     scores = sorted({*negative, *positive})
-    places = [scores[0], *((a + b) / 2.0 for a, b in zip(scores, scores[1:], strict=False))]
+    places = [scores[0], *((a + b) / 2.0 for a, b in pairwise(scores))]
 
     def accuracy(place: float) -> int:
         return sum(f < place for f in negative) * len(positive) + sum(f >= place for f in positive) * len(negative)

@@ -3,17 +3,23 @@
 from importlib import import_module
 
 _NAMES = {
+    "BufferedOGDClassifier": "buffered_ogd",
     "DualSGDClassifier": "dualsgd",
     "DualSGDRegressor": "dualsgd",
-    "NOGDClassifier": "nogd",
-    "NOGDRegressor": "nogd",
-    "PassiveAggressiveClassifier": "passive_aggressive",
-    "PassiveAggressiveRegressor": "passive_aggressive",
-    "PassiveAggressiveOneClass": "passive_aggressive",
-    "OSKLClassifier": "oskl",
-    "OSKLRegressor": "oskl",
     "FOGDClassifier": "fogd",
     "FOGDRegressor": "fogd",
+    "LastPointOGDClassifier": "last_point_ogd",
+    "NOGDClassifier": "nogd",
+    "NOGDRegressor": "nogd",
+    "OAMClassifier": "oam",
+    "OPAUCClassifier": "opauc",
+    "OSKLClassifier": "oskl",
+    "OSKLRegressor": "oskl",
+    "PassiveAggressiveClassifier": "passive_aggressive",
+    "PassiveAggressiveOneClass": "passive_aggressive",
+    "PassiveAggressiveRegressor": "passive_aggressive",
+    "SOLAMClassifier": "solam",
+    "SPAMNetClassifier": "spamnet",
 }
 __all__ = sorted(_NAMES)
 

@@ -32,38 +32,43 @@ def pair_slope(loss, m):
     return m - 1.0 if loss.kind == L2 else margin_slope(loss, m)
 
 
+def inherited(change: np.ndarray) -> list[tuple[int, int] | None]:
+    """For each of the outputs ``change @ outputs`` the old one behind it and the order of its sides; None for a new class."""
+    return [(o := int(np.argmax(np.abs(row))), 1 if row[o] > 0.0 else -1) if row.any() else None for row in change]
+
+
 class Sides(NamedTuple):
     """Of each side of each output: how many events came, the mean of their features and one of them."""
 
     counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features)
-    examples: np.ndarray  # (outputs, 2, features)
+    means: np.ndarray  # (outputs, 2, features), or without features where a learner has no use for them
+    examples: np.ndarray  # the same
 
     def widened(self, change: np.ndarray) -> Sides:
-        """For outputs ``change @ outputs``; on the side of all others of a new class is everything so far."""
-        return Sides(*(np.stack(parts) for parts in zip(*(self._behind(row) for row in change), strict=True)))
+        """For outputs ``change @ outputs``; all that came so far is on the side of the others of a new class."""
+        outputs = [self._everything() if old is None else self._turned(*old) for old in inherited(change)]
+        return Sides(*(np.stack(parts) for parts in zip(*outputs, strict=True)))
 
-    def _behind(self, row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        o = int(np.argmax(np.abs(row)))
-        if row.any():
-            order = slice(None) if row[o] > 0.0 else slice(None, None, -1)
-            return self.counts[o, order], self.means[o, order], self.examples[o, order]
-        counts, means, examples = np.zeros(2), np.zeros_like(self.means[o]), np.zeros_like(self.examples[o])
-        counts[0] = self.counts[o].sum()
-        means[0] = self.counts[o] @ self.means[o] / max(1.0, counts[0])
-        examples[0] = self.examples[o, np.argmax(self.counts[o])]
+    def _turned(self, o: int, order: int) -> tuple[np.ndarray, ...]:
+        return self.counts[o, ::order], self.means[o, ::order], self.examples[o, ::order]
+
+    def _everything(self) -> tuple[np.ndarray, ...]:
+        counts, means, examples = (np.zeros_like(array[0]) for array in self)
+        counts[0] = self.counts[0].sum()
+        means[0] = self.counts[0] @ self.means[0] / max(1.0, counts[0])
+        examples[0] = self.examples[0, np.argmax(self.counts[0])]
         return counts, means, examples
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        if self.counts.shape != (outputs, 2) or not self.means.shape == self.examples.shape == (outputs, 2, self.means.shape[2]):
-            raise ValueError("the arrays of the sides do not fit each other")
+        if not all(array.shape[:2] == (outputs, 2) for array in self):
+            raise ValueError("the arrays of the sides do not fit the outputs")
 
 
-def new_sides(model: Any) -> Sides:
+def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:
     """No event has come to either side of any output of a linear model."""
     _, outputs, width = model.coef.shape
-    return Sides(np.zeros((outputs, 2)), np.zeros((outputs, 2, width)), np.zeros((outputs, 2, width)))
+    return Sides(np.zeros((outputs, 2)), np.zeros((outputs, 2, width * means)), np.zeros((outputs, 2, width * examples)))
 
 
 @inline
@@ -83,6 +88,68 @@ def keep_example(sides, z, o, side):
         example[i] = z[i]
 
 
+@inline
+def pair_product(w, z, partner):
+    """<w, z - partner>."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i] * (np.float64(z[i]) - partner[i])
+    return total
+
+
+@inline
+def pair_move(w, z, partner, kept, change):
+    """w <- kept w + change (z - partner)."""
+    for i in range(w.size):
+        w[i] = kept * w[i] + change * (np.float64(z[i]) - partner[i])
+
+
+class Buffers(NamedTuple):
+    """Of each side of each output: how many events came, and the features of a few of them."""
+
+    counts: np.ndarray  # (outputs, 2)
+    rows: np.ndarray  # (outputs, 2, size, features)
+
+    def widened(self, change: np.ndarray) -> Buffers:
+        """For outputs ``change @ outputs``; the others of a new class are taken evenly from both sides of an old one."""
+        counts, rows = np.zeros((len(change), 2)), np.zeros((len(change), *self.rows.shape[1:]))
+        filled = [self.rows[0, side, : int(self.counts[0, side])] for side in range(2)]
+        everything = np.concatenate(filled)
+        size = min(len(everything), self.rows.shape[2])
+        for p, old in enumerate(inherited(change)):
+            if old is None:
+                counts[p, 0] = self.counts[0].sum()
+                rows[p, 0, :size] = everything[np.arange(size) * len(everything) // max(1, size)]
+            else:
+                counts[p], rows[p] = self.counts[old[0], :: old[1]], self.rows[old[0], :: old[1]]
+        return Buffers(counts, rows)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2):
+            raise ValueError("the arrays of the buffers do not fit the outputs")
+
+
+def new_buffers(model: Any, size: int) -> Buffers:
+    """Empty buffers for the features of a linear model."""
+    _, outputs, width = model.coef.shape
+    return Buffers(np.zeros((outputs, 2)), np.zeros((outputs, 2, size, width)))
+
+
+@inline
+def buffer_row(buffers, o, side, k, z):
+    """The event with features z takes place k."""
+    row = buffers.rows[o, side, k]
+    for i in range(row.size):
+        row[i] = z[i]
+
+
+@inline
+def buffered(buffers, o, side):
+    """How many events a buffer holds."""
+    return int(min(buffers.counts[o, side], np.float64(buffers.rows.shape[2])))
+
+
 class Recent(NamedTuple):
     """The last scores of each side, and the threshold that parts them best."""
 
@@ -95,14 +162,16 @@ class Recent(NamedTuple):
     def widened(self, change: np.ndarray) -> Recent:
         """For outputs ``change @ outputs``; a new class has no scores yet."""
         wider = new_recent(len(change))
-        for p, o in zip(*np.nonzero(change), strict=True):
+        for p, old in enumerate(inherited(change)):
+            if old is None:
+                continue
+            o, order = old
             factor = change[p, o]
-            order = 1 if factor > 0.0 else -1
             size = int(np.minimum(self.counts[o], RECENT).sum())
             wider.ring[p] = factor * self.ring[o, ::order]
             wider.counts[p] = self.counts[o, ::order]
             wider.scores[p, :size] = factor * self.scores[o, :size][::order]
-            wider.sides[p, :size] = self.sides[o, :size][::order] if factor > 0.0 else 1 - self.sides[o, :size][::order]
+            wider.sides[p, :size] = self.sides[o, :size] if order > 0 else 1 - self.sides[o, :size][::-1]
             wider.threshold[p] = factor * self.threshold[o]
         return wider
 

@@ -20,7 +20,7 @@ from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.rows import LARGEST, as_rows, read_only, within
 from ..learners.base import Learner, Problem, typed
-from . import labels, parameters
+from . import parameters
 from .contents import Contents, fill, flatten, plain, unplain
 from .progress import Progress
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
@@ -297,7 +297,7 @@ class OnlineEstimator(BaseEstimator):
             model.classes_ = np.array(header["classes"], dtype=object if dtype.startswith("|O") else np.dtype(dtype))
             model._counts = np.array(arrays["counts"], dtype=np.float64)
             known = np.array_equal(model.classes_, np.unique(model.classes_)) and model._counts.shape == model.classes_.shape
-            if not known or header["outputs"] != labels.output_count(len(model.classes_)):
+            if not known or header["outputs"] != model._output_count():
                 raise ValueError("the classes do not fit the model")
         options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
         model._begin(options, model.n_features_in_, int(header["outputs"]))

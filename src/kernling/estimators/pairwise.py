@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .parameters import FEATURES, OneOf, Rule
 from .tasks import OnlineClassifier
+
+PAIRWISE: dict[str, tuple[Rule, ...]] = {**FEATURES, "output": (OneOf(("average", "last")),)}
 
 
 class PairwiseClassifier(OnlineClassifier):
@@ -40,6 +43,6 @@ class PairwiseClassifier(OnlineClassifier):
         outputs = self._problem.outputs
         return recorded[:, :outputs] - recorded[:, outputs:]
 
-    def _add_class(self, label):
-        super()._add_class(label)
+    def _widen(self, place, change):
+        super()._widen(place, change)
         self._setup = self._setup._replace(notes=self._problem.outputs)

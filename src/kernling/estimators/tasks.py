@@ -29,7 +29,88 @@ def _gives_probabilities(self) -> bool:
     raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
 
 
-class OnlineClassifier(ClassifierMixin, OnlineEstimator):
+class OnlineWithClasses(OnlineEstimator):
+    """Labels as targets: their order, classes that arrive late, and weights that balance them."""
+
+    def _validated(self, X, y, sample_weight, fresh):
+        X, y, weights = super()._validated(X, y, sample_weight, fresh)
+        try:
+            classes = labels.distinct(y)
+            check_classification_targets(y if len(classes) > labels.FEW else classes)
+        except TypeError:
+            raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
+        if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
+            raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
+        return X, y, weights
+
+    def _begin_targets(self, y, classes=None):
+        self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
+        unknown = np.setdiff1d(labels.distinct(y), self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
+        self._counts = np.zeros(len(self.classes_))
+        self.__dict__.pop("_place", None)
+        return self._output_count()
+
+    def _output_count(self) -> int:
+        return labels.output_count(len(self.classes_))
+
+    def _check_classes(self, classes):
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
+
+    def _segments(self, y) -> Iterator[tuple[int, int]]:
+        cuts = labels.first_appearances(self.classes_, y)
+        for first, last in pairwise(sorted({0, *cuts, len(y)})):
+            if first in cuts:
+                self._add_class(y[first])
+            yield first, last
+
+    def _add_class(self, label) -> None:
+        place = int(np.searchsorted(self.classes_, label))
+        self._counts = np.insert(self._counts, place, 0.0)
+        self.__dict__.pop("_place", None)
+        self.classes_, change = labels.widening(self.classes_, label)
+        self._widen(place, change)
+
+    def _widen(self, place: int, change: np.ndarray) -> None:
+        """A class has come to this place, and the outputs become ``change @ outputs``."""
+        self._state = widened(self._state, change)
+        self._problem = self._problem._replace(outputs=len(change))
+
+    @cached_property
+    def _place(self) -> dict:
+        """The place of each label among the classes."""
+        return {label: place for place, label in enumerate(self.classes_.tolist())}
+
+    def _is_new(self, y):
+        return y not in self._place
+
+    def _target_of(self, y):
+        place = self._place[y]
+        return place if len(self._place) > 2 else 2 * place - 1
+
+    def _weight_of(self, y):
+        return 1.0 if self.class_weight is None else self._class_weights(np.array([y]), np.ones(1), whole=False)[0]
+
+    def _targets(self, y):
+        return labels.encode(self.classes_, y)
+
+    def _class_weights(self, y, weights, whole):
+        if self.class_weight is None:
+            return np.ones(len(y))
+        index = np.searchsorted(self.classes_, y)
+        if isinstance(self.class_weight, dict):
+            return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])[index]
+        seen = np.zeros((len(y), len(self.classes_)))
+        seen[np.arange(len(y)), index] = weights > 0.0
+        counts = self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
+        self._counts = counts[-1].copy()
+        own = np.maximum(counts[np.arange(len(y)), index], 1.0)
+        return counts.sum(axis=1) / ((counts > 0.0).sum(axis=1).clip(1) * own)
+
+
+class OnlineClassifier(ClassifierMixin, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
@@ -86,78 +167,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):
         if not self.__sklearn_is_fitted__():
             return None
         return labels.decide(self.classes_, np.reshape(self.score_one(x), (1, -1)))[0]
-
-    # ------------------------------------------------------------------ classes
-
-    def _validated(self, X, y, sample_weight, fresh):
-        X, y, weights = super()._validated(X, y, sample_weight, fresh)
-        try:
-            classes = labels.distinct(y)
-            check_classification_targets(y if len(classes) > labels.FEW else classes)
-        except TypeError:
-            raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
-        if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
-            raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
-        return X, y, weights
-
-    def _begin_targets(self, y, classes=None):
-        self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
-        unknown = np.setdiff1d(labels.distinct(y), self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
-        self._counts = np.zeros(len(self.classes_))
-        self.__dict__.pop("_place", None)
-        return labels.output_count(len(self.classes_))
-
-    def _check_classes(self, classes):
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
-
-    def _segments(self, y) -> Iterator[tuple[int, int]]:
-        cuts = labels.first_appearances(self.classes_, y)
-        for first, last in pairwise(sorted({0, *cuts, len(y)})):
-            if first in cuts:
-                self._add_class(y[first])
-            yield first, last
-
-    def _add_class(self, label) -> None:
-        place = int(np.searchsorted(self.classes_, label))
-        self._counts = np.insert(self._counts, place, 0.0)
-        self.__dict__.pop("_place", None)
-        self.classes_, change = labels.widening(self.classes_, label)
-        self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
-
-    @cached_property
-    def _place(self) -> dict:
-        """The place of each label among the classes."""
-        return {label: place for place, label in enumerate(self.classes_.tolist())}
-
-    def _is_new(self, y):
-        return y not in self._place
-
-    def _target_of(self, y):
-        place = self._place[y]
-        return place if len(self._place) > 2 else 2 * place - 1
-
-    def _weight_of(self, y):
-        return 1.0 if self.class_weight is None else self._class_weights(np.array([y]), np.ones(1), whole=False)[0]
-
-    def _targets(self, y):
-        return labels.encode(self.classes_, y)
-
-    def _class_weights(self, y, weights, whole):
-        if self.class_weight is None:
-            return np.ones(len(y))
-        index = np.searchsorted(self.classes_, y)
-        if isinstance(self.class_weight, dict):
-            return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])[index]
-        seen = np.zeros((len(y), len(self.classes_)))
-        seen[np.arange(len(y)), index] = weights > 0.0
-        counts = self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
-        self._counts = counts[-1].copy()
-        own = np.maximum(counts[np.arange(len(y)), index], 1.0)
-        return counts.sum(axis=1) / ((counts > 0.0).sum(axis=1).clip(1) * own)
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):

@@ -1,0 +1,133 @@
+"""SPAM-NET, stochastic proximal AUC maximisation with an elastic net.
+
+M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization.  International Conference on Machine Learning
+(2018).
+
+With p the share of positive events, m+ and m- the class means, a = w.m+, b = w.m- and al = b - a, the squared pairwise loss has
+the gradient g, for an event with features r, of
+
+    y = +1:  2 (1 - p) (w.r - a - 1 - al) r,
+    y = -1:  2 p (w.r - b + 1 + al) r,
+
+and then w <- prox(w - eta_t g), eta_t = eta / sqrt(t): the soft threshold eta_t l1, then a division by 1 + eta_t l2.
+
+Departures: p and the means are those of the events so far, this one included, where the paper takes them from all data; any
+features; labels by a threshold on recent scores; several classes each against the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import drive
+from ..core.expansion import EVENTS
+from ..core.fourier import Linear
+from ..core.jit import inline, inner
+from ..core.pairs import Recent, Sides, join_mean, keep_scores, new_recent, new_sides, note, side_of
+from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
+from ..estimators.parameters import POSITIVE, Real
+from ..learners.base import Learner, Needs, Problem
+from ..learners.features import empty_linear, feature_count, no_points
+
+
+class Params(NamedTuple):
+    eta: float
+    l1: float
+    l2: float
+    averaged: bool
+
+
+class State(NamedTuple):
+    model: Linear
+    sides: Sides
+    recent: Recent
+
+
+@inner
+def descend(params, w, z, f, negative, positive, p, own, eta, weight):
+    a = b = 0.0
+    for i in range(w.size):
+        a += w[i] * positive[i]
+        b += w[i] * negative[i]
+    gap = 1.0 + b - a
+    change = eta * weight * (2.0 * (1.0 - p) * (f - a - gap) if own == 1 else 2.0 * p * (f - b + gap))
+    for i in range(w.size):
+        moved = w[i] - change * np.float64(z[i])
+        shrunk = max(0.0, abs(moved) - eta * params.l1) / (1.0 + eta * params.l2)
+        w[i] = shrunk if moved > 0.0 else -shrunk
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    model, sides, z = state.model, state.sides, features.Z[j]
+    keep_scores(state.recent, model, features, j, y, params.averaged)
+    eta = params.eta / np.sqrt(model.clock[EVENTS])
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        join_mean(sides, z, o, own)
+        if sides.counts[o, 1 - own] > 0.0:
+            p = sides.counts[o, 1] / (sides.counts[o, 0] + sides.counts[o, 1])
+            descend(params, model.coef[0, o], z, f[o], sides.means[o, 0], sides.means[o, 1], p, own, eta, weight)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(o["eta"], o["l1"], o["l2"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    return State(model, new_sides(model, examples=False), new_recent(problem.outputs))
+
+
+LEARNER = Learner(
+    name="spamnet",
+    title="Stochastic proximal AUC maximisation",
+    citation="M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization, ICML, 2018",
+    loop=drive.feature_loop(step, note),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
+
+
+class SPAMNetClassifier(PairwiseClassifier):
+    """Stochastic proximal AUC maximisation with an elastic net.
+
+    Parameters
+    ----------
+    eta : float
+        Step size; it falls with the square root of the events.
+    l1, l2 : float
+        Weights of the sum of absolute weights and of half the squared norm.
+    output : {"average", "last"}
+        The mean of all models so far, or the last one.
+    features : {"linear", "fourier", "orthogonal"}
+        The columns themselves, as published, or random features of a kernel.
+    n_components, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`kernling.AOGDClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from kernling.baselines import SPAMNetClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SPAMNetClassifier().fit(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
+    1.0
+    """
+
+    learner = "spamnet"
+    rules = {**PAIRWISE, "eta": (POSITIVE,), "l1": (Real(0.0),), "l2": (Real(0.0),)}
+
+    def __init__(
+        self, *, eta=0.1, l1=0.0, l2=0.0, output="average", n_components=200, features="linear", kernel="rbf",
+        gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
+        n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())

@@ -1,0 +1,113 @@
+"""AOGD for a metric.
+
+H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
+Averaging.  AAAI Conference on Artificial Intelligence (2024).
+
+A weight w_k >= 0 for each column, so that the squared distance of x and x' is D(x, x') = sum of w_k (x_k - x'_k)^2.  Pairs of
+one class should be nearer than 1 and others farther: the margin is m = s (1 - D), s = +1 for one class and -1 for two.
+Event t meets the mean x' of each class with step size eta, in the order of the labels, then the example kept of each class
+with step size second_eta:
+
+    w_k <- w_k - eta (lam w_k - s l'(m) (x_k - x'_k)^2),
+
+and then weights below 0 become 0.  Last, it joins its own class as in AOGD for the area under the ROC curve.
+
+The paper leaves the loss of a metric open.  For two classes the loss is not convex in x', so a step against a mean is a step on
+no bound of the mean loss; it is a heuristic here.  A weight of an event multiplies the gradients of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import drive, losses
+from ..core.fourier import Linear, new_linear
+from ..core.jit import inline, inner
+from ..core.pairs import LOSSES, pair_slope
+from .base import Learner, Needs, Problem
+from .features import feature_count, no_points
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+    second_eta: float
+    refresh: float
+    lam: float
+
+
+class Classes(NamedTuple):
+    """Of each class, in the order of the labels: how many events came, their mean and one of them."""
+
+    counts: np.ndarray  # (classes,)
+    means: np.ndarray  # (classes, d)
+    examples: np.ndarray  # (classes, d)
+
+    def with_class(self, place: int) -> Classes:
+        """With room for one more class."""
+        return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if not self.means.shape == self.examples.shape == (len(self.counts), d):
+            raise ValueError("the arrays of the classes do not fit each other")
+
+
+class State(NamedTuple):
+    model: Linear
+    classes: Classes
+
+
+@inner
+def descend(params, w, z, partner, s, eta, weight):
+    distance = 0.0
+    for k in range(w.size):
+        distance += w[k] * (np.float64(z[k]) - partner[k]) ** 2
+    slope = -s * weight * pair_slope(params.loss, s * (1.0 - distance))
+    for k in range(w.size):
+        w[k] -= eta * (slope * (np.float64(z[k]) - partner[k]) ** 2 + params.lam * w[k])
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    w, z, own = state.model.coef[0, 0], features.Z[j], int(y)
+    counts, means, examples = state.classes
+    for c in range(counts.size):
+        if counts[c] > 0.0:
+            descend(params, w, z, means[c], 1.0 if c == own else -1.0, params.eta, weight)
+    for c in range(counts.size):
+        if counts[c] > 0.0:
+            descend(params, w, z, examples[c], 1.0 if c == own else -1.0, params.second_eta, weight)
+    for k in range(w.size):
+        w[k] = max(0.0, w[k])
+    counts[own] += 1.0
+    for k in range(w.size):
+        means[own, k] += (np.float64(z[k]) - means[own, k]) / counts[own]
+        if counts[own] == 1.0 or u[0] < params.refresh:
+            examples[own, k] = z[k]
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
+    return Params(loss, o["eta"], o["second_eta"], o["refresh"], o["lam"]), Needs(output=o["output"], uniforms=1)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = new_linear(problem, "linear", 0, rng, groups=2 if needs.output == "average" else 1)
+    return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
+
+
+LEARNER = Learner(
+    name="aogd_metric",
+    title="Averaged Online Gradient Descent for a metric",
+    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
+    "with Dynamic Averaging, AAAI, 2024",
+    loop=drive.feature_loop(step),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)

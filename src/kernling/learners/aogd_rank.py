@@ -1,0 +1,89 @@
+"""AOGD for ranking by real values.
+
+H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
+Averaging.  AAAI Conference on Artificial Intelligence (2024).
+
+A linear model on random features r(x).  The loss of two events is ((y - y') - w.(r - r'))^2 / 2.  Event t meets the mean
+(r', y') of all events before it with step size eta, then one of them that was kept with step size second_eta:
+
+    w <- w - eta (e d + lam w),   d = r(x_t) - r',   e = w.d - (y_t - y').
+
+Then it joins the mean and, with probability p, takes the place of the event kept.
+
+The paper leaves the loss open; this one makes differences of scores follow differences of values.  A weight multiplies both
+gradients of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import drive
+from ..core.expansion import EVENTS
+from ..core.fourier import Linear
+from ..core.jit import inline
+from ..core.pairs import pair_move, pair_product
+from .base import Learner, Needs, Problem
+from .features import empty_linear, feature_count, no_points
+
+
+class Params(NamedTuple):
+    eta: float
+    second_eta: float
+    refresh: float
+    lam: float
+
+
+class State(NamedTuple):
+    model: Linear
+    mean: np.ndarray  # (features,)
+    example: np.ndarray  # (features,)
+    values: np.ndarray  # (2,) of the mean and of the example
+
+
+@inline
+def descend(w, z, partner, gap, eta, lam, weight):
+    error = pair_product(w, z, partner) - gap
+    pair_move(w, z, partner, 1.0 - eta * lam, -eta * weight * error)
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    w, mean, example, values, z = state.model.coef[0, 0], state.mean, state.example, state.values, features.Z[j]
+    t = state.model.clock[EVENTS]
+    if t > 1.0:
+        descend(w, z, mean, y - values[0], params.eta, params.lam, weight)
+        descend(w, z, example, y - values[1], params.second_eta, params.lam, weight)
+    values[0] += (y - values[0]) / t
+    for i in range(w.size):
+        mean[i] += (np.float64(z[i]) - mean[i]) / t
+    if t == 1.0 or u[0] < params.refresh:
+        values[1] = y
+        for i in range(w.size):
+            example[i] = z[i]
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(o["eta"], o["second_eta"], o["refresh"], o["lam"]), Needs(output=o["output"], uniforms=1)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    width = model.coef.shape[2]
+    return State(model, np.zeros(width), np.zeros(width), np.zeros(2))
+
+
+LEARNER = Learner(
+    name="aogd_rank",
+    title="Averaged Online Gradient Descent for ranking",
+    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
+    "with Dynamic Averaging, AAAI, 2024",
+    loop=drive.feature_loop(step),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
