@@ -40,8 +40,28 @@ METHODS = {
     "aogd_metric": Entry("learners.aogd_metric", ("estimators.aogd:AOGDMetric",)),
     "aogd_rank": Entry("learners.aogd_rank", ("estimators.aogd:AOGDRanker",)),
     "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
+    "perceptron": Entry(
+        "baselines.perceptron", ("baselines.perceptron:PerceptronClassifier", "baselines.perceptron:PerceptronRegressor")
+    ),
+    "ogd": Entry("baselines.ogd", ("baselines.ogd:OGDClassifier", "baselines.ogd:OGDRegressor")),
+    "norma": Entry("baselines.norma", ("baselines.norma:NORMAClassifier", "baselines.norma:NORMARegressor")),
+    "pegasos": Entry("baselines.pegasos", ("baselines.pegasos:PegasosClassifier", "baselines.pegasos:PegasosRegressor")),
+    "rbp": Entry("baselines.rbp", ("baselines.rbp:RBPClassifier",)),
+    "forgetron": Entry("baselines.forgetron", ("baselines.forgetron:ForgetronClassifier",)),
     "nogd": Entry("baselines.nogd", ("baselines.nogd:NOGDClassifier", "baselines.nogd:NOGDRegressor")),
     "dualsgd": Entry("baselines.dualsgd", ("baselines.dualsgd:DualSGDClassifier", "baselines.dualsgd:DualSGDRegressor")),
+    "budget_perceptron": Entry("baselines.budget_perceptron", ("baselines.budget_perceptron:BudgetPerceptronClassifier",)),
+    "projectron": Entry(
+        "baselines.projectron", ("baselines.projectron:ProjectronClassifier", "baselines.projectron:ProjectronRegressor")
+    ),
+    "projectron_plus_plus": Entry(
+        "baselines.projectron_plus_plus", ("baselines.projectron_plus_plus:ProjectronPlusPlusClassifier",)
+    ),
+    "bpas": Entry("baselines.bpas", ("baselines.bpas:BPASClassifier", "baselines.bpas:BPASRegressor")),
+    "bpann": Entry("baselines.bpann", ("baselines.bpann:BPANNClassifier", "baselines.bpann:BPANNRegressor")),
+    "bogd": Entry("baselines.bogd", ("baselines.bogd:BOGDClassifier", "baselines.bogd:BOGDRegressor")),
+    "bsgd": Entry("baselines.bsgd", ("baselines.bsgd:BSGDClassifier", "baselines.bsgd:BSGDRegressor")),
+    "npbsgd": Entry("baselines.npbsgd", ("baselines.npbsgd:NPBSGDClassifier", "baselines.npbsgd:NPBSGDRegressor")),
     "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
     "last_point_ogd": Entry("baselines.last_point_ogd", ("baselines.last_point_ogd:LastPointOGDClassifier",)),
     "buffered_ogd": Entry("baselines.buffered_ogd", ("baselines.buffered_ogd:BufferedOGDClassifier",)),

@@ -1,0 +1,116 @@
+"""The kernel perceptron.
+
+F. Rosenblatt: The perceptron: A probabilistic model for information storage and organization in the brain.
+Psychological Review 65 (1958).  With kernels: Y. Freund, R. E. Schapire: Large Margin Classification Using the Perceptron
+Algorithm.  Machine Learning 37 (1999).
+
+When the label is wrong, y f(x_t) <= 0, f <- f + y K(x_t, .).  Nothing is ever forgotten.
+
+Departures from the papers, each with its reason:
+
+- Several classes: wrong is f_y <= f_z for the best wrong class z, and the step is +1 for y and -1 for z.
+- Regression, as in the toolbox of Lu and others (JMLR 17, 2016): a residual outside of the tube is a mistake, and the step
+  is eta times its sign.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core import drive, losses
+from ..core.budget import mistaken
+from ..core.expansion import EVENTS, add, insert
+from ..core.jit import inline
+from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..learners.base import Learner, Needs, Problem
+from .shared import loss_of, no_points, point_count, unbounded
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    model = state.model
+    if mistaken(params.loss, f, y, block.g):
+        k = insert(model, block, j, model.clock[EVENTS])
+        add(model, block, j, k, -weight * params.eta, block.g)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    return Params(loss_of(problem), problem.options.get("eta", 1.0)), Needs()
+
+
+LEARNER = Learner(
+    name="perceptron",
+    title="Perceptron",
+    citation="Y. Freund, R. E. Schapire: Large Margin Classification Using the Perceptron Algorithm, Machine Learning 37, 1999",
+    loop=drive.kernel_loop(step),
+    configure=configure,
+    start=no_points,
+    bound=unbounded,
+    certificate=point_count,
+)
+
+
+class PerceptronClassifier(OnlineClassifier):
+    """The kernel perceptron: every event whose label was wrong is stored.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import PerceptronClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = PerceptronClassifier(gamma=0.1, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    """
+
+    learner = "perceptron"
+    rules = {"class_weight": CLASS_WEIGHT}
+    loss = "hinge"
+
+    def __init__(
+        self, *, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64",
+        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
+
+
+class PerceptronRegressor(OnlineRegressor):
+    """The kernel perceptron for regression: every event with a residual outside of the tube is stored.
+
+    Parameters
+    ----------
+    eta : float
+        Size of a step.
+    epsilon : float
+        Half the width of the tube without loss.
+    kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`PerceptronClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import PerceptronRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = PerceptronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    """
+
+    learner = "perceptron"
+    rules = {"eta": (POSITIVE,), "epsilon": (Real(0.0),)}
+
+    def __init__(
+        self, eta=0.2, *, epsilon=0.1, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
+        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())

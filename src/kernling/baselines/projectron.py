@@ -1,0 +1,154 @@
+"""The Projectron.
+
+F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning.  Journal of Machine Learning Research 10 (2009).
+
+A perceptron that, before it stores an event, looks how far Phi(x_t) is from the span of the points it has. If that is at
+most ``threshold``, the projection of Phi(x_t) on the span takes its place, f <- f + y sum_i d_i K(x_i, .) with d = K^-1 k_t,
+and nothing is stored.
+
+Departures from the paper, each with its reason:
+
+- A budget: once it is full every mistake is projected, as in the toolbox of Lu and others (JMLR 17, 2016).
+- A point in the span up to rounding is projected even where the threshold is 0, since the inverse matrix would not exist.
+- Several classes and regression as in the perceptron.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import drive, losses
+from ..core.budget import mistaken
+from ..core.expansion import EVENTS, Expansion, add
+from ..core.gram import RENEWED, WORST, Gram, new_gram
+from ..core.jit import inline
+from ..core.span import add_projection, append, is_dependent, project_event
+from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..learners.base import Learner, Needs, Problem, empty_expansion
+from .shared import OPTIONAL_BUDGET, budget_of, budgeted, loss_of, point_count
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+    threshold: float
+    budget: int
+
+
+class State(NamedTuple):
+    model: Expansion
+    gram: Gram
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    if mistaken(params.loss, f, y, block.g):
+        gap = project_event(state.gram, state.model, block, j)
+        add_or_project(params, state, block, j, gap, weight * params.eta)
+
+
+@inline
+def add_or_project(params, state, block, j, gap, size):
+    """A step against the gradient, at event j or, if it is within the threshold of the span, at its projection."""
+    model = state.model
+    if model.size[0] >= params.budget or gap <= params.threshold**2 or is_dependent(block, j, gap):
+        add_projection(model, block, j, -size, block.g)
+    else:
+        k = append(state.gram, model, block, j, gap, model.clock[EVENTS])
+        add(model, block, j, k, -size, block.g)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(loss_of(problem), o.get("eta", 1.0), o["threshold"], budget_of(problem)), Needs()
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem, tags=1), new_gram())
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """How well the inverse matrix was kept: its largest drift, and how often it was computed anew."""
+    record = state.gram.record
+    return {**point_count(params, state, problem), "drift": float(record[WORST]), "renewed": float(record[RENEWED])}
+
+
+LEARNER = Learner(
+    name="projectron",
+    title="Projectron",
+    citation="F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning, JMLR 10, 2009",
+    loop=drive.kernel_loop(step),
+    configure=configure,
+    start=start,
+    bound=budgeted,
+    certificate=certificate,
+)
+
+RULES: dict[str, tuple[Rule, ...]] = {"threshold": (Real(0.0),), "budget": OPTIONAL_BUDGET}
+
+
+class ProjectronClassifier(OnlineClassifier):
+    """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little.
+
+    Parameters
+    ----------
+    threshold : float
+        The distance from the span of the points within which an event is projected.
+    budget : int, optional
+        The largest number of points; once they are there, all mistakes are projected.
+    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import ProjectronClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = ProjectronClassifier(gamma=0.1, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    """
+
+    learner = "projectron"
+    rules = {**RULES, "class_weight": CLASS_WEIGHT}
+    loss = "hinge"
+
+    def __init__(
+        self, threshold=0.1, *, budget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None,
+        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
+
+
+class ProjectronRegressor(OnlineRegressor):
+    """The Projectron for regression: a residual outside of the tube is a mistake.
+
+    Parameters
+    ----------
+    eta : float
+        Size of a step.
+    epsilon : float
+        Half the width of the tube without loss.
+    threshold, budget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`ProjectronClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import ProjectronRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = ProjectronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    """
+
+    learner = "projectron"
+    rules = {**RULES, "eta": (POSITIVE,), "epsilon": (Real(0.0),)}
+
+    def __init__(
+        self, threshold=0.1, *, eta=0.2, epsilon=0.1, budget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())

@@ -1,0 +1,83 @@
+"""RBP, the randomised budget perceptron.
+
+G. Cavallanti, N. Cesa-Bianchi, C. Gentile: Tracking the best hyperplane with a simple budget Perceptron.
+Machine Learning 69 (2007).
+
+A perceptron; when a mistake finds the budget full, a point chosen at random gives way to the new one.  Several classes as in
+the perceptron.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core import drive, losses
+from ..core.budget import keep, mistaken
+from ..core.expansion import add
+from ..core.jit import inline
+from ..estimators.parameters import CLASS_WEIGHT
+from ..estimators.tasks import OnlineClassifier
+from ..learners.base import Learner, Needs, Problem
+from .shared import BUDGET, budget_of, budgeted, loss_of, no_points, point_count
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    budget: int
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    if mistaken(params.loss, f, y, block.g):
+        k = keep(state.model, block, j, params.budget, int(u[0] * params.budget))
+        add(state.model, block, j, k, -weight, block.g)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    return Params(loss_of(problem), budget_of(problem)), Needs(uniforms=1)
+
+
+LEARNER = Learner(
+    name="rbp",
+    title="Randomised Budget Perceptron",
+    citation=(
+        "G. Cavallanti, N. Cesa-Bianchi, C. Gentile: "
+        "Tracking the best hyperplane with a simple budget Perceptron, Machine Learning 69, 2007"
+    ),
+    loop=drive.kernel_loop(step),
+    configure=configure,
+    start=no_points,
+    bound=budgeted,
+    certificate=point_count,
+)
+
+
+class RBPClassifier(OnlineClassifier):
+    """The randomised budget perceptron: a random point gives way to the event that was got wrong.
+
+    Parameters
+    ----------
+    budget : int
+        The largest number of points.
+    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import RBPClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = RBPClassifier(gamma=0.1, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    """
+
+    learner = "rbp"
+    rules = {"budget": BUDGET, "class_weight": CLASS_WEIGHT}
+    loss = "hinge"
+
+    def __init__(
+        self, budget=100, *, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None,
+        dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
