@@ -1,11 +1,13 @@
-"""exp against 40-digit arithmetic, within the bounds that its docstring states."""
+"""exp and sincos against 40-digit arithmetic, within the bounds that their module states."""
 
 import mpmath
 import numpy as np
 import pytest
 
+from kernling.core.fourier import _cosines_and_sines
+from kernling.core.jit import jit
 from kernling.core.kernels import KINDS, Kernel, transform
-from kernling.core.vector import exp32, exp64
+from kernling.core.vector import exp32, exp64, sincos32, sincos64
 
 BOUNDS = {np.float64: (-708.0, 4e-16, exp64), np.float32: (-87.0, 3e-7, exp32)}
 
@@ -46,3 +48,50 @@ def test_below_the_range(dtype):
     assert 0.0 < lowest < 1e-37
     assert exp(dtype(10.0 * low)) == exp(dtype(-np.inf)) == lowest
     assert exp(dtype(0.0)) == 1.0
+
+
+SINCOS = {np.float64: (1e6, 5e-16, sincos64), np.float32: (1e3, 3e-7, sincos32)}
+
+
+def angles(dtype):
+    high = SINCOS[dtype][0]
+    rng = np.random.default_rng(1)
+    quarters = np.pi / 4.0 * np.arange(1, 1200)  # odd ones: where rounding changes its mind; even ones: zeros
+    far = np.pi / 4.0 * np.floor(rng.uniform(0.0, high, 300) / (np.pi / 4.0))
+    x = np.concatenate(
+        [rng.uniform(-high, high, 1000), 10.0 ** rng.uniform(-12, 1, 300), quarters, -quarters, far, [0.0, high]]
+    )
+    return x.clip(-high, high).astype(dtype)
+
+
+def worst_sincos(x, sines, cosines):
+    with mpmath.workdps(40):
+        points = [mpmath.mpf(float(v)) for v in x]
+        errors = [abs(mpmath.mpf(float(s)) - mpmath.sin(p)) for p, s in zip(points, sines, strict=True)]
+        errors += [abs(mpmath.mpf(float(c)) - mpmath.cos(p)) for p, c in zip(points, cosines, strict=True)]
+        return float(max(errors))
+
+
+@pytest.mark.parametrize("dtype", SINCOS)
+def test_sincos_one_by_one(dtype):
+    x = angles(dtype)
+    _, bound, sincos = SINCOS[dtype]
+    assert worst_sincos(x, *zip(*(sincos(v) for v in x), strict=True)) <= bound
+
+
+@jit
+def features_of(rows, phase, Z):
+    _cosines_and_sines(rows, phase, Z)
+
+
+@pytest.mark.parametrize("dtype", SINCOS)
+def test_sincos_inside_a_loop_that_may_be_reordered(dtype):
+    x = angles(dtype)
+    Z = np.empty((len(x), 2), dtype)  # one frequency: features are divided by 1
+    features_of(x[:, np.newaxis].copy(), np.zeros(1), Z)
+    assert worst_sincos(x, Z[:, 1], Z[:, 0]) <= SINCOS[dtype][1]
+    wide = np.empty((1, 2 * len(x)), dtype)  # many frequencies: by vector instructions
+    features_of(x[np.newaxis].copy(), np.zeros(len(x)), wide)
+    cosines, sines = np.split(wide[0].astype(np.float64) * np.sqrt(len(x)), 2)
+    rounding = 4.0 * np.finfo(dtype).eps  # of dividing by the root and back
+    assert worst_sincos(x, sines, cosines) <= SINCOS[dtype][1] + rounding
