@@ -104,7 +104,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "POLKRegressor": [
         polk("regression", "l2", 2.0, 0.05),
-        polk("regression", "l2", 3.0, 0.2, step="diminishing", kernel="exponential", batch_size=20),
+        polk("regression", "l2", 3.0, 0.5, step="diminishing", kernel="exponential", batch_size=20),
         polk("regression", "epsilon_insensitive", 1.0, 0.1, prune="random", random_state=3),
         polk("regression", "l1", 1.0, 0.1, kernel="matern52", gamma=1.0, batch_size=20),
     ],

@@ -6,7 +6,8 @@ appends and removes tens of points: removals are chosen with columns of the not 
 the matrix is updated once, by one product of matrices.
 
 A point that is nearly in the span of the others is not appended but projected on them.  Rounding piles up in G, the faster the
-worse K is conditioned: the inverse is probed with a vector of signs, and computed anew when it has drifted.
+worse K is conditioned: the inverse is probed with a vector of signs, now and then and after every update by large numbers, and
+computed anew when it has drifted.  An inverse that is not quite exact gets one step of iterative refinement when it is used.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from .batches import kernel_matrix, squared_norms
 from .expansion import Expansion, padded
 from .jit import jit
 
-DEPENDENT = 1e-10  # squared distance from the span, relative to k(x, x), below which a point is projected
+DEPENDENT = 1e-8  # squared distance from the span, relative to k(x, x), below which a point is projected
+DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
 DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
 PROBE = 8  # updates between probes
-WORST, RENEWED, UPDATES = range(3)  # what record holds
+STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is probed at once
+REFINE = 1e-11  # drift above which solutions by the inverse are refined
+WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
 def greedy(n: int) -> np.ndarray:
@@ -34,7 +38,7 @@ def greedy(n: int) -> np.ndarray:
 class Gram(NamedTuple):
     matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
     inverse: np.ndarray  # (capacity, capacity)
-    record: np.ndarray  # largest drift seen, how often the inverse was computed anew, and updated; empty when nobody asks
+    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when nobody uses the matrix
 
     def grown(self, capacity: int) -> Gram:
         """The same with room for more points."""
@@ -54,13 +58,13 @@ class Gram(NamedTuple):
         n = len(self.matrix)
         if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
             return
-        if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (3,):
+        if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
             raise ValueError("the Gram matrix does not fit the model")
 
 
 def new_gram(used: bool = True) -> Gram:
     """Of no points; it takes no memory unless it is used."""
-    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(3 if used else 0))
+    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(5 if used else 0))
 
 
 class Extension(NamedTuple):
@@ -71,16 +75,20 @@ class Extension(NamedTuple):
     error: float  # squared norm of what projecting the rest changed
 
 
-def extend(gram: Gram, size: int, cross: np.ndarray, own: np.ndarray, old: np.ndarray, new: np.ndarray) -> Extension:
+def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPENDENT) -> Extension:
     """Prepare to append points: cross (size, new) and own (new, new) are their kernel values.
 
     ``old`` (size, outputs) and ``new`` (new, outputs) are coefficients; those of projected points are spread over the others.
     """
-    shares = gram.inverse[:size, :size] @ cross
+    inverse = gram.inverse[:size, :size]
+    shares = inverse @ cross
+    if gram.record[LAST] > REFINE:
+        shares += inverse @ (cross - gram.matrix[:size, :size] @ shares)
     rest = own - cross.T @ shares
     kept = np.zeros(len(own), np.bool_)
     lower = np.zeros_like(own)
-    error = _factorise(rest, np.diagonal(own).copy(), shares, old, new, kept, lower)
+    trusted = max(dependent, gram.record[LAST])  # a distance that is smaller may be nothing but drift
+    error = _factorise(rest, trusted * np.diagonal(own), shares, old, new, kept, lower)
     lower = lower[kept][:, kept]
     identity = np.eye(len(lower))
     inverse_lower = lapack.dtrtri(lower, lower=1)[0] if len(lower) else identity
@@ -91,8 +99,11 @@ def extend(gram: Gram, size: int, cross: np.ndarray, own: np.ndarray, old: np.nd
 
 
 @jit
-def _factorise(rest, own, shares, old, new, kept, lower):
-    """Cholesky factor of rest, row by row; a row with next to nothing on the diagonal is projected on those before it."""
+def _factorise(rest, least, shares, old, new, kept, lower):
+    """Cholesky factor of rest, row by row; a row with next to nothing on the diagonal is projected on those before it.
+
+    The squared error is what is left of the projected points, were they all in the same direction.
+    """
     n = rest.shape[0]
     outputs = new.shape[1]
     weights = np.empty(n)
@@ -109,7 +120,7 @@ def _factorise(rest, own, shares, old, new, kept, lower):
         for m in range(b):
             if kept[m]:
                 gap -= lower[b, m] ** 2
-        if gap > DEPENDENT * own[b]:
+        if gap > least[b]:
             kept[b] = True
             lower[b, b] = np.sqrt(gap)
             continue
@@ -170,8 +181,10 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
                 if alive[i] and squares[i] < least * diagonal[i]:
                     least = squares[i] / diagonal[i]
                     chosen = i
+        if chosen < 0 or diagonal[chosen] <= 0.0:  # rounding has made the inverse useless
+            break
         cost = squares[chosen] / diagonal[chosen]
-        if error + cost > budget or removed == columns.shape[0]:
+        if error + cost > budget:
             break
         error += cost
         alive[chosen] = False
@@ -210,7 +223,8 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
     size = int(model.size[0])
     norms = squared_norms(X)
     own = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
-    kept, factor, error = extend(gram, size, cross, own, old, new)
+    dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT
+    kept, factor, error = extend(gram, size, cross, own, old, new, dependent)
     coef = np.ascontiguousarray(np.vstack([old, new[kept]]))
     n = len(coef)
     columns = np.empty((n, n))
@@ -225,9 +239,6 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
         model.norms[to] = model.norms[source]
         model.coef[0, :, to] = model.coef[0, :, source]
     model.size[0] = n - removed
-    gram.record[UPDATES] += 1
-    if gram.record[UPDATES] % PROBE == 0:
-        mind_drift(gram, n - removed)
     return float(np.sqrt(error))
 
 
@@ -244,6 +255,7 @@ def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tu
     stacked = np.zeros((len(factor) + len(columns), len(gram.inverse)))
     stacked[: len(factor), :n] = factor
     stacked[len(factor) :, :n] = columns
+    steepest = max(stacked.max(initial=0.0), -stacked.min(initial=0.0)) ** 2 * gram.matrix.diagonal()[:n].max(initial=0.0)
     signed = stacked.copy()
     signed[len(factor) :] *= -1.0
     # inverse += factor'factor - columns'columns; being symmetric, its transpose is the Fortran array that BLAS changes in place
@@ -256,6 +268,9 @@ def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tu
             table[:, to] = table[:, source]
         table[left:n] = 0.0
         table[:, left:n] = 0.0
+    gram.record[UPDATES] += 1
+    if gram.record[UPDATES] % PROBE == 0 or steepest > STEEP:
+        mind_drift(gram, left)
     return moves
 
 
@@ -266,20 +281,26 @@ def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
 
 
 def mind_drift(gram: Gram, size: int) -> None:
-    """Probe the inverse with a vector of signs; compute it anew when it has drifted."""
-    signs = np.where(np.arange(size) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
-    matrix, inverse = gram.matrix[:size, :size], gram.inverse[:size, :size]
-    drift = float(np.abs(matrix @ (inverse @ signs) - signs).max(initial=0.0))
+    """Probe the inverse; compute it anew when it has drifted, unless that would not make it better."""
+    drift = probe(gram, size)
     gram.record[WORST] = max(gram.record[WORST], drift)
-    if not drift <= DRIFT:
+    if not drift <= max(DRIFT, 4.0 * gram.record[FLOOR]):
         renew(gram, size)
+        drift = gram.record[FLOOR] = probe(gram, size)
+        gram.record[RENEWED] += 1
+    gram.record[LAST] = drift
+
+
+def probe(gram: Gram, size: int) -> float:
+    """How far K G is from the identity, by what it makes of a vector of signs."""
+    signs = np.where(np.arange(size) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+    return float(np.abs(gram.matrix[:size, :size] @ (gram.inverse[:size, :size] @ signs) - signs).max(initial=0.0))
 
 
 def renew(gram: Gram, size: int) -> None:
-    """Compute the inverse from the kernel values."""
-    gram.record[RENEWED] += 1
+    """Compute the inverse from the kernel values; in single precision they may need a ridge to have one."""
     matrix = gram.matrix[:size, :size]
-    for ridge in (0.0, 1e-12, 1e-10, 1e-8):
+    for ridge in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
         lower, failed = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()), lower=1)
         if not failed:
             break

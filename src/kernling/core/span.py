@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from .budget import event_value
 from .expansion import _add_column, add, insert, remove
-from .gram import DEPENDENT, DRIFT, PROBE, RENEWED, UPDATES, WORST
+from .gram import DEPENDENT, DEPENDENT_32, DRIFT, PROBE, RENEWED, UPDATES, WORST
 from .jit import inline, inner
-
-DEPENDENT_32 = 1e-5  # DEPENDENT for kernel values in single precision
 
 
 @inner

@@ -67,7 +67,9 @@ class POLKRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\\
+    eta : float
+        Step size; with the loss "l2" and a kernel of at most 1, steps below 2 are stable.
+    lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\\
     shuffle, n_jobs, verbose
         As in :class:`POLKClassifier`.
 
@@ -84,7 +86,7 @@ class POLKRegressor(OnlineRegressor):
     n_waiting_ = POLKClassifier.n_waiting_
 
     def __init__(
-        self, loss="l2", *, eta=1.0, lam=1e-6, parsimony=0.01, epsilon=0.1, step="constant", batch_size=32, prune="komp",
+        self, loss="l2", *, eta=1.0, lam=1e-6, parsimony=0.01, epsilon=0.1, step="constant", batch_size=8, prune="komp",
         kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
         shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip

@@ -15,6 +15,7 @@ Departures from the paper, each with its reason:
 - The gradient of a batch is the mean (a sum diverges with the printed step sizes).
 - All classes share one dictionary, and errors are summed over classes; eps bounds the norm, not its square.
 - The gradient of the logistic loss is sigmoid(f) - y at f_t; the paper's (21) has the slope of the sigmoid there.
+- A row without loss is not tried at all: its coefficient would be 0.
 - ``prune="random"`` is the paper's Remark 6, with refitting: without, an eps below a single coefficient would remove nothing.
 """
 
@@ -30,7 +31,7 @@ from ..core.expansion import Expansion
 from ..core.gram import Gram, add_and_prune, greedy, new_gram
 from .base import Learner, Needs, Problem, empty_expansion
 
-STEPS, EPS, LARGEST_ERROR, LARGEST_ORDER = range(4)
+STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
 
 
 class Params(NamedTuple):
@@ -46,7 +47,7 @@ class State(NamedTuple):
     model: Expansion
     gram: Gram
     waiting: Waiting
-    stats: np.ndarray  # batches learned, eps in force, largest error and largest number of points seen
+    stats: np.ndarray  # batches learned, eps in force, largest error, largest error / eps and largest number of points seen
 
 
 def step(params: Params, state: State, kernel, batch: Batch) -> None:
@@ -64,6 +65,8 @@ def step(params: Params, state: State, kernel, batch: Batch) -> None:
     state.stats[STEPS] += 1
     state.stats[EPS] = eps
     state.stats[LARGEST_ERROR] = max(state.stats[LARGEST_ERROR], error)
+    if eps > 0.0:
+        state.stats[LARGEST_SHARE] = max(state.stats[LARGEST_SHARE], error / eps)
     state.stats[LARGEST_ORDER] = max(state.stats[LARGEST_ORDER], state.model.size[0])
 
 
@@ -96,7 +99,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     waiting = new_waiting(problem.options["batch_size"], problem.d, problem.dtype)
-    return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(4))
+    return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(5))
 
 
 def bound(params: Params, t: int) -> float:
@@ -105,10 +108,14 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """||f - f~|| was never above eps; the order is the number of points."""
+    """||f - f~|| was never above the eps of its step: largest_share <= 1.  The order is the number of points.
+
+    Only an eps that is next to nothing can be exceeded, by points in the span of others up to rounding, which are not stored.
+    """
     return {
         "eps": float(state.stats[EPS]),
         "largest_error": float(state.stats[LARGEST_ERROR]),
+        "largest_share": float(state.stats[LARGEST_SHARE]),
         "order": int(state.model.size[0]),
         "largest_order": int(state.stats[LARGEST_ORDER]),
     }
