@@ -275,9 +275,8 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     def _similarity(self, scores, squared_norm, X):
         if not self._radius:
             return scores
-        if self.kernel in ISOTROPIC:
-            k_xx = 1.0
-        else:
+        k_xx: float | np.ndarray = 1.0
+        if self.kernel not in ISOTROPIC:
             squares = X.multiply(X) if sparse.issparse(X) else np.asarray(X, np.float64) ** 2
             k_xx = np.array([self_value(self._problem.kernel, q) for q in np.asarray(squares.sum(axis=1)).ravel()])
         return -np.sqrt(np.maximum(0.0, squared_norm - 2.0 * scores + k_xx))
