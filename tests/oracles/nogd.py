@@ -54,7 +54,7 @@ CASES: dict[str, list[Case]] = {
         nogd("binary", "hinge", 0.5, 20),
         nogd("binary", "logistic", 0.3, 30, rank=9, kernel="matern32"),
         nogd("multiclass", "hinge", 0.5, 25, rank=60, kernel="exponential"),
-        nogd("multiclass", "softmax", 0.5, 25, kernel="poly", degree=2, coef0=1.0),
+        nogd("multiclass", "softmax", 0.5, 25, kernel="rational_quadratic", degree=2),
     ],
     "NOGDRegressor": [
         nogd("regression", "l2", 0.2, 20, rank=10),
