@@ -54,7 +54,7 @@ def best_svm(X, y, X_test, y_test) -> float:
 
 
 def multidist() -> Iterator[list[dict]]:
-    """The draws so far: one pass over 5,000 rows, 2,500 to test, for draws of the classes' means; as in the paper, the mean over the last 5 %."""
+    """The draws so far: one pass over 5,000 rows, 2,500 to test; as in the paper, means over the last 5 % of the rows."""
     rows = []
     for seed in DRAWS:
         X, y = synthetic("multidist", 7500, seed=seed).load()
@@ -99,9 +99,9 @@ def report(results: dict[str, list[dict]]) -> str:
             "## multidist",
             "",
             f"One pass over 5,000 rows, 2,500 to test; gamma {MULTIDIST['gamma']:.3f}, eta 6, batches of 32, parsimony as",
-            "printed (0.04 hinge, 0.03 softmax). Order and test error in percent are means over the last 5 % of the rows, as in",
-            "the paper. The class means of the paper's draw are not known, so here are several; the batch SVM is the best of",
-            "12 settings on the same draw, chosen by its test error. Always saying one class: 80 % wrong.",
+            "printed (0.04 hinge, 0.03 softmax). Order and test error in percent are means over the last 5 % of the rows, as",
+            "in the paper. The class means of the paper's draw are not known, so here are several; the batch SVM is the best",
+            "of 12 settings on the same draw, chosen by its test error. Always saying one class: 80 % wrong.",
             "",
             f"Printed: hinge {PRINTED['hinge'][1]}, softmax {PRINTED['softmax'][1]}; LIBSVM 656 points, 3.92 %.",
             "",
