@@ -42,8 +42,9 @@ class POLKClassifier(OnlineClassifier):
     >>> from sklearn.datasets import load_digits
     >>> import kernling as kl
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.POLKClassifier("softmax", gamma=0.1, eta=10.0, parsimony=0.01).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.2f} with {model.n_support_} points")
+    >>> model = kl.POLKClassifier("softmax", gamma=0.1, eta=20.0).fit(X / 16.0, y)
+    >>> print(f"{model.score(X / 16.0, y):.2f} of {model.t_} rows; fewer than 100 points: {model.n_support_ < 100}")
+    0.95 of 1797 rows; fewer than 100 points: True
     """
 
     learner = "polk"
@@ -51,7 +52,7 @@ class POLKClassifier(OnlineClassifier):
     n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Rows that wait for a batch to fill.")
 
     def __init__(
-        self, loss="hinge", *, eta=1.0, lam=1e-6, parsimony=0.01, step="constant", batch_size=32, prune="komp", kernel="rbf",
+        self, loss="hinge", *, eta=10.0, lam=1e-6, parsimony=0.01, step="constant", batch_size=32, prune="komp", kernel="rbf",
         gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1,
         shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
@@ -77,8 +78,9 @@ class POLKRegressor(OnlineRegressor):
     --------
     >>> import numpy as np, kernling as kl
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.POLKRegressor(gamma=1.0, eta=2.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    >>> model = kl.POLKRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with fewer than 10 points: {model.n_support_ < 10}")
+    1.00 with fewer than 10 points: True
     """
 
     learner = "polk"
