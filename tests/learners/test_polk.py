@@ -204,6 +204,14 @@ def test_a_third_class_in_the_second_batch():
     np.testing.assert_allclose(model.decision_function(X), [oracle.scores(x) for x in X], atol=1e-9)
 
 
+def test_nothing_to_learn():
+    """Without loss nothing is stored, and f stays 0."""
+    X, _ = stream("regression", 50)
+    model = POLKRegressor(gamma=1.0).fit(X, np.zeros(50))
+    assert (model.n_stored_, model.t_) == (0, 50)
+    assert not model.predict(X).any()
+
+
 # ---------------------------------------------------------------------- hard kernels, and what is printed
 
 

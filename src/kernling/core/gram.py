@@ -259,7 +259,8 @@ def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tu
     signed = stacked.copy()
     signed[len(factor) :] *= -1.0
     # inverse += factor'factor - columns'columns; being symmetric, its transpose is the Fortran array that BLAS changes in place
-    blas.dgemm(1.0, signed.T, stacked[:, :n].T, trans_b=1, beta=1.0, c=gram.inverse[:n].T, overwrite_c=1)
+    if len(stacked):
+        blas.dgemm(1.0, signed.T, stacked[:, :n].T, trans_b=1, beta=1.0, c=gram.inverse[:n].T, overwrite_c=1)
     moves = _fill_holes(alive)
     left = int(alive.sum())
     holes, sources = np.array(moves, np.int64).reshape(-1, 2).T
