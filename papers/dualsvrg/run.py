@@ -11,6 +11,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrix products of one block are too small to share
 
 import sys
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -100,10 +101,9 @@ def model(task: Task, loss: str, oracle: str, params: dict[str, float]) -> kl.Du
     return kl.DualSVRGClassifier(loss, oracle=oracle, theta=task.theta, n_components=task.n_components, **params)
 
 
-def measured(task: Task, permutations: int) -> list[str]:
+def measured(task: Task, permutations: int) -> Iterator[str]:
     """Lines of the table."""
     X, y = rows_of(task)
-    lines = []
     for short, loss in LOSSES.items():
         params = searched(task, loss, X, y)
         for oracle_short, oracle in ORACLES.items():
@@ -112,13 +112,11 @@ def measured(task: Task, permutations: int) -> list[str]:
             for protocol, paper in ((online, task.online), (batch, task.batch)):
                 row = summary(protocol(learner, (X, y), permutations=permutations, metrics=["mistakes"]))[0]
                 error, deviation, majority = (100 * row[name] for name in ("mistakes", "mistakes_std", "majority"))
-                lines.append(
+                yield (
                     f"| {task.title} | {variant} | {protocol.__name__} | {error:.2f} ± {deviation:.2f} "
                     f"| {paper.get(variant, '–')} | {100 - majority:.2f} | {row['n_stored']:.0f} "
                     f"| {row['seconds']:.1f} | {params['gamma']:g} | {params['lam']:g} | {params['eta']:g} |"
                 )
-                print(lines[-1], flush=True)
-    return lines
 
 
 HEAD = """# DualSVRG: results
@@ -129,7 +127,7 @@ permutation, with the oracle that stores no points, and used for all three.
 
 H is the smooth hinge, L the logistic loss; B the budget oracle, C the coverage, AM "always".  "majority" is the error of always
 saying the most common class.  Errors are in per cent, with standard deviations over permutations; seconds are of one pass.
-Batch: nine tenths of the rows to learn from, one tenth to measure on.
+Batch: nine tenths of the rows to learn from, one tenth to measure on.  A run that was stopped shows the lines it had by then.
 
 The paper's cod-rna has 331,152 rows, here are the 59,535 of the training file.  nycflights13 has the features of the paper's
 airlines data, but other flights, so there is nothing to compare with.  The paper does not say whether its covtype has 7 classes
@@ -145,8 +143,10 @@ def main(arguments: list[str]) -> None:
     names = arguments[1:] or list(TASKS)
     text = HEAD.format(arguments=" ".join(arguments), permutations=permutations, prefix=PREFIX)
     for name in names:
-        text += "".join(f"{line}\n" for line in measured(TASKS[name], permutations))
-        (Path(__file__).parent / "RESULTS.md").write_text(text, encoding="utf-8")
+        for line in measured(TASKS[name], permutations):
+            print(line, flush=True)
+            text += f"{line}\n"
+            (Path(__file__).parent / "RESULTS.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
