@@ -33,7 +33,7 @@ from ..core.gram import Gram, new_gram
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
 from ..core.merging import best_partner, merge
-from ..core.span import add_projection, append, is_dependent, project_event, project_point
+from ..core.span import add_or_project, project_event, project_point
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion
@@ -64,22 +64,12 @@ def step(params, state, block, j, f, y, weight, u):
     if lossy:
         size = -weight / (params.lam * t)
         if params.maintenance == PROJECTION:
-            add_in_span(state, block, j, size)
+            gap = project_event(state.gram, model, block, j)
+            add_or_project(state.gram, model, block, j, gap, False, t, size, block.g)
         else:
             add(model, block, j, insert(model, block, j, t), size, block.g)
         if model.size[0] > params.budget:
             shorten(params, state, block, j)
-
-
-@inner
-def add_in_span(state, block, j, size):
-    """A step at event j, which is stored unless it is in the span of the points."""
-    model = state.model
-    gap = project_event(state.gram, model, block, j)
-    if is_dependent(block, j, gap):
-        add_projection(model, block, j, size, block.g)
-    else:
-        add(model, block, j, append(state.gram, model, block, j, gap, model.clock[EVENTS]), size, block.g)
 
 
 @inner

@@ -21,10 +21,10 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import mistaken
-from ..core.expansion import EVENTS, Expansion, add
+from ..core.expansion import EVENTS, Expansion
 from ..core.gram import RENEWED, WORST, Gram, new_gram
 from ..core.jit import inline
-from ..core.span import add_projection, append, is_dependent, project_event
+from ..core.span import add_or_project, project_event
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion
@@ -45,20 +45,11 @@ class State(NamedTuple):
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
-    if mistaken(params.loss, f, y, block.g):
-        gap = project_event(state.gram, state.model, block, j)
-        add_or_project(params, state, block, j, gap, weight * params.eta)
-
-
-@inline
-def add_or_project(params, state, block, j, gap, size):
-    """A step against the gradient, at event j or, if it is within the threshold of the span, at its projection."""
     model = state.model
-    if model.size[0] >= params.budget or gap <= params.threshold**2 or is_dependent(block, j, gap):
-        add_projection(model, block, j, -size, block.g)
-    else:
-        k = append(state.gram, model, block, j, gap, model.clock[EVENTS])
-        add(model, block, j, k, -size, block.g)
+    if mistaken(params.loss, f, y, block.g):
+        gap = project_event(state.gram, model, block, j)
+        projects = model.size[0] >= params.budget or gap <= params.threshold**2
+        add_or_project(state.gram, model, block, j, gap, projects, model.clock[EVENTS], -weight * params.eta, block.g)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:

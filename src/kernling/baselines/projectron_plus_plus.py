@@ -22,28 +22,31 @@ import math
 
 from ..core import drive, losses
 from ..core.budget import columns_changed, event_value
+from ..core.expansion import EVENTS
 from ..core.jit import inline
-from ..core.span import add_projection, project_event
+from ..core.span import add_or_project, add_projection, project_event
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE
 from ..estimators.tasks import OnlineClassifier
 from ..learners.base import Learner
-from .projectron import RULES, add_or_project, certificate, configure, start
+from .projectron import RULES, certificate, configure, start
 from .shared import budgeted
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
+    model = state.model
     if not losses.gradient(params.loss, f, y, block.g):
         return
-    gap = project_event(state.gram, state.model, block, j)
+    gap = project_event(state.gram, model, block, j)
     loss = losses.value(params.loss, f, y)
     if loss >= 1.0:
-        add_or_project(params, state, block, j, gap, weight)
+        projects = model.size[0] >= params.budget or gap <= params.threshold**2
+        add_or_project(state.gram, model, block, j, gap, projects, model.clock[EVENTS], -weight, block.g)
         return
     norm = columns_changed(f) * (event_value(block, j) - gap)
     excess = loss - math.sqrt(gap) / params.threshold
     if excess >= 0.0 and norm > 0.0:
-        add_projection(state.model, block, j, -weight * min(loss / norm, 2.0 * excess / norm, 1.0), block.g)
+        add_projection(model, block, j, -weight * min(loss / norm, 2.0 * excess / norm, 1.0), block.g)
 
 
 LEARNER = Learner(

@@ -144,7 +144,7 @@ class Scratch(NamedTuple):
     sums: np.ndarray  # (capacity,) one event's CSR products
     f: np.ndarray  # (outputs,) scores of one event
     g: np.ndarray  # (outputs,) gradient of one event
-    work: np.ndarray  # (2, capacity + SPARE) for steps that look at all points at once
+    work: np.ndarray  # (3, capacity + SPARE) for steps that look at all points at once
 
 
 class Block(NamedTuple):
@@ -189,7 +189,7 @@ def new_scratch(model, rows, block_size, dense):
         np.empty(capacity if from_csr else 0),
         np.empty(outputs),
         np.empty(outputs),
-        np.empty((2, capacity + SPARE)),
+        np.empty((3, capacity + SPARE)),
     )
 
 

@@ -1,35 +1,60 @@
 """One point at a time against the span of the stored points, by the inverse of their Gram matrix (Gram, in gram.py).
 
-With G = K^-1 and k the kernel values of an event, its projection on the span has the coefficients G k, and the squared
-distance from the span is gap = K(x, x) - k'Gk.  Appending the event adds g g' / gap, g = (Gk, -1); taking point p away, and
+With G = K^-1 and k the kernel values of an event, its projection on the span has the coefficients s = G k, and the squared
+distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); taking point p away, and
 giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
 
-Rounding piles up in G: every few updates it is probed with a vector of signs, and computed anew when it has drifted.
+Rounding piles up in G, so solutions get a step of iterative refinement with K itself; G, being what makes that step converge,
+is probed with a vector of signs, every few updates and after each by large numbers, and computed anew when it has drifted.
 """
 
 from __future__ import annotations
 
 from .budget import event_value
 from .expansion import _add_column, add, insert, remove
-from .gram import DEPENDENT, DEPENDENT_32, DRIFT, PROBE, RENEWED, UPDATES, WORST
+from .gram import DEPENDENT, DEPENDENT_32, PROBE, RENEWED, UPDATES, WORST
 from .jit import inline, inner
+
+DRIFT = 1e-4  # of K G from the identity, above which the inverse is computed anew; refinement squares it
+REFINE = 1e-11  # of K s from k, above which s is refined
+STEEP = 1e-4  # squared distance from the span, relative to K(x, x), below which an update is by large numbers
+
+
+@inline
+def _product(row, vector, size):
+    total = 0.0
+    for m in range(size):
+        total += row[m] * vector[m]
+    return total
+
+
+@inner
+def _refine(gram, size, values, shares, left):
+    """One step towards K shares = values, if they are not equal; left is values - K shares in the end."""
+    for turn in range(2):
+        worst = 0.0
+        for i in range(size):
+            left[i] = values[i] - _product(gram.matrix[i], shares, size)
+            worst = max(worst, abs(left[i]))
+        if turn == 1 or worst <= REFINE:
+            return
+        for i in range(size):
+            shares[i] += _product(gram.inverse[i], left, size)
 
 
 @inner
 def project_event(gram, model, block, j):
     """The squared distance of event j from the span; work[0] gets the coefficients of its projection, work[1] its values."""
     size = model.size[0]
-    shares, values = block.work[0], block.work[1]
+    shares, values, left = block.work[0], block.work[1], block.work[2]
     for i in range(size):
         values[i] = block.K[i, j]
-    gap = event_value(block, j)
     for i in range(size):
-        row = gram.inverse[i]
-        share = 0.0
-        for m in range(size):
-            share += row[m] * values[m]
-        shares[i] = share
-        gap -= share * values[i]
+        shares[i] = _product(gram.inverse[i], values, size)
+    _refine(gram, size, values, shares, left)
+    gap = event_value(block, j)
+    for i in range(size):  # the squared distance from the sum with these shares, exact or not
+        gap -= shares[i] * (values[i] + left[i])
     return max(0.0, gap)
 
 
@@ -55,7 +80,7 @@ def append(gram, model, block, j, gap, tag):
         gram.matrix[k, i] = values[i]
     gram.inverse[k, k] = 1.0 / gap
     gram.matrix[k, k] = event_value(block, j)
-    _mind_drift(gram, block, k + 1)
+    _mind_drift(gram, block, k + 1, gap < STEEP * gram.matrix[k, k])
     return insert(model, block, j, tag)
 
 
@@ -67,25 +92,49 @@ def add_projection(model, block, j, factor, values):
 
 
 @inner
+def add_or_project(gram, model, block, j, gap, projects, tag, factor, values):
+    """f <- f + factor * values * K(x_j, .), stored unless ``projects`` or x_j is in the span: then its projection is added."""
+    if projects or is_dependent(block, j, gap):
+        add_projection(model, block, j, factor, values)
+    else:
+        add(model, block, j, append(gram, model, block, j, gap, tag), factor, values)
+
+
+@inner
 def project_point(gram, model, block, j, p):
     """Forget point p; the others take over the projection of its term on their span."""
     size = model.size[0]
     last = size - 1
+    shares, values, left = block.work[0], block.work[1], block.work[2]
     inverse, matrix = gram.inverse, gram.matrix
     pivot = inverse[p, p]
     for i in range(size):
+        shares[i] = -inverse[i, p] / pivot
+        values[i] = matrix[i, p]
+    for i in range(size):
         if i != p:
-            share = inverse[i, p] / pivot
+            row = inverse[i]
+            share = shares[i]
+            for m in range(size):
+                row[m] += share * inverse[p, m]
+    for m in range(size):  # what is left is of the others; p's own row and column are nothing
+        inverse[p, m] = 0.0
+        inverse[m, p] = 0.0
+        matrix[p, m] = 0.0
+        matrix[m, p] = 0.0
+    values[p] = 0.0
+    shares[p] = 0.0
+    _refine(gram, size, values, shares, left)
+    for i in range(size):
+        if i != p:
             for o in range(model.coef.shape[1]):
                 coefficient = model.coef[0, o, p]
                 if coefficient != 0.0:
-                    _add_column(model, block, j, i, 0, o, -share * coefficient)
-            for m in range(size):
-                inverse[i, m] -= share * inverse[p, m]
+                    _add_column(model, block, j, i, 0, o, shares[i] * coefficient)
     remove(model, block, j, p)
     _move_last(inverse, p, last)
     _move_last(matrix, p, last)
-    _mind_drift(gram, block, last)
+    _mind_drift(gram, block, last, False)
 
 
 @inner
@@ -97,31 +146,22 @@ def _move_last(table, p, last):
 
 
 @inner
-def _mind_drift(gram, block, size):
+def _mind_drift(gram, block, size, at_once):
     gram.record[UPDATES] += 1.0
-    if gram.record[UPDATES] % PROBE != 0.0:
+    if gram.record[UPDATES] % PROBE != 0.0 and not at_once:
         return
-    solved = block.work[1]
+    signs, solved = block.work[1], block.work[2]
     for i in range(size):
-        total = 0.0
-        for m in range(size):
-            total += gram.inverse[i, m] * _sign(m)
-        solved[i] = total
+        signs[i] = 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
+    for i in range(size):
+        solved[i] = _product(gram.inverse[i], signs, size)
     drift = 0.0
     for i in range(size):
-        total = -_sign(i)
-        for m in range(size):
-            total += gram.matrix[i, m] * solved[m]
-        drift = max(drift, abs(total))
+        drift = max(drift, abs(_product(gram.matrix[i], solved, size) - signs[i]))
     gram.record[WORST] = max(gram.record[WORST], drift)
     if not drift <= DRIFT:
         gram.record[RENEWED] += 1.0
         _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
-
-
-@inline
-def _sign(i):
-    return 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
 
 
 @inner
