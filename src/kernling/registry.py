@@ -69,6 +69,7 @@ METHODS = {
     "spamnet": Entry("baselines.spamnet", ("baselines.spamnet:SPAMNetClassifier",)),
     "solam": Entry("baselines.solam", ("baselines.solam:SOLAMClassifier",)),
     "opauc": Entry("baselines.opauc", ("baselines.opauc:OPAUCClassifier",)),
+    "koil": Entry("baselines.koil", ("baselines.koil:KOILClassifier",)),
 }
 
 

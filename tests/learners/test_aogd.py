@@ -14,6 +14,7 @@ from kernling.core.scoring import frozen_parts
 from kernling.evaluate import AUC, Batch
 from kernling.streams import dataset
 from oracles import stream
+from oracles.pairs import Recent
 
 LINEAR = {"features": "linear", "output": "last"}
 
@@ -159,10 +160,13 @@ def test_the_threshold_parts_the_recent_scores_best_and_forgets():
     scores = model.rank_scores(X)
     best = max(balanced_accuracy_score(y, scores >= place) for place in np.quantile(scores, np.linspace(0.01, 0.99, 99)))
     assert balanced_accuracy_score(y, model.predict(X)) > best - 0.02
-    recent = model._state.recent
-    for side in (0, 1):  # the average hardly moves at the end, so what was kept is what it says now
-        last = scores[y == side][-RECENT:]
-        assert np.abs(np.sort(recent.ring[0, side]) - np.sort(last)).max() < 0.05 * np.ptp(scores)
+    recent, expected = model._state.recent, Recent()
+    for t in range(3000):
+        expected.see(2.0 * y[t] - 1.0, scores[t], t + 1)
+    for side in (0, 1):  # the average hardly moves at the end, so what was kept is nearly what it says now
+        times, last = zip(*expected.kept[2.0 * side - 1.0][-RECENT:], strict=True)
+        assert np.abs(np.sort(recent.ring[0, side]) - np.sort(last)).max() < 0.1 * np.ptp(scores)
+        assert recent.times[0, side] == times[-1]
     held = recent.scores[0]
     assert (np.diff(held) >= 0.0).all()
     np.testing.assert_array_equal(held, np.sort(recent.ring[0].ravel()))

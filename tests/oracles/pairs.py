@@ -9,7 +9,7 @@ import numpy as np
 
 from .fogd import Features
 
-RECENT, PERIOD = 128, 16
+RECENT, PERIOD = 128, 8
 
 
 def pair_slope(loss: str, m: float) -> float:
@@ -28,6 +28,22 @@ def best_threshold(negative: list[float], positive: list[float]) -> float:
     return max(places, key=lambda place: (accuracy(place), -place))
 
 
+class Recent:
+    """Scores of both sides, and the threshold that parts the last ones best."""
+
+    def __init__(self) -> None:
+        self.kept: dict[float, list[tuple[int, float]]] = {-1.0: [], 1.0: []}
+        self.threshold = 0.0
+
+    def see(self, sign: float, score: float, t: int) -> None:
+        own = self.kept[sign]
+        if t <= 2 * RECENT or not own or t - own[-1][0] >= PERIOD:
+            own.append((t, score))
+            negative, positive = ([score for _, score in self.kept[side][-RECENT:]] for side in (-1.0, 1.0))
+            if negative and positive:
+                self.threshold = best_threshold(negative, positive)
+
+
 class Pairwise:
     """One binary problem per output.  A method says how a model changes: ``change(o, z, sign, weight, u)`` gives the new w."""
 
@@ -39,8 +55,7 @@ class Pairwise:
         self.rng = self.z.rng
         self.history = [[np.zeros(self.z.width)] for _ in range(outputs)]
         self.seen: list[dict[float, list[np.ndarray]]] = [{-1.0: [], 1.0: []} for _ in range(outputs)]
-        self.recent: list[dict[float, list[float]]] = [{-1.0: [], 1.0: []} for _ in range(outputs)]
-        self.threshold = np.zeros(outputs)
+        self.recent = [Recent() for _ in range(outputs)]
         self.points: list[np.ndarray] = []
 
     def change(self, o: int, z: np.ndarray, sign: float, weight: float, u: Any) -> np.ndarray:
@@ -56,13 +71,10 @@ class Pairwise:
         z, t = self.z(x), len(self.history[0])
         for o in range(len(self.history)):
             sign = float(y) if len(self.history) == 1 else (1.0 if int(y) == o else -1.0)
-            recent = self.recent[o]
-            recent[sign] = [*recent[sign], self.output(o, t) @ z][-RECENT:]
-            if recent[-1.0] and recent[1.0] and (t <= 2 * RECENT or t % PERIOD == 0):
-                self.threshold[o] = best_threshold(recent[-1.0], recent[1.0])
+            self.recent[o].see(sign, self.output(o, t) @ z, t)
             self.history[o].append(self.change(o, z, sign, weight, u))
             self.seen[o][sign].append(z)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         T = len(self.history[0]) - 1
-        return np.array([self.output(o, T) @ self.z(x) for o in range(len(self.history))]) - self.threshold
+        return np.array([self.output(o, T) @ self.z(x) - recent.threshold for o, recent in enumerate(self.recent)])

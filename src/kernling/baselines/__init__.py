@@ -18,6 +18,7 @@ _NAMES = {
     "FOGDClassifier": "fogd",
     "FOGDRegressor": "fogd",
     "ForgetronClassifier": "forgetron",
+    "KOILClassifier": "koil",
     "LastPointOGDClassifier": "last_point_ogd",
     "NOGDClassifier": "nogd",
     "NOGDRegressor": "nogd",

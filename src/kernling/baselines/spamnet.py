@@ -66,7 +66,8 @@ def step(params, state, features, j, f, y, weight, u):
     eta = params.eta / np.sqrt(model.clock[EVENTS])
     for o in range(f.size):
         own = side_of(y, o, f.size)
-        join_mean(sides, z, o, own)
+        sides.counts[o, own] += 1.0
+        join_mean(sides.means[o, own], z, 1.0 / sides.counts[o, own])
         if sides.counts[o, 1 - own] > 0.0:
             p = sides.counts[o, 1] / (sides.counts[o, 0] + sides.counts[o, 1])
             descend(params, model.coef[0, o], z, f[o], sides.means[o, 0], sides.means[o, 1], p, own, eta, weight)

@@ -17,7 +17,7 @@ from .losses import HINGE, L2, LOGISTIC, margin_slope
 
 LOSSES = {"squared": L2, "hinge": HINGE, "logistic": LOGISTIC}  # squared: (1 - m)^2 / 2, which is l2 of the score m
 RECENT = 128  # scores of each side behind a threshold
-PERIOD = 16  # events between two looks for the threshold, once both sides may be full
+PERIOD = 8  # events between two scores that one side keeps, once there are enough
 
 
 @inline
@@ -72,10 +72,8 @@ def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:
 
 
 @inline
-def join_mean(sides, z, o, side):
-    """The event with features z joins the mean of its side."""
-    sides.counts[o, side] += 1.0
-    mean, share = sides.means[o, side], 1.0 / sides.counts[o, side]
+def join_mean(mean, z, share):
+    """An event with features z joins a mean of which it is this share."""
     for i in range(mean.size):
         mean[i] += share * (np.float64(z[i]) - mean[i])
 
@@ -151,10 +149,11 @@ def buffered(buffers, o, side):
 
 
 class Recent(NamedTuple):
-    """The last scores of each side, and the threshold that parts them best."""
+    """Some of the last scores of each side, and the threshold that parts them best."""
 
     ring: np.ndarray  # (outputs, 2, RECENT) in order of arrival, around
-    counts: np.ndarray  # (outputs, 2)
+    counts: np.ndarray  # (outputs, 2) of scores kept so far
+    times: np.ndarray  # (outputs, 2) the event that gave the last of them
     scores: np.ndarray  # (outputs, 2 * RECENT) the same of both sides, sorted
     sides: np.ndarray  # (outputs, 2 * RECENT) that the sorted scores belong to
     threshold: np.ndarray  # (outputs,)
@@ -169,7 +168,7 @@ class Recent(NamedTuple):
             factor = change[p, o]
             size = int(np.minimum(self.counts[o], RECENT).sum())
             wider.ring[p] = factor * self.ring[o, ::order]
-            wider.counts[p] = self.counts[o, ::order]
+            wider.counts[p], wider.times[p] = self.counts[o, ::order], self.times[o, ::order]
             wider.scores[p, :size] = factor * self.scores[o, :size][::order]
             wider.sides[p, :size] = self.sides[o, :size] if order > 0 else 1 - self.sides[o, :size][::-1]
             wider.threshold[p] = factor * self.threshold[o]
@@ -186,15 +185,22 @@ def new_recent(outputs: int) -> Recent:
     return Recent(
         ring=np.zeros((outputs, 2, RECENT)),
         counts=np.zeros((outputs, 2)),
+        times=np.zeros((outputs, 2)),
         scores=np.zeros((outputs, 2 * RECENT)),
         sides=np.zeros((outputs, 2 * RECENT), np.int64),
         threshold=np.zeros(outputs),
     )
 
 
+@inline
+def is_due(recent, o, side, t):
+    """Whether event t of this side should give its score: a side that has many events gives one now and then."""
+    return t <= 2.0 * RECENT or t - recent.times[o, side] >= PERIOD
+
+
 @inner
 def keep_score(recent, o, side, score, t):
-    """Score the event t of this side had joins the recent ones, in place of the oldest if there are enough."""
+    """The score of event t, of this side, joins the recent ones, in place of the oldest if there are enough."""
     ring, scores, sides = recent.ring[o, side], recent.scores[o], recent.sides[o]
     size = int(min(RECENT, recent.counts[o, 0]) + min(RECENT, recent.counts[o, 1]))
     count = int(recent.counts[o, side])
@@ -214,8 +220,8 @@ def keep_score(recent, o, side, score, t):
         i += 1
     scores[i], sides[i], ring[slot] = score, side, score
     recent.counts[o, side] += 1.0
-    if t <= 2.0 * RECENT or t % PERIOD == 0.0:
-        _part(recent, o, size)
+    recent.times[o, side] = t
+    _part(recent, o, size)
 
 
 @inner
@@ -236,10 +242,18 @@ def _part(recent, o, size):
 
 @inline
 def keep_scores(recent, model, features, j, y, averaged):
-    """Keep the scores that the output gives event j, which is about to be learned."""
-    feature_outputs(model, features, j, averaged, features.g)
-    for o in range(features.g.size):
-        keep_score(recent, o, side_of(y, o, features.g.size), features.g[o], model.clock[EVENTS])
+    """Keep those scores that are due, of the outputs that event j gets before it is learned."""
+    t = model.clock[EVENTS]
+    outputs = features.g.size
+    due = False
+    for o in range(outputs):
+        due = due or is_due(recent, o, side_of(y, o, outputs), t)
+    if due:
+        feature_outputs(model, features, j, averaged, features.g)
+        for o in range(outputs):
+            side = side_of(y, o, outputs)
+            if is_due(recent, o, side, t):
+                keep_score(recent, o, side, features.g[o], t)
 
 
 @inline

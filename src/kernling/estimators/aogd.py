@@ -27,7 +27,7 @@ class AOGDClassifier(PairwiseClassifier):
     """Averaged online gradient descent on pairs: maximises the area under the ROC curve, which no imbalance of classes changes.
 
     ``rank_scores`` ranks; ``decision_function`` is the same less a threshold kept online, the one with the largest balanced
-    accuracy on the last 128 scores of each class.  More than two classes: each against the rest.
+    accuracy on 128 recent scores of each class.  More than two classes: each against the rest.
 
     Parameters
     ----------

@@ -66,8 +66,11 @@ class State(NamedTuple):
 
 
 @inner
-def descend(params, w, z, mean, example, f, sign, weight):
-    """Both steps for an event with features z and score f: all products first, then one change of w."""
+def descend(params, w, z, mean, example, own_mean, share, f, sign, weight):
+    """Both steps for an event with features z and score f, which then joins its mean.
+
+    All products first, then all changes: arrays of this length are read as few times as can be.
+    """
     f_mean = f_example = product = 0.0
     for i in range(w.size):
         r = np.float64(z[i])
@@ -82,6 +85,7 @@ def descend(params, w, z, mean, example, f, sign, weight):
     for i in range(w.size):
         r = np.float64(z[i])
         w[i] = kept * kept_then * w[i] + first * (r - mean[i]) + second * (r - example[i])
+        own_mean[i] += share * (r - own_mean[i])
 
 
 @inline
@@ -92,12 +96,15 @@ def step(params, state, features, j, f, y, weight, u):
     for o in range(f.size):
         own = side_of(y, o, f.size)
         other = 1 - own
-        if sides.counts[o, other] > 0.0:
-            mean, example = sides.means[o, other], sides.examples[o, other]
-            descend(params, model.coef[0, o], z, mean, example, f[o], 2.0 * own - 1.0, weight)
         if sides.counts[o, own] == 0.0 or u[0] < params.refresh:
             keep_example(sides, z, o, own)
-        join_mean(sides, z, o, own)
+        sides.counts[o, own] += 1.0
+        share = 1.0 / sides.counts[o, own]
+        if sides.counts[o, other] > 0.0:
+            mean, example, own_mean = sides.means[o, other], sides.examples[o, other], sides.means[o, own]
+            descend(params, model.coef[0, o], z, mean, example, own_mean, share, f[o], 2.0 * own - 1.0, weight)
+        else:
+            join_mean(sides.means[o, own], z, share)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
