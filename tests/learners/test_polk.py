@@ -227,14 +227,14 @@ def test_a_singular_gram_matrix_does_no_harm(d, gamma, parsimony, dtype):
     assert model.n_stored_ < 400
 
 
-@pytest.mark.parametrize("seed", [9, 11, 16])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_multidist(seed):
-    """Model order about 16, and within a point of a batch SVM, on draws of the means that are about as hard as the paper's."""
+    """Model order about 16 on every draw of the means; the error is near a batch SVM's, within a point only on easy draws."""
     X, y = synthetic("multidist", 7500, seed=seed).load()
     model = POLKClassifier(gamma=1.389, eta=6.0, parsimony=0.04).fit(X[:5000], y[:5000])
     batch = max(SVC(C=C, gamma=1.389).fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) for C in (1.0, 10.0))
-    assert 12 <= model.n_stored_ <= 20
-    assert model.score(X[5000:], y[5000:]) > batch - 0.01
+    assert 12 <= model.n_stored_ <= 18
+    assert model.score(X[5000:], y[5000:]) > batch - 0.05
 
 
 def test_mnist(data_folder):
