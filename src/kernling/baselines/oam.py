@@ -37,8 +37,7 @@ from ..core.pairs import (
 )
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE, OneOf, Whole
-from ..learners.base import Learner, Needs, Problem
-from ..learners.features import empty_linear, feature_count, no_points
+from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

@@ -24,8 +24,7 @@ from ..core.jit import inline, inner, jit
 from ..core.pairs import Recent, inherited, keep_scores, new_recent, note, side_of
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE, Real
-from ..learners.base import Learner, Needs, Problem
-from ..learners.features import empty_linear, feature_count, no_points
+from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

@@ -26,8 +26,7 @@ from ..core.jit import inline, inner
 from ..core.pairs import Recent, Sides, keep_scores, new_recent, new_sides, note, side_of
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE
-from ..learners.base import Learner, Needs, Problem
-from ..learners.features import empty_linear, feature_count, no_points
+from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

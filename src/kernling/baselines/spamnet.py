@@ -28,8 +28,7 @@ from ..core.jit import inline, inner
 from ..core.pairs import Recent, Sides, join_mean, keep_scores, new_recent, new_sides, note, side_of
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE, Real
-from ..learners.base import Learner, Needs, Problem
-from ..learners.features import empty_linear, feature_count, no_points
+from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

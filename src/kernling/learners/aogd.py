@@ -46,8 +46,7 @@ from ..core.pairs import (
     pair_slope,
     side_of,
 )
-from .base import Learner, Needs, Problem
-from .features import empty_linear, feature_count, no_points
+from .base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

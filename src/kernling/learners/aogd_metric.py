@@ -26,8 +26,7 @@ from ..core import drive, losses
 from ..core.fourier import Linear, new_linear
 from ..core.jit import inline, inner
 from ..core.pairs import LOSSES, pair_slope
-from .base import Learner, Needs, Problem
-from .features import feature_count, no_points
+from .base import Learner, Needs, Problem, feature_count, no_points
 
 
 class Params(NamedTuple):

@@ -25,8 +25,7 @@ from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
 from ..core.pairs import pair_move, pair_product
-from .base import Learner, Needs, Problem
-from .features import empty_linear, feature_count, no_points
+from .base import Learner, Needs, Problem, empty_linear, feature_count, no_points
 
 
 class Params(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import averages
 from ..core.expansion import Expansion, new_expansion
+from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 
 
@@ -64,6 +65,22 @@ def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int |
         tags=tags,
         marks=averages.snapshot_count(kind, needs.suffix),
     )
+
+
+def empty_linear(needs: Needs, problem: Problem, rng: np.random.Generator) -> Linear:
+    """An empty model on the features asked for, that can give the output asked for."""
+    o = problem.options
+    return new_linear(problem, o["features"], o["n_components"], rng, groups=2 if needs.output == "average" else 1)
+
+
+def no_points(params: Any, t: int) -> float:
+    """The bound of a learner that stores no points."""
+    return 0
+
+
+def feature_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
+    """The certificate of a learner of which nothing is promised: the number of features."""
+    return {"features": state.model.coef.shape[2]}
 
 
 def typed(record: Any) -> Any:
