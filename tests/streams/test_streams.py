@@ -190,7 +190,7 @@ def test_csv_without_header_and_with_tabs(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3\n", r"Expected 2 columns, got 1: 3"),
+        ("a,b\n1,2\n3\n", r"row 2 has 1 columns, not 2: '3'"),
         ("a,b\n1,x\n", r"row 1: 'x' in column 'b' is not a number"),
         ("", "empty"),
     ],
@@ -204,7 +204,7 @@ def test_csv_damaged_far_down_gives_the_rows_before():
     text = "a,b\n" + "1,2\n" * 600_000 + "1,x\n" + "1,2\n" * 3
     rows = iter(stream(io.BytesIO(text.encode()), format="csv", target="a", chunk=100_000))
     assert len(next(rows)[1]) == 100_000
-    with pytest.raises(ValueError, match=r"60000[12]: .*'x'"):
+    with pytest.raises(ValueError, match=r"row 600001: 'x'"):
         list(rows)
 
 

@@ -1,4 +1,4 @@
-"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+"""What there is: every method, listed and shown at work."""
 
 from __future__ import annotations
 
@@ -6,43 +6,13 @@ from typing import Annotated
 
 import typer
 
-from . import __version__
 
-app = typer.Typer(
-    help="Nonlinear models that learn from a stream, one event at a time, in fixed memory.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"kernling {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def demo(events: Annotated[int, typer.Option(min=10, help="Events per stream, at most.")] = 20_000) -> None:
     """Learn two small streams with every method and a linear one, and compare."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from . import demo
+    from .. import demo
 
     console = Console()
     console.print(
@@ -97,13 +67,12 @@ def _comparison(stream, results):
     return table
 
 
-@app.command()
 def learners() -> None:
     """List the methods, with the papers to cite."""
     from rich.console import Console
     from rich.table import Table
 
-    from . import registry
+    from .. import registry
 
     table = Table("name", "method", "estimators", "citation")
     for name, entry in registry.METHODS.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.averages import averaged_share
 from ..learners.avm import CELLS, DROPPED
 from .parameters import CLASS_WEIGHT, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
+from .ranges import GAMMA, Log, Range, Times
 from .tasks import OnlineClassifier, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -20,6 +21,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "max_cells": (NOTHING, Whole(1)),
     "zero_cells": (SWITCH,),
 }
+_SEARCH: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-7, 1e-2), "delta": Times(0.5, 2.0)}
 
 
 class AVMClassifier(OnlineClassifier):
@@ -85,6 +87,7 @@ class AVMClassifier(OnlineClassifier):
     """
 
     learner = "avm"
+    search = _SEARCH
     rules = {
         **_RULES,
         "loss": (OneOf(("hinge", "smooth_hinge", "logistic")),),
@@ -136,6 +139,7 @@ class AVMRegressor(OnlineRegressor):
     """
 
     learner = "avm"
+    search = _SEARCH
     rules = {
         **_RULES,
         "loss": (OneOf(("epsilon_insensitive", "l1", "l2")),),

@@ -23,6 +23,7 @@ from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .contents import Contents, fill, flatten, plain, unplain
 from .progress import Progress
+from .ranges import Range
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
 
 
@@ -32,6 +33,7 @@ class OnlineEstimator(BaseEstimator):
     learner: ClassVar[str]
     task: ClassVar[str]
     rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
+    search: ClassVar[dict[str, Range]] = {}  # where good values are looked for; see ranges.py
     _setup: scoring.Setup
     _rng: np.random.Generator
 

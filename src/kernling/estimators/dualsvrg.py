@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .parameters import CLASS_WEIGHT, FEATURES, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
+from .ranges import GAMMA, Log, Range, Times
 from .tasks import OnlineClassifier, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -16,6 +17,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "period": (Whole(1),),
     "tau": (POSITIVE,),
 }
+_SEARCH: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-7, 1e-2), "theta": Times(0.5, 2.0)}
 
 
 class DualSVRGClassifier(OnlineClassifier):
@@ -59,6 +61,7 @@ class DualSVRGClassifier(OnlineClassifier):
     """
 
     learner = "dualsvrg"
+    search = _SEARCH
     rules = {**_RULES, "loss": (OneOf(("smooth_hinge", "logistic", "softmax")),), "class_weight": CLASS_WEIGHT}
 
     def __init__(
@@ -100,6 +103,7 @@ class DualSVRGRegressor(OnlineRegressor):
     """
 
     learner = "dualsvrg"
+    search = _SEARCH
     rules = {**_RULES, "loss": (OneOf(("l2", "huber", "smooth_epsilon")),), "epsilon": (Real(0.0),)}
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule, Whole
+from .ranges import GAMMA, Log, Range
 from .tasks import OnlineClassifier, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -13,6 +14,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "batch_size": (Whole(1),),
     "prune": (OneOf(("komp", "random")),),
 }
+_SEARCH: dict[str, Range] = {"gamma": GAMMA, "eta": Log(0.1, 30.0), "parsimony": Log(1e-4, 0.3)}
 
 
 class POLKClassifier(OnlineClassifier):
@@ -48,6 +50,7 @@ class POLKClassifier(OnlineClassifier):
     """
 
     learner = "polk"
+    search = _SEARCH
     rules = {**_RULES, "loss": (OneOf(("hinge", "logistic", "softmax")),), "class_weight": CLASS_WEIGHT}
     n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Rows that wait for a batch to fill.")
 
@@ -84,6 +87,7 @@ class POLKRegressor(OnlineRegressor):
     """
 
     learner = "polk"
+    search = _SEARCH
     rules = {**_RULES, "loss": (OneOf(("l2", "epsilon_insensitive", "l1")),), "epsilon": (Real(0.0),)}
     n_waiting_ = POLKClassifier.n_waiting_
 

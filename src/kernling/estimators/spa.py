@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
+from .ranges import GAMMA, Log, Range
 from .tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -13,6 +14,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "horizon": (NOTHING, Whole(1)),
     "output": (OneOf(("average", "last")),),
 }
+_SEARCH: dict[str, Range] = {"gamma": GAMMA, "eta": Log(1e-2, 10.0), "beta": Log(1.0, 50.0)}
 
 
 class SPAClassifier(OnlineClassifier):
@@ -45,6 +47,7 @@ class SPAClassifier(OnlineClassifier):
     """
 
     learner = "spa"
+    search = _SEARCH
     rules = {**_RULES, "class_weight": CLASS_WEIGHT}
     loss = "hinge"
 
@@ -77,6 +80,7 @@ class SPARegressor(OnlineRegressor):
     """
 
     learner = "spa"
+    search = _SEARCH
     rules = {**_RULES, "epsilon": (Real(0.0),)}
 
     def __init__(
@@ -110,6 +114,7 @@ class SPAOneClass(OnlineOneClass):
     """
 
     learner = "spa"
+    search = _SEARCH
     rules = {**_RULES, "mode": (OneOf(("ball", "halfspace")),), "radius": (POSITIVE,)}
 
     def __init__(

@@ -3,6 +3,7 @@
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import Course, batch, online, run_again, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
+from .search import Found, search
 
 __all__ = [
     "AUC",
@@ -13,6 +14,7 @@ __all__ = [
     "BalancedAccuracy",
     "Batch",
     "Course",
+    "Found",
     "LogLoss",
     "Metric",
     "Mistakes",
@@ -23,6 +25,7 @@ __all__ = [
     "online",
     "read_rows",
     "run_again",
+    "search",
     "summary",
     "test_then_train",
     "write_rows",

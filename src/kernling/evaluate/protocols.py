@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +26,8 @@ from .rows import Row, described, loaded, model_of
 
 _DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
 _REGRESSION = {"rmse", "mae"}
+TRIAL = 100  # rows that a method needs to get round to all of its code; some wait for a batch
+_compiled: set[tuple] = set()
 
 
 def test_then_train(
@@ -377,8 +380,11 @@ def _fitted(model: Any) -> bool:
 
 
 def _compile(model: Any, X: Any, y: np.ndarray) -> None:
-    """Have a copy learn a row of this kind, so that no time is measured in which code is compiled."""
-    clone(model).predict_then_learn(X[:1], y[:1])
+    """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
+    kind = type(model), str(getattr(model, "dtype", None)), sparse.issparse(X)
+    if kind not in _compiled:
+        clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
+        _compiled.add(kind)
 
 
 def _learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
@@ -397,6 +403,13 @@ def _said(model: Any, X: Any, y: np.ndarray, names: list[str]) -> Batch:
     if all(metric(name).needs == "predict" for name in names):
         return Batch(y, model.predict(X))
     return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
+
+
+def measure(model: Any, X: Any, y: np.ndarray, name: str) -> float:
+    """A metric of a fitted model on some rows."""
+    one = metric(name)
+    one.update(_said(model, X, y, [name]))
+    return float(one.value)
 
 
 def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:

@@ -6,6 +6,7 @@ from .datasets import Dataset, dataset, dataset_names
 from .entry import stream
 from .parts import MinMax, Standardise, part_from_state
 from .synthetic import synthetic
+from .writing import write
 
 __all__ = [
     "Columns",
@@ -18,4 +19,5 @@ __all__ = [
     "part_from_state",
     "stream",
     "synthetic",
+    "write",
 ]

@@ -16,6 +16,14 @@ Table = dict[str, np.ndarray]
 MISSING = ("error", "drop")
 
 
+class RowError(ValueError):
+    """A row that cannot be used; the ``place`` that it has in its table says which rows come before it."""
+
+    def __init__(self, message: str, place: int):
+        super().__init__(message)
+        self.place = place
+
+
 class Columns:
     """Turns tables, dictionaries of columns by name, into (X, y).
 
@@ -117,8 +125,9 @@ class Columns:
         for name, values in [*numbers.items(), *([] if y is None else [(str(self.target), y)])]:
             lost = _is_missing(values)
             if self.missing == "error" and lost.any():
-                row = first_row + int(lost.argmax()) + 1
-                raise ValueError(f"row {row} has no value in column {name!r}; missing='drop' leaves such rows out")
+                row = int(lost.argmax())
+                cure = "missing='drop' leaves such rows out"
+                raise RowError(f"row {first_row + row + 1} has no value in column {name!r}; {cure}", row)
             good &= ~lost
         return good
 
@@ -182,9 +191,10 @@ def _numbers(name: str, values: np.ndarray, first_row: int) -> np.ndarray:
         try:
             float(value if value is not None else "nan")
         except (TypeError, ValueError):
-            raise ValueError(
+            raise RowError(
                 f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
-                "name the column in categorical if its values are names"
+                "name the column in categorical if its values are names",
+                row,
             ) from None
     return np.array([np.nan if v is None else float(v) for v in values.tolist()])
 

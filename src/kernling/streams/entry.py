@@ -11,7 +11,7 @@ from scipy import sparse
 
 from . import files, libsvm
 from .base import CHUNK, Chunk, Stream
-from .columns import Columns, Table
+from .columns import Columns, RowError, Table
 
 
 def stream(
@@ -173,7 +173,22 @@ def _tables(self: Stream, tables: Iterable[Table], columns: Columns, dense: bool
     for table in tables:
         if not table:
             raise ValueError("the table has no columns")
-        X, y = columns.rows(table, row)
+        damage: RowError | None = None
+        try:
+            X, y = columns.rows(table, row)
+        except RowError as error:  # the rows before it are good
+            damage = error
+            X, y = _rows_before(columns, table, row, error.place)
         self.names = columns.names
         row += len(next(iter(table.values())))
         yield (X.toarray() if dense and sparse.issparse(X) else X), y
+        if damage:
+            raise damage
+
+
+def _rows_before(columns: Columns, table: Table, row: int, place: int) -> Chunk:
+    """The rows of a table before a place, or before an even earlier one that another column names."""
+    try:
+        return columns.rows({name: values[:place] for name, values in table.items()}, row)
+    except RowError as error:
+        return _rows_before(columns, table, row, error.place)

@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import re
+import select
 import shutil
 import sys
 import tempfile
@@ -52,13 +53,41 @@ def opened(source: Any) -> Iterator[io.BufferedReader]:
     """The uncompressed bytes of a path, of standard input ("-") or of an open binary file."""
     with ExitStack() as stack:
         if source == "-":
-            raw: Any = sys.stdin.buffer
+            raw: Any = _standard_input()
         elif isinstance(source, (str, os.PathLike)):
             raw = stack.enter_context(open(source, "rb"))
         else:
             raw = source
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
         yield stack.enter_context(_decompressed(buffered, stack))
+
+
+def _standard_input() -> Any:
+    raw = getattr(sys.stdin.buffer, "raw", None)
+    return (
+        io.BufferedReader(_Polled(raw.fileno()), BLOCK)
+        if os.name == "posix" and isinstance(raw, io.FileIO)
+        else sys.stdin.buffer
+    )
+
+
+class _Polled(io.RawIOBase):
+    """A pipe that is waited for in short turns.
+
+    A signal may reach a thread of some library, and then does not interrupt a read that the main thread is blocked in: Python
+    would not notice Ctrl-C before more rows come.
+    """
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not select.select([self._descriptor], [], [], 0.2)[0]:
+            pass
+        return os.readv(self._descriptor, [buffer])
 
 
 def _decompressed(file: io.BufferedReader, stack: ExitStack) -> Any:
@@ -154,38 +183,67 @@ def delimiter_of(source: Any) -> str:
 
 
 def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> Iterator[Table]:
-    """Tables of a CSV file; numeric columns are float64, whatever the first rows look like."""
+    """Tables of a CSV file; numeric columns are float64, whatever the first rows look like.
+
+    The rows before a damaged one are given before the error; values that are no numbers come as they stand, so that whoever
+    takes the column as numbers can name the row.
+    """
     pyarrow = need_pyarrow()
     csv = pyarrow.csv
-    reading = csv.ReadOptions(block_size=BLOCK, autogenerate_column_names=not header, use_threads=False)
-    parsing = csv.ParseOptions(delimiter=delimiter)
-    head = _first_lines(file)
-    if not head:
+    names: list[str] | None = None
+    types: dict[str, Any] = {}
+    rows = 0
+    for block in _line_blocks(file):
+        damaged: list[Any] = []
+        top = int(names is None and header)
+        reading = csv.ReadOptions(
+            block_size=len(block) + 1,
+            column_names=names,
+            autogenerate_column_names=names is None and not header,
+            use_threads=False,
+        )
+        parsing = csv.ParseOptions(
+            delimiter=delimiter, invalid_row_handler=lambda row, found=damaged: found.append(row) or "skip"
+        )
+        try:
+            if names is None:
+                schema = csv.read_csv(io.BytesIO(block), reading, parsing).schema
+                types = {field.name: _settled(pyarrow, field, words) for field in schema}
+            try:
+                table = csv.read_csv(io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=types))
+            except pyarrow.ArrowInvalid:
+                texts = csv.ConvertOptions(column_types=dict.fromkeys(types, pyarrow.string()))
+                table = _cast(pyarrow, csv.read_csv(io.BytesIO(block), reading, parsing, texts), types)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"damaged CSV after row {rows}: {error}") from error
+        names = table.column_names
+        if damaged:
+            bad = damaged[0]
+            good = bad.number - 1 - top
+            yield arrow_table(table.slice(0, good))
+            raise ValueError(
+                f"row {rows + good + 1} has {bad.actual_columns} columns, not {bad.expected_columns}: {bad.text[:80]!r}"
+            )
+        yield arrow_table(table)
+        rows += table.num_rows
+    if names is None:
         raise ValueError("the CSV file is empty")
-    try:
-        schema = csv.read_csv(io.BytesIO(head), reading, parsing).schema
-        types = {field.name: _settled(pyarrow, field, words) for field in schema}
-        converting = csv.ConvertOptions(column_types=types)
-        rejoined = io.BufferedReader(_Readable(io.BytesIO(head), file), BLOCK)
-        for batch in csv.open_csv(rejoined, reading, parsing, converting):
-            yield arrow_table(batch)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"damaged CSV: {error}") from error
 
 
-def _first_lines(file: IO[bytes]) -> bytes:
-    """The first block, cut at the end of a line."""
-    data = b""
-    while more := file.read(BLOCK - len(data)) if len(data) < BLOCK else file.read(BLOCK):
-        data += more
-        if len(data) >= BLOCK and b"\n" in data:
-            break
-    if len(data) < BLOCK:
-        return data
-    rest = b""
-    while not data.endswith(b"\n") and (rest := file.read(1)):
-        data += rest
-    return data
+def _cast(pyarrow: Any, table: Any, types: dict[str, Any]) -> Any:
+    """Columns of text as what they should be, where all values can be."""
+    for place, name in enumerate(table.column_names):
+        try:
+            table = table.set_column(place, name, table.column(name).cast(types[name]))
+        except pyarrow.ArrowInvalid:
+            pass
+    return table
+
+
+def _line_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Blocks that end where a line does."""
+    while block := file.read(BLOCK):
+        yield block + file.readline()
 
 
 def _settled(pyarrow: Any, field: Any, words: set[str]) -> Any:

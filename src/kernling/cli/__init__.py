@@ -1,0 +1,78 @@
+"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from . import compare, learn, methods, papers, tune
+
+FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
+
+
+class Commands(TyperGroup):
+    """Turns what a user can cure into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _warning  # type: ignore[assignment]
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(FAILED) from error
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _warning(message: Warning | str, *_: Any) -> None:
+    typer.echo(f"warning: {message}", err=True)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Nonlinear models that learn from a stream, one event at a time, in fixed memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    learn.run,
+    learn.predict,
+    learn.info,
+    compare.compare,
+    tune.tune,
+    learn.convert,
+    papers.papers,
+    papers.reproduce,
+    methods.learners,
+    methods.demo,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kernling {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,122 @@
+"""Several methods on the same rows."""
+
+# No "from __future__ import annotations" here: typer looks at the types themselves.
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from . import settings
+from .data import Reading, Source, takes_reading
+from .interrupts import Interrupts
+from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
+
+SetOption = Annotated[
+    list[str],
+    typer.Option("--set", help="A parameter, as name=value of all methods that have it, or method.name=value of one."),
+]
+
+
+@takes_reading
+def compare(
+    data: Data,
+    reading: Reading,
+    learners: Annotated[str, typer.Option(help="Methods, separated by commas.")] = "avm,polk,spa,dualsvrg",
+    set: SetOption = [],  # noqa: B006 - typer makes a new list
+    task: settings.TaskOption = None,
+    metrics: settings.MetricsOption = None,
+    window: WindowSize = 1000,
+    every: Every = 10_000,
+    seed: settings.SeedOption = 0,
+    permutations: Annotated[int, typer.Option(min=1, help="Random orders; more than one needs memory for all rows.")] = 1,
+    results: Results = None,
+    report: Report = None,
+) -> None:
+    """Learn the same rows with several methods, in one reading, and compare."""
+    from rich.console import Console
+
+    from ..evaluate import summary, write_rows
+    from ..report import cells, page, terminal
+
+    _check_outputs(None, results, report)
+    if permutations > 1 and data == "-":
+        raise typer.BadParameter("standard input can be read only once, so there is one order", param_hint="--permutations")
+    names = settings.names_of(learners) or []
+    pairs = settings.split_pairs(set, "--set")
+    rows: list[dict[str, Any]] = []
+    failed: dict[str, str] = {}
+    with Interrupts() as interrupts:
+        for order in range(permutations):
+            shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
+            source = Source(data, replace(reading, shuffle=shuffle), chunk=every)
+            extra = {"permutation": order, "seed": seed}
+            courses: dict[str, Any] = {}
+            try:
+                for X, y in source.chunks():
+                    with interrupts.deferred():
+                        X = source.scaled(X)
+                        if not courses:
+                            options = {"metrics": settings.names_of(metrics), "window": window, "every": every, "extra": extra}
+                            courses = _begun(
+                                names, task or source.task_of(y), pairs, seed + order, source.stream.info, options, failed
+                            )
+                        for name in list(courses):
+                            _learn(courses, name, X, y, failed)
+            except KeyboardInterrupt:
+                pass
+            rows += [row for course in courses.values() if course.events for row in course.end()]
+            if interrupts.received:
+                break
+    if rows:
+        events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
+        notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
+        columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
+        shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
+        majority = rows[-1].get("majority")
+        title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
+        Console().print(terminal(cells(shown, columns), title, "\n".join(notes) or None))
+    if rows and results:
+        write_rows(rows, results)
+    if rows and report:
+        page(rows, report, f"{', '.join(names)} on {data}")
+    if interrupts.received:
+        raise typer.Exit(interrupts.exit_code)
+    if not rows:
+        raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()) or f"{data} has no rows")
+
+
+def _columns(row: dict[str, Any]) -> list[str]:
+    from ..report.tables import METRICS
+
+    return [*(name for name in METRICS if name in row), "n_stored", "nbytes", "seconds"]
+
+
+def _begun(
+    names: list[str], task: str, pairs: dict[str, str], seed: int, info: Any, options: Any, failed: dict[str, str]
+) -> Any:
+    """A course for each method that can run."""
+    from ..evaluate import Course
+
+    for pair in pairs:
+        method, _, _ = pair.rpartition(".")
+        if method and method not in names:
+            raise typer.BadParameter(f"{pair!r} is for a method that does not take part", param_hint="--set")
+    courses = {}
+    for name in names:
+        try:
+            known = settings.estimator_of(name, task)().get_params(deep=False)
+            common = {key: value for key, value in pairs.items() if "." not in key and key in known}
+            own = {key.removeprefix(f"{name}."): value for key, value in pairs.items() if key.startswith(f"{name}.")}
+            courses[name] = Course(settings.new_model(name, task, common | own, seed), info, **options)
+        except (ValueError, TypeError) as error:
+            failed[name] = str(error)
+    return courses
+
+
+def _learn(courses: dict[str, Any], name: str, X: Any, y: Any, failed: dict[str, str]) -> None:
+    """Let one method learn; if it cannot, the others go on and the table says why."""
+    try:
+        courses[name].learn(X, y)
+    except (ValueError, TypeError, FloatingPointError) as error:
+        failed[name] = str(error)
+        del courses[name]

@@ -1,0 +1,50 @@
+"""Ctrl-C and SIGTERM: at once while rows are awaited, after the chunk while one is learned."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Within it, signals raise KeyboardInterrupt, but never in the middle of what ``deferred`` covers."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._busy = False
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell expects of a process that a signal has ended."""
+        return 128 + (self.received or signal.SIGINT)
+
+    def __enter__(self) -> Interrupts:
+        self._before: dict[signal.Signals, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._before = {one: signal.signal(one, self._arrived) for one in SIGNALS}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for one, handler in self._before.items():
+            signal.signal(one, handler)
+
+    def _arrived(self, number: int, _: Any) -> None:
+        self.received = number
+        if not self._busy:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Lets what is inside finish."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+        if self.received is not None:
+            raise KeyboardInterrupt

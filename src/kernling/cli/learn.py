@@ -1,0 +1,261 @@
+"""Commands that learn a stream, and that use what was learned."""
+
+# No "from __future__ import annotations" here: typer looks at the types themselves.
+import itertools
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import settings
+from .data import Reading, Source, takes_reading
+from .interrupts import Interrupts
+
+Data = Annotated[str, typer.Argument(help="A file, '-' for standard input, a named data set or a synthetic stream.")]
+Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
+Every = Annotated[int, typer.Option(min=1, help="Events between two measurements.")]
+WindowSize = Annotated[int, typer.Option(min=1, help="Events of the sliding window.")]
+Results = Annotated[Path | None, typer.Option(help="Write all that was measured to this .csv or .parquet file.")]
+Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with figures (needs matplotlib).")]
+
+
+@takes_reading
+def run(
+    data: Data,
+    reading: Reading,
+    learner: settings.LearnerOption = "avm",
+    set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
+    task: settings.TaskOption = None,
+    metrics: settings.MetricsOption = None,
+    window: WindowSize = 1000,
+    every: Every = 10_000,
+    seed: settings.SeedOption = 0,
+    save: Annotated[Path | None, typer.Option(help="Keep the model in this file, also after Ctrl-C or a bad row.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with this model.", exists=True, dir_okay=False)] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
+    results: Results = None,
+    report: Report = None,
+) -> None:
+    """Learn a stream: every event is predicted first and learned then."""
+    from .. import models
+    from ..evaluate import Course
+
+    if checkpoint_every and not save:
+        raise typer.BadParameter("needs --save to say where", param_hint="--checkpoint-every")
+    if resume and set:
+        raise typer.BadParameter("a model that goes on keeps its parameters: leave --set out", param_hint="--resume")
+    _check_outputs(save, results, report)
+    given, measured = settings.split_pairs(set, "--set"), settings.names_of(metrics)
+    saved = models.read(resume) if resume else None
+    if saved and reading.n_features is None:
+        reading.n_features = saved.model.n_features_in_
+    source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
+    course: Course | None = None
+    failure: Exception | None = None
+    next_save = checkpoint_every or 0
+
+    def keep() -> None:
+        if save and course and course.events:
+            models.save(course.model, save, source.state())
+
+    with Interrupts() as interrupts, _Progress() as progress:
+        try:
+            for X, y in source.chunks():
+                with interrupts.deferred():
+                    if course is None:
+                        model = saved.model if saved else settings.new_model(learner, task or source.task_of(y), given, seed)
+                        course = Course(model, source.stream.info, metrics=measured, window=window, every=every)
+                    course.learn(source.scaled(X), y)
+                    progress.show(course)
+                    if checkpoint_every and course.events >= next_save:
+                        keep()
+                        next_save += checkpoint_every
+        except KeyboardInterrupt:
+            pass
+        except (ValueError, OSError, ImportError) as error:
+            failure = error
+        keep()
+    if course and course.events:
+        _tell(course, results, report, data)
+        if failure or interrupts.received:
+            _where_it_stopped(course.events, reading.skip, save)
+    if failure:
+        raise failure
+    if interrupts.received:
+        raise typer.Exit(interrupts.exit_code)
+    if course is None:
+        raise ValueError(f"{data} has no rows")
+
+
+def _check_outputs(*paths: Path | None) -> None:
+    """Find out before learning, not after, that something cannot be written."""
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
+        raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
+    if paths[-1]:
+        from ..report.figures import need_matplotlib
+
+        need_matplotlib()
+
+
+def _where_it_stopped(events: int, skipped: int, save: Path | None) -> None:
+    note = f"learned {events:,} events before it stopped"
+    if save:
+        note += f"; the model is in {save}: go on with --resume {save} --skip {skipped + events}"
+    typer.echo(note, err=True)
+
+
+class _Progress:
+    """A line on the terminal that says how far learning has come; nothing where there is no terminal."""
+
+    def __enter__(self) -> "_Progress":
+        from rich.console import Console
+        from rich.status import Status
+
+        console = Console(stderr=True)
+        self._status = Status("compiling", console=console) if console.is_terminal else None
+        if self._status:
+            self._status.start()
+        return self
+
+    def show(self, course: Any) -> None:
+        from ..report import tables
+
+        if self._status:
+            main = course.metrics[0]
+            lately = course.rows[-1][f"{main}_window"] if course.rows else None
+            windowed = f", {tables.label(main)} in the window {tables.text(main, lately)}" if lately is not None else ""
+            rate = course.events / max(course.seconds, 1e-9)
+            self._status.update(
+                f"{course.events:,} events, {tables.label(main)} {tables.text(main, course.value(main))}{windowed}, "
+                f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
+            )
+
+    def __exit__(self, *_: Any) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def _tell(course: Any, results: Path | None, report: Path | None, data: str) -> None:
+    from rich.console import Console
+
+    from ..evaluate import write_rows
+    from ..report import page, surface, terminal, upright
+
+    rows = course.end()
+    Console().print(terminal(upright(rows[-1]), f"{type(course.model).__name__} on {data}"))
+    if results:
+        write_rows(rows, results)
+    if report:
+        drawable = course.model.task == "classification" and course.model.n_features_in_ == 2
+        figures = [("What the model says, and the points it stores", surface(course.model))] if drawable else []
+        page(rows, report, f"{type(course.model).__name__} on {data}", figures)
+
+
+@takes_reading
+def predict(
+    model: Model,
+    data: Data,
+    reading: Reading,
+    output: Annotated[Path | None, typer.Option(help="Write to this file; standard output if not given.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
+) -> None:
+    """Write what a model says about each row, one line per row; where rows have targets, say how right it was."""
+    import numpy as np
+
+    from .. import models
+    from ..evaluate import Batch, metric
+    from ..report import tables
+
+    saved = models.read(model)
+    method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
+    if not hasattr(saved.model, method):
+        cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
+        raise ValueError(f"{model} is a {type(saved.model).__name__} for which there is no {method}: {cause}")
+    if reading.n_features is None:
+        reading.n_features = saved.model.n_features_in_
+    state = saved.stream
+    if state:
+        state["columns"]["target"] = None  # rows to predict need none
+    source = Source(data, reading, state=state)
+    measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
+    rows = 0
+    out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
+    try:
+        for X, y in source.chunks():
+            X = source.scaled(X, learning=False)
+            said = getattr(saved.model, method)(X)
+            lines = said[:, None] if said.ndim == 1 else said
+            out.write("".join(",".join(map(str, line)) + "\n" for line in lines.tolist()))
+            if y is not None and saved.model.task != "oneclass" and method == "predict":
+                measured.update(Batch(np.asarray(y), said))
+                rows += len(y)
+    finally:
+        if output:
+            out.close()
+    if rows:
+        name = "mistakes" if saved.model.task == "classification" else "rmse"
+        typer.echo(f"{rows:,} rows, {tables.label(name)} {tables.text(name, float(measured.value))}", err=True)
+
+
+def info(model: Model) -> None:
+    """Say what a model file holds."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from .. import models, registry
+
+    saved = models.read(model)
+    learned, header = saved.model, saved.header
+    defaults = type(learned)().get_params(deep=False)
+    changed = {name: value for name, value in learned.get_params(deep=False).items() if value != defaults[name]}
+    facts: dict[str, Any] = {
+        "estimator": type(learned).__name__,
+        "method": registry.find(learned.learner).learner().citation,
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
+        "events learned": f"{learned.t_:,}",
+        "columns": f"{learned.n_features_in_:,}",
+        "points stored": f"{learned.n_stored_:,}",
+        "memory": f"{learned.nbytes_:,} bytes",
+    }
+    if hasattr(learned, "classes_"):
+        shown = [str(one) for one in learned.classes_.tolist()]
+        facts["classes"] = ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")
+    for name in ("gamma", "delta", "theta"):
+        if getattr(learned, name, None) in ("scale", "auto"):
+            facts[f"{name}, from the data"] = f"{getattr(learned, f'{name}_'):.6g}"
+    if saved.stream:
+        columns = saved.stream["columns"]
+        facts["target column"] = columns["target"] or "none"
+        facts["categorical columns"] = ", ".join(columns["categorical"]) or "none"
+        facts["scaling"] = ", ".join(part["part"] for part in saved.stream["parts"]) or "none"
+    facts |= {name.replace("_", " "): f"{value:.6g}" for name, value in learned.certificate().items()}
+    facts["written by"] = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
+    table = Table(show_header=False)
+    for name, value in facts.items():
+        table.add_row(name, str(value))
+    Console().print(table)
+
+
+@takes_reading
+def convert(
+    data: Data,
+    output: Annotated[Path, typer.Argument(help="A .libsvm, .csv, .parquet or .jsonl file; text also with .gz, .bz2 or .xz.")],
+    reading: Reading,
+) -> None:
+    """Write rows in another format; categories become numbers on the way."""
+    from ..streams import write
+
+    source = Source(data, reading)
+    chunks = source.chunks()
+    first = next(chunks, None)
+    if first is None:
+        raise ValueError(f"{data} has no rows")
+    names = source.stream.names
+    pieces = ((source.scaled(X), y) for X, y in itertools.chain([first], chunks))
+    rows = write(pieces, output, names, str(source.columns.target or "target"))
+    typer.echo(f"{rows:,} rows written to {output}", err=True)

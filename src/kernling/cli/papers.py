@@ -1,0 +1,6 @@
+def papers() -> None:
+    """Soon."""
+
+
+def reproduce() -> None:
+    """Soon."""

@@ -1,0 +1,72 @@
+"""Methods and their parameters, as they are written on a command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+LearnerOption = Annotated[str, typer.Option(help="The method; see 'kernling learners'.")]
+SetOption = Annotated[list[str], typer.Option("--set", help="A parameter of the method, as name=value; may be repeated.")]
+TaskOption = Annotated[
+    str | None, typer.Option(help="classification or regression; without it, regression if a target has a fraction.")
+]
+SeedOption = Annotated[int, typer.Option(help="Of the method's random choices.")]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(help="Separated by commas: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae."),
+]
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}
+
+
+def value_of(text: str) -> Any:
+    """A number, True, False, None, or else the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def split_pairs(pairs: list[str], option: str) -> dict[str, str]:
+    """The name=value pairs of an option."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise typer.BadParameter(f"must be name=value, not {pair!r}", param_hint=option)
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def estimator_of(learner: str, task: str) -> type:
+    """The estimator class of a method for a task."""
+    from .. import registry
+
+    for cls in registry.find(learner).classes():
+        if cls.task == task:  # type: ignore[attr-defined]
+            return cls
+    raise ValueError(f"{learner} has no estimator for {task}")
+
+
+def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> Any:
+    """A model that has learned nothing, with parameters from text."""
+    cls = estimator_of(learner, task)
+    model = cls()
+    known = model.get_params(deep=False)
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"{cls.__name__} has no parameter {name!r}; it has {', '.join(known)}")
+    given = {name: value_of(text) for name, text in settings.items()}
+    return model.set_params(**({"random_state": seed} if "random_state" in known else {}) | given)
+
+
+def as_options(params: dict[str, Any]) -> str:
+    """Parameters as they would be written."""
+    return " ".join(f"--set {name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items())
+
+
+def names_of(text: str | None) -> list[str] | None:
+    """A list of names separated by commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

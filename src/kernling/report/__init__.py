@@ -1,0 +1,7 @@
+"""Tables, figures and pages of rows: reads what was measured, measures nothing."""
+
+from .figures import curve, surface, sweep
+from .page import page
+from .tables import cells, markdown, terminal, upright
+
+__all__ = ["cells", "curve", "markdown", "page", "surface", "sweep", "terminal", "upright"]

@@ -1,0 +1,225 @@
+"""Figures of rows, with matplotlib: colours that the colour-blind can tell apart, and line styles besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .tables import SHARES, Row, label
+
+# Okabe and Ito's palette without its yellow, which is too pale on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+STYLES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#767676"
+SIZE = (7.0, 4.3)  # inches
+
+
+def need_matplotlib() -> Any:
+    """matplotlib, or an error that says how to get it."""
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'kernling[plot]'") from error
+    return matplotlib
+
+
+def _figure(panels: int = 1) -> tuple[Any, Any]:
+    figure = need_matplotlib().figure.Figure(figsize=(SIZE[0], SIZE[1] * (1.0 if panels == 1 else 1.5)), layout="constrained")
+    axes = figure.subplots(panels, sharex=True, squeeze=False)[:, 0]
+    for one in axes:
+        one.grid(alpha=0.3)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str = "method", log: bool = False) -> Any:
+    """One line per method (or whatever ``by`` names) through the moments of its rows; permutations are drawn thinly.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        As :func:`kernling.evaluate.test_then_train` gives them.
+    x, y, by : str
+        Names of columns: "events" or "seconds", say; "mistakes", "rmse", "n_stored", ...
+    log : bool
+        Whether x is drawn on a logarithmic scale.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.report import curve
+    >>> from kernling.streams import synthetic
+    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
+    >>> figure = curve(rows, "events", "mistakes_window")
+    >>> print(len(figure.axes[0].lines[0].get_xdata()))
+    8
+    """
+    figure, (axes,) = _figure()
+    groups: dict[Any, dict[Any, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault(row.get(by), {}).setdefault(row.get("permutation"), []).append(row)
+    for place, (name, runs) in enumerate(groups.items()):
+        for run, moments in enumerate(runs.values()):
+            axes.plot(
+                [row[x] for row in moments],
+                [_scaled(y, row[y]) for row in moments],
+                STYLES[place // len(COLOURS) % len(STYLES)],
+                color=COLOURS[place % len(COLOURS)],
+                marker=MARKERS[place % len(MARKERS)] if len(moments) <= 30 else None,
+                markersize=4,
+                linewidth=1.8 if len(runs) == 1 else 0.9,
+                label=str(name) if run == 0 else None,
+            )
+    reference = _majority(y)
+    if reference:
+        runs = next(iter(groups.values()))
+        moments = [row for row in next(iter(runs.values())) if reference in row]
+        commonest = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
+        axes.plot([row[x] for row in moments], commonest, color=GREY, linestyle=(0, (1, 2)), label="commonest class")
+    _finish(axes, x, y, log)
+    return figure
+
+
+def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = True) -> Any:
+    """A metric and the size of the model against a parameter, such as delta or budget; one line per method.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        One per method and value, with its parameters, as :func:`kernling.evaluate.summary` gives them.
+    parameter : str
+        The parameter on the horizontal axis.
+    y : str
+        The metric; drawn with its standard deviation where rows have one.
+    log : bool
+        Whether the parameter is drawn on a logarithmic scale.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.report import sweep
+    >>> from kernling.streams import synthetic
+    >>> rows = [test_then_train(kl.AVMClassifier(gamma=4.0, delta=d), synthetic("spirals", 2000))[-1] for d in (0.1, 0.2, 0.4)]
+    >>> print(len(sweep(rows, "delta").axes))
+    2
+    """
+    figure, (upper, lower) = _figure(2)
+    groups: dict[Any, list[tuple[float, Row]]] = {}
+    for row in rows:
+        value = json.loads(row["params"]).get(parameter)
+        if isinstance(value, (int, float)):
+            groups.setdefault(row.get("method"), []).append((value, row))
+    if not groups:
+        raise ValueError(f"no row has a number as {parameter}")
+    for place, (name, points) in enumerate(groups.items()):
+        points.sort(key=lambda point: point[0])
+        look = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
+        values = [value for value, _ in points]
+        spread = [_scaled(y, row.get(f"{y}_std", 0.0)) for _, row in points]
+        upper.errorbar(values, [_scaled(y, row[y]) for _, row in points], spread, capsize=3, label=name, **look)
+        lower.plot(values, [row["n_stored"] for _, row in points], label=name, **look)
+    _finish(upper, parameter, y, log)
+    _finish(lower, parameter, "n_stored", log)
+    upper.set_xlabel("")
+    return figure
+
+
+def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
+    """What a classifier of two features says over the plane, with the points that it stores.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted classifier of two features.
+    X, y : arrays, optional
+        Rows to draw, too; without them the plane around the stored points is shown.
+    names : sequence of str
+        Of the two features.
+    resolution : int
+        Points of the grid in each direction.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.report import surface
+    >>> from kernling.streams import synthetic
+    >>> X, y = synthetic("spirals", 2000).load()
+    >>> figure = surface(kl.AVMClassifier(gamma=30.0, delta=0.1).fit(X, y), X, y)
+    >>> print(figure.axes[0].get_xlabel())
+    x1
+    """
+    import numpy as np
+    from matplotlib.colors import ListedColormap
+
+    if model.n_features_in_ != 2:
+        raise ValueError(f"a decision surface needs a model of two features, not of {model.n_features_in_}")
+    stored = model.support_vectors_ if model.n_stored_ else np.empty((0, 2))
+    around = np.vstack([stored, *([] if X is None else [X])])
+    low, high = around.min(axis=0), around.max(axis=0)
+    margin = 0.05 * (high - low)
+    low, high = low - margin, high + margin
+    figure, (axes,) = _figure()
+    figure.set_size_inches(SIZE[0], SIZE[0] * 0.85)
+    across, up = np.meshgrid(*(np.linspace(a, b, resolution) for a, b in zip(low, high, strict=True)))
+    said = model.predict(np.column_stack([across.ravel(), up.ravel()]))
+    classes = model.classes_
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(classes))]
+    shown = np.searchsorted(classes, said).reshape(across.shape)
+    axes.imshow(
+        shown,
+        origin="lower",
+        extent=(low[0], high[0], low[1], high[1]),
+        cmap=ListedColormap(colours),
+        vmin=-0.5,
+        vmax=len(classes) - 0.5,
+        alpha=0.3,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    for place, one in enumerate(classes if X is not None and y is not None else ()):
+        axes.scatter(*X[y == one].T, s=5, color=colours[place], marker=MARKERS[place % len(MARKERS)], linewidths=0)
+    axes.scatter(*stored.T, s=34, facecolors="none", edgecolors="black", linewidths=0.9)
+    for place, one in enumerate(classes):
+        axes.scatter([], [], s=40, color=colours[place], marker=MARKERS[place % len(MARKERS)], label=f"class {one}")
+    axes.scatter([], [], s=34, facecolors="none", edgecolors="black", label=f"{len(stored)} points stored")
+    axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.grid(False)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def _majority(y: str) -> str | None:
+    kinds = {"mistakes": "majority", "accuracy": "majority"}
+    kinds |= {f"{name}_window": "majority_window" for name in kinds}
+    return kinds.get(y)
+
+
+def _scaled(name: str, value: Any) -> Any:
+    """Shares are drawn in per cent."""
+    if value is None:
+        return float("nan")
+    return 100.0 * value if name.removesuffix("_window") in SHARES else value
+
+
+def _finish(axes: Any, x: str, y: str, log: bool) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    unit = " (%)" if y.removesuffix("_window") in SHARES else ""
+    axes.set_xlabel(label(x))
+    axes.set_ylabel(label(y) + unit)
+    if log:
+        axes.set_xscale("log")
+    elif x in ("events", "n_stored"):
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylim(bottom=0)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(frameon=False)

@@ -1,0 +1,93 @@
+"""One page of HTML per run, with everything in it: no other file and no network is needed to read it."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .figures import curve, need_matplotlib
+from .tables import METRICS, Row, as_html, cells, label
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; display: block; overflow-x: auto }
+th, td { border-bottom: 1px solid #ccc; padding: .3rem .7rem; text-align: left; vertical-align: top }
+.n { text-align: right }
+figure { margin: 1.5rem 0 }
+svg { max-width: 100%; height: auto }
+code { overflow-wrap: anywhere }
+"""
+MOST = 20  # moments in the table
+
+
+def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str, Any]] = ()) -> None:
+    """Write a page about rows: a summary, curves against events and time, and how to run them again.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        As :func:`kernling.evaluate.test_then_train` gives them.
+    path : path
+    title : str
+    figures : sequence of (str, matplotlib.figure.Figure)
+        Further figures with their captions.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.report import page
+    >>> from kernling.streams import synthetic
+    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
+    >>> page(rows, "run.html", "AVM on moving classes")
+    >>> print(open("run.html").read().count("<svg"))
+    4
+    """
+    rows = list(rows)
+    if not rows:
+        raise ValueError("there are no rows to write a page about")
+    last = {(row.get("method"), row.get("permutation")): row for row in rows}
+    body = [f"<h1>{html.escape(title)}</h1>", as_html(cells(last.values()))]
+    for caption, figure in [*_curves(rows), *figures]:
+        body.append(f"<figure>{_svg(figure)}<figcaption>{html.escape(caption)}</figcaption></figure>")
+    step = max(1, len(rows) // MOST)
+    body += ["<h2>Moments</h2>", as_html(cells(rows[step - 1 :: step]))]
+    body += ["<h2>To run it again</h2>", _facts(list(last.values()))]
+    head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{html.escape(title)}</title>"
+    text = f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
+    main = next(name for name in METRICS if name in rows[0])
+    found = []
+    for x, y in (("events", main), ("events", f"{main}_window"), ("seconds", main), ("events", "n_stored")):
+        if rows[0].get(y) is not None and rows[0].get(x) is not None:
+            found.append((f"{label(y)} against {label(x)}".capitalize(), curve(rows, x, y)))
+    return found
+
+
+def _svg(figure: Any) -> str:
+    """A figure as SVG, without what belongs to a file of its own."""
+    out = io.StringIO()
+    with need_matplotlib().rc_context({"svg.hashsalt": "kernling"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    drawn = out.getvalue()
+    return re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
+
+
+def _facts(rows: list[Row]) -> str:
+    lines = []
+    for row in rows:
+        params = json.loads(row.get("params", "{}"))
+        settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
+        lines.append(f"<p><code>{html.escape(str(row.get('method')))}({html.escape(settings)})</code></p>")
+    for name in ("data_info", "versions"):
+        if name in rows[0]:
+            lines.append(f"<p>{html.escape(label(name))}: <code>{html.escape(str(rows[0][name]))}</code></p>")
+    return "".join(lines)

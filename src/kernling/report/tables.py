@@ -1,0 +1,126 @@
+"""Tables of rows: in the terminal, in Markdown and in HTML, all from the same cells."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+Row = dict[str, Any]
+
+LABELS = {
+    "method": "method",
+    "data": "data",
+    "permutations": "orders",
+    "events": "events",
+    "seconds": "seconds",
+    "test_seconds": "test seconds",
+    "majority": "commonest class",
+    "n_stored": "points stored",
+    "n_support": "points used",
+    "nbytes": "bytes",
+    "log_loss": "log loss",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "auc": "AUC",
+    "f1": "F1",
+    "balanced_accuracy": "balanced accuracy",
+}
+SHARES = ("mistakes", "accuracy", "balanced_accuracy", "majority", "f1", "auc")
+COUNTS = ("events", "n_stored", "n_support", "nbytes", "permutations", "permutation", "seed")
+METRICS = ("mistakes", "accuracy", "balanced_accuracy", "f1", "log_loss", "auc", "rmse", "mae")
+
+
+class Cells(NamedTuple):
+    """A table as text."""
+
+    heads: list[str]
+    body: list[list[str]]
+    numeric: list[bool]  # by column
+
+
+def label(name: str) -> str:
+    """The words for a column of rows."""
+    if name.endswith("_window"):
+        return f"{label(name.removesuffix('_window'))}, window"
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def text(name: str, value: Any, spread: Any = None) -> str:
+    """A value of a column, with its standard deviation if there is one."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if not isinstance(value, (int, float)):
+        return str(value)
+    name = name.removesuffix("_window")
+    if name in SHARES:
+        shown, spread_text = f"{100 * value:.2f} %", "" if spread is None else f"{100 * spread:.2f}"
+    elif name in COUNTS:
+        shown, spread_text = f"{value:,.0f}", "" if spread is None else f"{spread:,.0f}"
+    elif name.endswith("seconds"):
+        shown, spread_text = f"{value:.2f}", ""
+    else:
+        shown, spread_text = f"{value:.4g}", "" if spread is None else f"{spread:.2g}"
+    return f"{shown} ± {spread_text}" if spread_text and spread else shown
+
+
+def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
+    """The cells of rows: the columns named, or those that tell most."""
+    rows = list(rows)
+    names = list(columns) if columns is not None else _telling(rows)
+    body = [[text(name, row.get(name), row.get(f"{name}_std")) for name in names] for row in rows]
+    numeric = [any(isinstance(row.get(name), (int, float)) for row in rows) for name in names]
+    return Cells([label(name) for name in names], body, numeric)
+
+
+def _telling(rows: list[Row]) -> list[str]:
+    held = {name for row in rows for name, value in row.items() if value is not None}
+    several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
+    measured = [name for metric in METRICS for name in (metric, f"{metric}_window") if name in held]
+    rest = [name for name in ("majority", "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
+    return [*several, *(name for name in ("permutations", "events") if name in held), *measured, *rest]
+
+
+def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
+    """The cells of one row, one line each."""
+    shown = cells([row], columns)
+    return Cells(["", ""], [[head, value] for head, value in zip(shown.heads, shown.body[0], strict=True)], [False, True])
+
+
+def terminal(shown: Cells, title: str | None = None, caption: str | None = None) -> Any:
+    """The table for a rich console."""
+    from rich.table import Table
+
+    table = Table(show_header=any(shown.heads), title=title, caption=caption, title_justify="left", caption_justify="left")
+    for head, numeric in zip(shown.heads, shown.numeric, strict=True):
+        table.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    for line in shown.body:
+        table.add_row(*line)
+    return table
+
+
+def markdown(shown: Cells) -> str:
+    """The table in Markdown.
+
+    Examples
+    --------
+    >>> from kernling.report import cells, markdown
+    >>> print(markdown(cells([{"method": "AVM", "mistakes": 0.0561, "mistakes_std": 0.0017}], ["method", "mistakes"])))
+    | method | mistakes |
+    |---|---:|
+    | AVM | 5.61 % ± 0.17 |
+    """
+    rule = "|".join("---:" if numeric else "---" for numeric in shown.numeric)
+    body = ["| " + " | ".join(one.replace("|", "\\|") for one in line) + " |" for line in shown.body]
+    return "\n".join(["| " + " | ".join(shown.heads) + " |", f"|{rule}|", *body])
+
+
+def as_html(shown: Cells) -> str:
+    """The table in HTML."""
+
+    def line(tag: str, values: Sequence[str]) -> str:
+        marks = (f"<{tag}{' class=n' if numeric else ''}>" for numeric in shown.numeric)
+        return "<tr>" + "".join(f"{mark}{html.escape(one)}</{tag}>" for mark, one in zip(marks, values, strict=True)) + "</tr>"
+
+    return "<table>" + line("th", shown.heads) + "".join(line("td", one) for one in shown.body) + "</table>"

@@ -1,0 +1,136 @@
+"""Rows written to a file, chunk by chunk."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from scipy import sparse
+
+from .base import Chunk
+from .files import need_pyarrow
+
+_COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def write(rows: Iterable[Chunk], path: str | os.PathLike, names: Sequence[str] | None = None, target: str = "target") -> int:
+    """Write chunks of (X, y) to a .libsvm, .csv, .jsonl (each also .gz, .bz2, .xz) or .parquet file; returns how many rows.
+
+    The file appears only once it is whole.  Numbers keep all their digits.
+
+    Parameters
+    ----------
+    rows : iterable of (X, y)
+        A stream, say.
+    path : path
+    names : sequence of str, optional
+        Of the columns; f0, f1, ... if not given.  LIBSVM text has none.
+    target : str
+        The name of the targets' column, which comes first.
+
+    Examples
+    --------
+    >>> from kernling.streams import stream, synthetic, write
+    >>> write(synthetic("spirals", 1000), "spirals.csv", ("x1", "x2"))
+    1000
+    >>> X, y = stream("spirals.csv", target="target").load()
+    >>> print((X == synthetic("spirals", 1000).load()[0]).all())
+    True
+    """
+    path = Path(path)
+    compressed = path.suffix if path.suffix in _COMPRESSED else ""
+    kind = Path(path.name.removesuffix(compressed)).suffix
+    writers = {".libsvm": _libsvm, ".svm": _libsvm, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+    if kind not in writers or (compressed and kind == ".parquet"):
+        raise ValueError(f"rows are written to .libsvm, .csv, .jsonl (also .gz, .bz2, .xz) or .parquet, not to {path.name!r}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    counted = _Counted(rows)
+    try:
+        with _COMPRESSED.get(compressed, open)(temporary, "xb") as file:
+            writers[kind](counted, file, names, target)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return counted.rows
+
+
+class _Counted:
+    def __init__(self, chunks: Iterable[Chunk]):
+        self._chunks = chunks
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for X, y in self._chunks:
+            self.rows += X.shape[0]
+            yield X, y
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _names(X: Any, names: Sequence[str] | None) -> list[str]:
+    return list(names) if names is not None else [f"f{i}" for i in range(X.shape[1])]
+
+
+def _text(number: Any) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(int(number)) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else str(number)
+
+
+def _libsvm(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None, target: str) -> None:
+    for X, y in rows:
+        X = sparse.csr_matrix(X)
+        X.sort_indices()
+        labels = np.zeros(X.shape[0]) if y is None else y
+        if labels.dtype.kind in "OUS":
+            raise ValueError(f"LIBSVM text has numbers as labels, but {labels[0]!r} is none; write .csv, .jsonl or .parquet")
+        lines = []
+        for i, label in enumerate(labels.tolist()):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            pairs = zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)
+            lines.append(" ".join([_text(label), *(f"{j + 1}:{_text(value)}" for j, value in pairs)]))
+        file.write(("\n".join(lines) + "\n").encode())
+
+
+def _csv(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None, target: str) -> None:
+    import csv
+    import io
+
+    for number, (X, y) in enumerate(rows):
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        if number == 0:
+            writer.writerow([*([] if y is None else [target]), *_names(X, names)])
+        labels: list[list[Any]] = [[] for _ in range(X.shape[0])] if y is None else [[one] for one in y.tolist()]
+        writer.writerows([*label, *line] for label, line in zip(labels, _dense(X).tolist(), strict=True))
+        file.write(out.getvalue().encode())
+
+
+def _jsonl(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None, target: str) -> None:
+    for X, y in rows:
+        heads = _names(X, names)
+        for i, line in enumerate(_dense(X).tolist()):
+            label = {} if y is None else {target: y[i].item() if isinstance(y[i], np.generic) else y[i]}
+            file.write((json.dumps(label | dict(zip(heads, line, strict=True))) + "\n").encode())
+
+
+def _parquet(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None, target: str) -> None:
+    pyarrow = need_pyarrow()
+    writer = None
+    for X, y in rows:
+        columns = dict(zip(_names(X, names), _dense(X).T, strict=True))
+        table = pyarrow.table(({} if y is None else {target: y}) | columns)
+        if writer is None:
+            writer = pyarrow.parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()

@@ -1,0 +1,269 @@
+"""Learning and predicting from the command line, as a new user would try it."""
+
+import gzip
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import kernling
+from kernling import models
+from kernling.cli import app
+from kernling.evaluate import read_rows
+from kernling.streams import synthetic
+
+SETTINGS = ("--set", "gamma=4", "--set", "delta=0.3")
+ROWS = 3000
+X, y = synthetic("checkerboard", ROWS).load()
+
+
+def call(*arguments, code=0, stdin=None):
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments], input=stdin)
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def libsvm(rows=slice(None)):
+    lines = zip(X[rows].tolist(), y[rows].tolist(), strict=True)
+    return "".join(f"{label:+d} 1:{a!r} 2:{b!r}\n" for (a, b), label in lines)
+
+
+def csv(rows=slice(None)):
+    lines = zip(X[rows].tolist(), y[rows].tolist(), strict=True)
+    return "a,b,colour\n" + "".join(f"{a!r},{b!r},{'black' if label > 0 else 'white'}\n" for (a, b), label in lines)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def reference(rows=ROWS):
+    return kernling.AVMClassifier(gamma=4, delta=0.3, random_state=0).partial_fit(X[:rows], y[:rows])
+
+
+def same(path, model):
+    loaded = kernling.load(path)
+    assert loaded.t_ == model.t_
+    assert np.allclose(loaded.decision_function(X), model.decision_function(X), atol=1e-9)
+
+
+def test_libsvm_file(folder):
+    (folder / "board.libsvm").write_text(libsvm())
+    output = call("run", "board.libsvm", *SETTINGS, "--dense", "--save", "m.kern", "--results", "r.csv", "--every", 1000).output
+    same("m.kern", reference())
+    rows = read_rows("r.csv")
+    assert [row["events"] for row in rows] == [1000, 2000, 3000]
+    assert f"{100 * rows[-1]['mistakes']:.2f} %" in output
+    assert f"{100 * rows[-1]['mistakes_window']:.2f} %" in output
+
+
+def test_csv_from_standard_input():
+    call("run", "-", "--format", "csv", "--target", "colour", *SETTINGS, "--save", "m.kern", stdin=csv())
+    loaded = kernling.load("m.kern")
+    assert loaded.classes_.tolist() == ["black", "white"]
+    assert np.allclose(-loaded.decision_function(X), reference().decision_function(X), atol=1e-9)
+
+
+def test_parquet_file():
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "late": y, "b": X[:, 1]}), "board.parquet")
+    call("run", "board.parquet", "--target", "late", *SETTINGS, "--save", "m.kern")
+    same("m.kern", reference())
+
+
+def test_model_brings_its_columns_and_scales(folder):
+    kinds = np.array(["x", "y", "z"])[np.arange(ROWS) % 3]
+    table = pyarrow.table({"kind": kinds, "a": 1000.0 * X[:, 0], "b": X[:, 1], "late": y})
+    pyarrow.parquet.write_table(table, "train.parquet")
+    call(
+        "run",
+        "train.parquet",
+        "--target",
+        "late",
+        "--categorical",
+        "kind",
+        "--scale",
+        "standard",
+        *SETTINGS,
+        "--save",
+        "m.kern",
+    )
+    pyarrow.parquet.write_table(table.select(["b", "a", "kind"]), "new.parquet")  # another order, and no target
+    said = call("predict", "m.kern", "new.parquet").stdout.splitlines()
+    with_target = call("predict", "m.kern", "train.parquet", "--target", "late")
+    assert said == with_target.stdout.splitlines()
+    wrong = np.mean([float(one) != label for one, label in zip(said, y, strict=True)])
+    assert f"{100 * wrong:.2f} %" in with_target.stderr
+    assert wrong < 0.3
+    output = call("info", "m.kern").output
+    assert "Standardise" in output
+    assert "kind" in output
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            libsvm(slice(2000)) + "1 1:abc\n" + libsvm(slice(2000, None)),
+            ("--format", "libsvm", "--n-features", "2"),
+            "line 2001",
+        ),
+        (libsvm(slice(2000)) + "1 1:nan\n" + libsvm(slice(2000, None)), ("--format", "libsvm", "--n-features", "2"), "2001"),
+        (csv(slice(2000)) + "1,abc,white\n", ("--format", "csv", "--target", "colour"), "row 2001: 'abc' in column 'b'"),
+        (csv(slice(2000)) + "1,2\n", ("--format", "csv", "--target", "colour"), "row 2001 has 2 columns"),
+        (csv(slice(2000)) + "1,,white\n", ("--format", "csv", "--target", "colour"), "row 2001 has no value in column 'b'"),
+    ],
+)
+def test_damaged_line_is_named_and_leaves_a_model_to_go_on_with(text, options, message):
+    result = call("run", "-", *options, *SETTINGS, "--save", "m.kern", "--scale", "standard", "--dense", code=1, stdin=text)
+    assert message in result.stderr
+    assert result.stderr.count("error: ") == 1
+    assert kernling.load("m.kern").t_ == 2000
+    assert "--resume m.kern --skip 2000" in result.stderr
+    rest = {"csv": csv, "libsvm": libsvm}[options[1]](slice(2000, None))
+    call("run", "-", "--format", options[1], "--resume", "m.kern", "--save", "m.kern", stdin=rest)
+    whole = {"csv": csv, "libsvm": libsvm}[options[1]]()
+    call("run", "-", *options, *SETTINGS, "--save", "w.kern", "--scale", "standard", "--dense", stdin=whole)
+    resumed, uninterrupted = models.read("m.kern"), models.read("w.kern")
+    assert resumed.stream == uninterrupted.stream
+    assert np.allclose(resumed.model.decision_function(X), uninterrupted.model.decision_function(X), atol=1e-9)
+
+
+def test_resume_skips_what_was_learned(folder):
+    (folder / "board.libsvm.gz").write_bytes(gzip.compress(libsvm().encode()))
+    call("run", "board.libsvm.gz", "--dense", *SETTINGS, "--rows", 1234, "--save", "m.kern")
+    call("run", "board.libsvm.gz", "--resume", "m.kern", "--skip", 1234, "--save", "m.kern")
+    same("m.kern", reference())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_what_was_promised(folder, number):
+    command = [
+        sys.executable,
+        "-c",
+        "from kernling.cli import main; main()",
+        "run",
+        "-",
+        "--format",
+        "csv",
+        "--target",
+        "colour",
+    ]
+    options = [*SETTINGS, "--save", "m.kern", "--checkpoint-every", "1000"]
+    process = subprocess.Popen([*command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    header, _, body = csv().partition("\n")
+    repeats = (2 << 20) // len(body) + 1  # more than one block of the reader, which then waits for more
+    process.stdin.write(f"{header}\n{body * repeats}".encode())
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not (folder / "m.kern").exists():
+        assert process.poll() is None, process.stderr.read().decode()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.wait(60)
+    told = process.stderr.read().decode()
+    process.stdin.close()
+    assert process.returncode == 128 + number, told
+    learned = kernling.load("m.kern").t_
+    assert learned >= 1000
+    assert f"--skip {learned}" in told
+
+
+def test_checkpoints_are_whole_models(folder, monkeypatch):
+    (folder / "board.libsvm").write_text(libsvm())
+    kept = []
+    monkeypatch.setattr(models, "save", lambda model, path, stream: kept.append(model.t_))
+    call("run", "board.libsvm", *SETTINGS, "--save", "m.kern", "--checkpoint-every", 800)
+    assert kept == [800, 1600, 2400, 3000]
+
+
+def test_regression_is_seen_from_the_target(folder):
+    call("run", "-", "--format", "csv", "--target", "-1", "--save", "m.kern", stdin="x,y\n" + "1,0.5\n2,1\n" * 50)
+    assert type(kernling.load("m.kern")).__name__ == "AVMRegressor"
+    call("run", "-", "--format", "csv", "--target", "y", "--save", "m.kern", stdin="x,y\n" + "1,0\n2,1\n" * 50)
+    assert type(kernling.load("m.kern")).__name__ == "AVMClassifier"
+
+
+def test_scores_and_probabilities():
+    call("run", "checkerboard", "--rows", ROWS, "--set", "loss=logistic", *SETTINGS, "--save", "m.kern")
+    call("convert", "checkerboard", "rows.csv", "--rows", 5)
+    model = kernling.load("m.kern")
+    scores = [float(one) for one in call("predict", "m.kern", "checkerboard", "--rows", 5, "--scores").stdout.split()]
+    assert np.allclose(scores, model.decision_function(X[:5]))
+    call("predict", "m.kern", "checkerboard", "--rows", 5, "--probabilities", "--output", "p.csv")
+    assert np.allclose(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X[:5]))
+
+
+@pytest.mark.parametrize("name", ["board.csv", "board.libsvm", "board.jsonl.gz", "board.parquet"])
+def test_convert_keeps_every_digit(name):
+    call("convert", "checkerboard", name, "--rows", 500)
+    call("run", name, *(() if "libsvm" in name else ("--target", "target")), "--dense", *SETTINGS, "--save", "m.kern")
+    same("m.kern", reference(500))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run", "nothing.csv"), 1, "there is no file 'nothing.csv'"),
+        (("run", "checkerboard", "--set", "gama=1"), 1, "no parameter 'gama'"),
+        (("run", "checkerboard", "--set", "gamma=-1"), 1, "gamma must be"),
+        (("run", "checkerboard", "--set", "gamma"), 2, "name=value"),
+        (("run", "checkerboard", "--learner", "none"), 1, "no learner is called 'none'"),
+        (("run", "checkerboard", "--checkpoint-every", "10"), 2, "needs --save"),
+        (("run", "checkerboard", "--save", "no/such/m.kern"), 1, "there is no folder"),
+        (("run", "checkerboard", "--results", "rows.txt"), 2, ".parquet"),
+        (("run", "checkerboard", "--scale", "log"), 1, "--scale must be"),
+        (("run", "checkerboard", "--metrics", "rmse"), 1, "not for classification"),
+        (("info", "nothing.kern"), 2, "nothing.kern"),
+        (("convert", "checkerboard", "rows.txt"), 1, "not to 'rows.txt'"),
+    ],
+)
+def test_errors_are_one_line_and_a_code(arguments, code, message):
+    told = call(*arguments, code=code).stderr
+    assert message in told
+    assert "Traceback" not in told
+
+
+def test_rows_without_a_target_are_refused():
+    assert "--target" in call("run", "-", "--format", "csv", code=1, stdin="a,b\n1,2\n").stderr
+
+
+def test_damaged_model_is_refused(folder):
+    (folder / "m.kern").write_bytes(b"nonsense")
+    assert "not a kernling model" in call("info", "m.kern", code=1).stderr
+
+
+def _limited(limit):
+    return lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA is Linux's")
+def test_stream_ten_times_larger_than_memory(folder):
+    """RLIMIT_DATA is what ulimit -d sets: heap and private mappings."""
+    limit = 512 << 20
+    lines = libsvm().encode()
+    command = [sys.executable, "-c", "from kernling.cli import main; main()", "run", "-", "--n-features", "2", "--dense"]
+    process = subprocess.Popen(
+        [*command, "--format", "libsvm", *SETTINGS, "--save", "m.kern"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_limited(limit),
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    repeats = 10 * limit // len(lines) + 1
+    for _ in range(repeats):
+        process.stdin.write(lines)
+    _, told = process.communicate()
+    assert process.returncode == 0, told.decode()
+    assert kernling.load("m.kern").t_ == repeats * ROWS
