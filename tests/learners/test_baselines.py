@@ -11,6 +11,7 @@ from scipy.special import expit
 from kernling import AVMClassifier, baselines, kernel
 from kernling.baselines import batch
 from kernling.core.merging import best_share
+from kernling.streams import dataset
 from oracles import stream
 
 PLENTY = 10**6
@@ -349,3 +350,20 @@ def test_kernel_logistic_regression_is_at_its_optimum():
 def test_merging_is_for_the_gaussian_kernel():
     with pytest.raises(ValueError, match=r"merging.*removal"):
         made("BSGDClassifier", kernel="cauchy").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "budget", "toolbox"),
+    [
+        ("BPAS", dict(C=1.0), 100, 15.5),
+        ("BPAS", dict(C=1.0), 400, 10.1),
+        ("ProjectronPlusPlus", dict(threshold=0.2), 100, 9.3),
+        ("ProjectronPlusPlus", dict(threshold=0.2), 400, 7.5),
+    ],
+)
+def test_mistakes_on_cod_rna(data_folder, name, params, budget, toolbox):
+    """A C++ toolbox for online kernel learning makes so many mistakes, in percent; the majority would make 33.3."""
+    X, y = dataset("cod-rna").load()
+    order = np.random.default_rng(0).permutation(len(y))
+    labels = made(f"{name}Classifier", budget=budget, **params).predict_then_learn(X[order], y[order])
+    assert 100.0 * np.mean(labels != y[order]) < toolbox + 1.0

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.budget import keep, mistaken, oldest, point_scores, point_value, square
+from ..core.budget import keep, mistaken, point_scores, point_value, square
 from ..core.expansion import SCALE, Expansion, add, renormalise
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT
@@ -51,7 +51,7 @@ def step(params, state, block, j, f, y, weight, u):
     model, stats = state.model, state.stats
     if mistaken(params.loss, f, y, block.g):
         stats[MISTAKES] += 1.0
-        r = oldest(model)
+        r = int(stats[MISTAKES] - 1.0) % params.budget  # places are taken in turn, so this is the oldest point
         phi = 1.0
         if model.size[0] == params.budget:
             phi = shrinkage(state, block, j, f, weight, r)
@@ -135,6 +135,7 @@ class ForgetronClassifier(OnlineClassifier):
     >>> model = ForgetronClassifier(gamma=0.1, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.18 mistakes, 100 points
     """
 
     learner = "forgetron"

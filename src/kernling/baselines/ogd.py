@@ -72,6 +72,7 @@ class OGDClassifier(OnlineClassifier):
     >>> model = OGDClassifier(gamma=0.1, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.07 mistakes, 580 points
     """
 
     learner = "ogd"
@@ -105,6 +106,7 @@ class OGDRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = OGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 43 points
     """
 
     learner = "ogd"

@@ -79,6 +79,7 @@ class PegasosClassifier(OnlineClassifier):
     >>> model = PegasosClassifier(gamma=0.1, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.07 mistakes, 430 points
     """
 
     learner = "pegasos"
@@ -111,6 +112,7 @@ class PegasosRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = PegasosRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 290 points
     """
 
     learner = "pegasos"

@@ -101,6 +101,7 @@ class ProjectronClassifier(OnlineClassifier):
     >>> model = ProjectronClassifier(gamma=0.1, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.10 mistakes, 186 points
     """
 
     learner = "projectron"
@@ -133,6 +134,7 @@ class ProjectronRegressor(OnlineRegressor):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> model = ProjectronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 13 points
     """
 
     learner = "projectron"

@@ -81,6 +81,7 @@ class ProjectronPlusPlusClassifier(OnlineClassifier):
     >>> model = ProjectronPlusPlusClassifier(gamma=0.1, random_state=0)
     >>> labels = model.predict_then_learn(X / 16.0, y)
     >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.10 mistakes, 186 points
     """
 
     learner = "projectron_plus_plus"
