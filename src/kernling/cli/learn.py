@@ -151,7 +151,7 @@ def _tell(course: Any, results: Path | None, report: Path | None, data: str) -> 
         write_rows(rows, results)
     if report:
         drawable = course.model.task == "classification" and course.model.n_features_in_ == 2
-        figures = [("What the model says, and the points it stores", surface(course.model))] if drawable else []
+        figures = [("What the model says, and the points it uses", surface(course.model))] if drawable else []
         page(rows, report, f"{type(course.model).__name__} on {data}", figures)
 
 

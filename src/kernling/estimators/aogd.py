@@ -12,6 +12,7 @@ from ..core import scoring
 from ..core.pairs import LOSSES
 from .pairwise import PAIRWISE, PairwiseClassifier
 from .parameters import OneOf, Real, Rule
+from .ranges import GAMMA, Log, Range
 from .tasks import OnlineRegressor, OnlineWithClasses
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -21,6 +22,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "refresh": (Real(0.0, 1.0),),
     "lam": (Real(0.0),),
 }
+_SEARCH: dict[str, Range] = {"gamma": GAMMA, "eta": Log(1e-2, 2.0), "second_eta": Log(1e-3, 1.0)}
 
 
 class AOGDClassifier(PairwiseClassifier):
@@ -63,6 +65,7 @@ class AOGDClassifier(PairwiseClassifier):
     """
 
     learner = "aogd"
+    search = _SEARCH
     rules = {**_RULES, "loss": (OneOf(tuple(LOSSES)),)}
 
     def __init__(
@@ -100,6 +103,7 @@ class AOGDRanker(OnlineRegressor):
     """
 
     learner = "aogd_rank"
+    search = _SEARCH
     rules = _RULES
 
     def __init__(
@@ -151,6 +155,7 @@ class AOGDMetric(OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
     """
 
     learner = "aogd_metric"
+    search = _SEARCH
     task = "metric"
     rules = {name: _RULES[name] for name in ("eta", "second_eta", "refresh", "lam", "output")} | {
         "loss": (OneOf(tuple(LOSSES)),)

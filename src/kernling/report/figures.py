@@ -83,7 +83,7 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
         runs = next(iter(groups.values()))
         moments = [row for row in next(iter(runs.values())) if reference in row]
         commonest = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        axes.plot([row[x] for row in moments], commonest, color=GREY, linestyle=(0, (1, 2)), label="commonest class")
+        axes.plot([row[x] for row in moments], commonest, color=GREY, linestyle=(0, (1, 2)), label="always the commonest class")
     _finish(axes, x, y, log)
     return figure
 
@@ -134,7 +134,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
 
 
 def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
-    """What a classifier of two features says over the plane, with the points that it stores.
+    """What a classifier of two features says over the plane, with the points that it uses.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     axes.scatter(*stored.T, s=34, facecolors="none", edgecolors="black", linewidths=0.9)
     for place, one in enumerate(classes):
         axes.scatter([], [], s=40, color=colours[place], marker=MARKERS[place % len(MARKERS)], label=f"class {one}")
-    axes.scatter([], [], s=34, facecolors="none", edgecolors="black", label=f"{len(stored)} points stored")
+    axes.scatter([], [], s=34, facecolors="none", edgecolors="black", label=f"{len(stored)} points used")
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.grid(False)
     figure.legend(loc="outside upper center", ncols=4, frameon=False)
@@ -218,6 +218,9 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     axes.set_ylabel(label(y) + unit)
     if log:
         axes.set_xscale("log")
+        plain = FuncFormatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_major_formatter(plain)
+        axes.xaxis.set_minor_formatter(plain)
     elif x in ("events", "n_stored"):
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylim(bottom=0)

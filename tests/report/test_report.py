@@ -1,0 +1,137 @@
+"""Tables, figures and pages show what is in the rows."""
+
+import html.parser
+import json
+import re
+
+import numpy as np
+import pytest
+
+import kernling
+from kernling.report import cells, curve, markdown, page, surface, sweep, upright
+from kernling.report.figures import COLOURS
+
+
+def moments(method="A", permutation=None, worse=1.0):
+    return [
+        {
+            "method": method,
+            "permutation": permutation,
+            "params": json.dumps({"delta": 0.5}),
+            "events": 100 * i,
+            "seconds": 0.1 * i,
+            "mistakes": worse * 0.3 / i,
+            "mistakes_window": worse * 0.2 / i,
+            "majority": 0.75,
+            "majority_window": 0.7,
+            "n_stored": 10 * i,
+            "nbytes": 1000 * i,
+        }
+        for i in (1, 2, 3)
+    ]
+
+
+def inside(figure):
+    """Whether all that is drawn lies within the figure."""
+    drawn = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    return drawn.x0 >= 0 and drawn.y0 >= 0 and drawn.x1 <= width and drawn.y1 <= height
+
+
+def test_cells_have_units_and_standard_deviations():
+    shown = cells(
+        [{"method": "A|B", "mistakes": 0.0561, "mistakes_std": 0.0017, "events": 12345, "rmse": None}],
+        ["method", "mistakes", "events", "rmse"],
+    )
+    assert shown.body == [["A|B", "5.61 % ± 0.17", "12,345", ""]]
+    lines = markdown(shown).splitlines()
+    assert lines[1] == "|---|---:|---:|---|"
+    assert lines[2].startswith("| A\\|B |")
+    assert upright(moments()[-1]).body[0] == ["events", "300"]
+
+
+def test_curves_are_the_rows():
+    figure = curve([*moments("A"), *moments("B", worse=2.0)], "events", "mistakes")
+    first, second, commonest = figure.axes[0].lines
+    assert first.get_xdata().tolist() == [100, 200, 300]
+    assert np.allclose(first.get_ydata(), [30, 15, 10])
+    assert np.allclose(second.get_ydata(), [60, 30, 20])
+    assert np.allclose(commonest.get_ydata(), 25)
+    assert figure.axes[0].get_xlabel() == "events"
+    assert figure.axes[0].get_ylabel() == "mistakes (%)"
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["A", "B", "always the commonest class"]
+    assert inside(figure)
+
+
+def test_permutations_are_lines_of_one_colour():
+    figure = curve([*moments("A", 0), *moments("A", 1, worse=1.1), *moments("B", 0)], "seconds", "n_stored", log=True)
+    assert [line.get_color() for line in figure.axes[0].lines] == [COLOURS[0], COLOURS[0], COLOURS[1]]
+    assert inside(figure)
+
+
+def test_sweep_shows_metric_and_size_in_order():
+    rows = [
+        {**moments()[-1], "params": json.dumps({"delta": d}), "mistakes": d / 10, "n_stored": 1 / d} for d in (4.0, 1.0, 2.0)
+    ]
+    figure = sweep(rows, "delta")
+    upper, lower = figure.axes
+    assert lower.lines[0].get_xdata().tolist() == [1.0, 2.0, 4.0]
+    assert np.allclose(lower.lines[0].get_ydata(), [1.0, 0.5, 0.25])
+    assert np.allclose(upper.lines[0].get_ydata(), [10, 20, 40])
+    assert inside(figure)
+    with pytest.raises(ValueError, match="budget"):
+        sweep(rows, "budget")
+
+
+def test_surface_shows_classes_and_points():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = kernling.AVMClassifier(gamma=1.0, delta=1.0).fit(X, X[:, 0] > 0)
+    figure = surface(model, X, X[:, 0] > 0, names=("left or right", "up or down"))
+    axes = figure.axes[0]
+    drawn = axes.images[0].get_array()
+    assert drawn[:, 0].max() == 0  # the left is of the first class
+    assert drawn[:, -1].min() == 1
+    assert len(axes.collections[2].get_offsets()) == model.n_support_
+    assert inside(figure)
+    with pytest.raises(ValueError, match="two features, not of 3"):
+        surface(kernling.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(3), [0, 1, 0]))
+
+
+def contrast(colour):
+    """With white, after W3C's formula."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05)
+
+
+def test_colours_are_visible_and_differ_in_brightness_or_hue():
+    assert all(contrast(colour) > 2.0 for colour in COLOURS)
+    assert len(set(COLOURS)) == len(COLOURS)
+
+
+class Checked(html.parser.HTMLParser):
+    """Notes what a page would load from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.loaded = []
+        self.tags = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.loaded += [value for name, value in attrs if name in ("src", "href") or (name == "xlink:href" and value[0] != "#")]
+
+
+def test_page_is_whole_and_alone(tmp_path):
+    rows = moments("A")
+    page(rows, tmp_path / "p.html", "A <b> on data & more")
+    text = (tmp_path / "p.html").read_text()
+    checked = Checked()
+    checked.feed(text)
+    assert checked.loaded == []
+    assert checked.tags.count("svg") == 4
+    assert "A &lt;b&gt; on data &amp; more" in text
+    assert "10.00 %" in text
+    assert re.search(r"A\(delta=0.5\)", text)
+    with pytest.raises(ValueError, match="no rows"):
+        page([], tmp_path / "p.html", "nothing")
