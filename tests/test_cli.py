@@ -60,7 +60,7 @@ def test_demo_says_why_a_learner_cannot_run(monkeypatch):
     def broken():
         raise ValueError("no such luck")
 
-    monkeypatch.setattr(demo, "contenders", lambda: {"broken": broken, "linear baseline": demo.LinearBaseline})
+    monkeypatch.setattr(demo, "contenders", lambda everything: {"broken": broken, "linear baseline": demo.LinearBaseline})
     output = answer("demo", "--events", "100")
     assert output.count("broken cannot run: no such luck") == 2
     assert [row[0] for row in rows(output)].count("linear baseline") == 2

@@ -13,6 +13,11 @@ class Entry(NamedTuple):
     module: str  # of the learner, below kernling
     estimators: tuple[str, ...]  # "module:Class", below kernling
 
+    @property
+    def is_main(self) -> bool:
+        """Whether it is one of the five methods; the others are what these are compared with."""
+        return self.module.startswith("learners.")
+
     def learner(self) -> Learner:
         """The method itself."""
         return import_module(f"kernling.{self.module}").LEARNER
@@ -28,6 +33,9 @@ METHODS = {
     "polk": Entry("learners.polk", ("estimators.polk:POLKClassifier", "estimators.polk:POLKRegressor")),
     "spa": Entry("learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")),
     "dualsvrg": Entry("learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")),
+    "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
+    "aogd_rank": Entry("learners.aogd_rank", ("estimators.aogd:AOGDRanker",)),
+    "aogd_metric": Entry("learners.aogd_metric", ("estimators.aogd:AOGDMetric",)),
     "passive_aggressive": Entry(
         "baselines.passive_aggressive",
         (
@@ -37,9 +45,6 @@ METHODS = {
         ),
     ),
     "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
-    "aogd_metric": Entry("learners.aogd_metric", ("estimators.aogd:AOGDMetric",)),
-    "aogd_rank": Entry("learners.aogd_rank", ("estimators.aogd:AOGDRanker",)),
-    "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
     "perceptron": Entry(
         "baselines.perceptron", ("baselines.perceptron:PerceptronClassifier", "baselines.perceptron:PerceptronRegressor")
     ),

@@ -7,8 +7,11 @@ from typing import Annotated
 import typer
 
 
-def demo(events: Annotated[int, typer.Option(min=10, help="Events per stream, at most.")] = 20_000) -> None:
-    """Learn two small streams with every method and a linear one, and compare."""
+def demo(
+    events: Annotated[int, typer.Option(min=10, help="Events per stream, at most.")] = 20_000,
+    everything: Annotated[bool, typer.Option("--all", help="With all baselines, each of which is compiled first.")] = False,
+) -> None:
+    """Learn two small streams with the main methods and a linear one, and compare."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -22,7 +25,7 @@ def demo(events: Annotated[int, typer.Option(min=10, help="Events per stream, at
     for stream in demo.streams(events):
         results: dict[str, demo.Result | Exception] = {}
         with Progress(*columns, console=console, transient=True) as progress:
-            for name, make in demo.contenders().items():
+            for name, make in demo.contenders(everything).items():
                 what = f"{stream.name}: {name}"
                 task = progress.add_task(f"{what}, getting ready", total=len(stream.y))
 
