@@ -11,7 +11,7 @@ import kernling
 from kernling import demo, registry
 from kernling.cli import app
 
-WIDE = {"COLUMNS": "200"}
+WIDE = {"COLUMNS": "400"}
 
 
 def answer(*arguments):
