@@ -33,14 +33,14 @@ CONTESTS = {
     "BudgetPerceptron": Contest("BudgetPerceptron", {}, None),
     "BOGD": Contest("BOGD", {"eta": 0.3, "lam": 1e-3}, 2.0),
     "BOGD-weighted": Contest("BOGD", {"eta": 0.3, "lam": 1e-3, "removal": "weighted"}, None),
-    "BSGD-removal": Contest("BSGD", {"lam": 1e-4, "maintenance": "removal"}, 2.0),
+    "BSGD-removal": Contest("BSGD", {"lam": 1.5e-6, "maintenance": "removal"}, 2.0),
     "BPAS": Contest("BPAS", {"C": 0.2}, 3.0),
     "BPANN": Contest("BPANN", {"C": 0.2}, None),
     "Projectron": Contest("Projectron", {"threshold": 0.1}, 25.0),
     "ProjectronPlusPlus": Contest("ProjectronPlusPlus", {"threshold": 0.1}, None),
-    "BSGD-merging": Contest("BSGD", {"lam": 1e-4, "maintenance": "merging"}, 8.0),
-    "BSGD-projection": Contest("BSGD", {"lam": 1e-4, "maintenance": "projection"}, None),
-    "NPBSGD": Contest("NPBSGD", {"lam": 1e-4, "beta": 1000.0}, None),
+    "BSGD-merging": Contest("BSGD", {"lam": 1.5e-6, "maintenance": "merging"}, 8.0),
+    "BSGD-projection": Contest("BSGD", {"lam": 1.5e-6, "maintenance": "projection"}, None),
+    "NPBSGD": Contest("NPBSGD", {"lam": 1.5e-6, "beta": 1000.0}, None),
 }
 
 

@@ -4,20 +4,19 @@ With G = K^-1 and k the kernel values of an event, its projection on the span ha
 distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); taking point p away, and
 giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
 
-Rounding piles up in G, so solutions get a step of iterative refinement with K itself; G, being what makes that step converge,
-is probed with a vector of signs, every few updates and after each by large numbers, and computed anew when it has drifted.
+Rounding piles up in G: after every update it is probed with a vector of signs, and computed anew when it has drifted far.
+Solutions by a G that has drifted a little get a step of iterative refinement with K itself.
 """
 
 from __future__ import annotations
 
 from .budget import event_value
 from .expansion import _add_column, add, insert, remove
-from .gram import DEPENDENT, DEPENDENT_32, PROBE, RENEWED, UPDATES, WORST
+from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
 from .jit import inline, inner
 
 DRIFT = 1e-4  # of K G from the identity, above which the inverse is computed anew; refinement squares it
-REFINE = 1e-11  # of K s from k, above which s is refined
-STEEP = 1e-4  # squared distance from the span, relative to K(x, x), below which an update is by large numbers
+REFINE = 1e-10  # drift above which solutions are refined
 
 
 @inline
@@ -30,16 +29,17 @@ def _product(row, vector, size):
 
 @inner
 def _refine(gram, size, values, shares, left):
-    """One step towards K shares = values, if they are not equal; left is values - K shares in the end."""
+    """A step towards K shares = values, where the inverse has drifted; left is values - K shares in the end, or 0."""
+    for i in range(size):
+        left[i] = 0.0
+    if gram.record[LAST] <= REFINE:
+        return
     for turn in range(2):
-        worst = 0.0
         for i in range(size):
             left[i] = values[i] - _product(gram.matrix[i], shares, size)
-            worst = max(worst, abs(left[i]))
-        if turn == 1 or worst <= REFINE:
-            return
-        for i in range(size):
-            shares[i] += _product(gram.inverse[i], left, size)
+        if turn == 0:
+            for i in range(size):
+                shares[i] += _product(gram.inverse[i], left, size)
 
 
 @inner
@@ -80,7 +80,7 @@ def append(gram, model, block, j, gap, tag):
         gram.matrix[k, i] = values[i]
     gram.inverse[k, k] = 1.0 / gap
     gram.matrix[k, k] = event_value(block, j)
-    _mind_drift(gram, block, k + 1, gap < STEEP * gram.matrix[k, k])
+    _mind_drift(gram, block, k + 1)
     return insert(model, block, j, tag)
 
 
@@ -134,7 +134,7 @@ def project_point(gram, model, block, j, p):
     remove(model, block, j, p)
     _move_last(inverse, p, last)
     _move_last(matrix, p, last)
-    _mind_drift(gram, block, last, False)
+    _mind_drift(gram, block, last)
 
 
 @inner
@@ -146,10 +146,20 @@ def _move_last(table, p, last):
 
 
 @inner
-def _mind_drift(gram, block, size, at_once):
-    gram.record[UPDATES] += 1.0
-    if gram.record[UPDATES] % PROBE != 0.0 and not at_once:
-        return
+def _mind_drift(gram, block, size):
+    record = gram.record
+    record[UPDATES] += 1.0
+    record[LAST] = _drift(gram, block, size)
+    record[WORST] = max(record[WORST], record[LAST])
+    if not record[LAST] <= DRIFT:
+        record[RENEWED] += 1.0
+        _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
+        record[LAST] = _drift(gram, block, size)
+
+
+@inner
+def _drift(gram, block, size):
+    """By how much K G applied to a vector of signs differs from it."""
     signs, solved = block.work[1], block.work[2]
     for i in range(size):
         signs[i] = 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
@@ -158,10 +168,7 @@ def _mind_drift(gram, block, size, at_once):
     drift = 0.0
     for i in range(size):
         drift = max(drift, abs(_product(gram.matrix[i], solved, size) - signs[i]))
-    gram.record[WORST] = max(gram.record[WORST], drift)
-    if not drift <= DRIFT:
-        gram.record[RENEWED] += 1.0
-        _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
+    return drift
 
 
 @inner
