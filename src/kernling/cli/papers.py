@@ -21,7 +21,6 @@ COLUMNS = {
     "seconds": "seconds",
     "printed_seconds": "paper's seconds",
     "permutations": "orders",
-    "why": "why not run",
 }
 
 
@@ -63,8 +62,8 @@ def reproduce(
     told: Any = lambda method, where: typer.echo(f"{method} on {where}", err=True)  # noqa: E731
     rows = tables.reproduce(chosen, permutations=permutations, only=names_of(only), on_cell=told)
     Console().print(terminal(_cells(rows), chosen.facts["title"]))
-    for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items():
-        typer.echo(f"{where}: {note}")
+    for line in _notes(rows):
+        typer.echo(line)
     if record:
         tables.record(chosen, rows)
         (tables.folder() / "RESULTS.md").write_text(_results(), encoding="utf-8")
@@ -75,7 +74,17 @@ def _cells(rows: list[dict[str, Any]]) -> "Cells":
 
     used = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     body = [[_text(name, row) for name in used] for row in rows]
-    return Cells([COLUMNS[name] for name in used], body, [name not in ("data", "method", "why") for name in used])
+    return Cells([COLUMNS[name] for name in used], body, [name not in ("data", "method") for name in used])
+
+
+def _notes(rows: list[dict[str, Any]]) -> list[str]:
+    """What has to be known about data sets, and why methods were not run on them."""
+    notes = [f"{where}: {note}" for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items()]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if "why" in row and row["why"] != row["note"]:
+            reasons.setdefault((row["data"], row["why"]), []).append(row["method"])
+    return notes + [f"{where}, {', '.join(methods)}: {why}" for (where, why), methods in reasons.items()]
 
 
 def _text(name: str, row: dict[str, Any]) -> str:
@@ -99,9 +108,8 @@ def _results() -> str:
     for one in tables.tables():
         rows = tables.recorded(one)
         if rows:
-            notes = {row["data"]: row["note"] for row in rows if row["note"]}
             parts += [f"## {one.name}", one.facts["title"] + ". " + one.facts["paper"] + ".", markdown(_cells(rows))]
-            parts += ["\n".join(f"- {where}: {note}." for where, note in notes.items())] if notes else []
+            parts += ["\n".join(f"- {line}" for line in _notes(rows))]
             ran = {f"{row['data']}, {row['method']}": row["params"] for row in rows if row.get("params")}
             parts += ["Parameters:\n\n" + "\n".join(f"- {where}: `{params}`" for where, params in ran.items())] if ran else []
     return "\n\n".join(parts) + "\n"
