@@ -210,7 +210,7 @@ class DualSGDRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    lam, budget, maintain, n_leaving, n_components, features, kernel, gamma, degree, coef0, random_state, dtype,\\
+    lam, budget, maintain, n_leaving, n_components, features, kernel, gamma, degree, coef0, random_state, dtype,\
     block_size, passes, shuffle, n_jobs, verbose
         As in :class:`DualSGDClassifier`.
 

@@ -114,7 +114,7 @@ class OSKLClassifier(OnlineClassifier):
     eta : float
         Step size of the gradient descent that is imitated.
     G : float
-        A step is taken with probability |slope of the loss| / G, and is G times as large; at least 1.
+        A step is taken with probability abs(slope of the loss) / G, and is G times as large; at least 1.
     tau : float
         Width of the curved part of the smooth hinge loss.
     output : {"average", "last"}

@@ -89,7 +89,7 @@ class AOGDRanker(OnlineRegressor):
         Size of the step against the event that was kept.
     refresh : float
         The probability with which an event is kept in place of the one before.
-    lam, output, n_components, features, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    lam, output, n_components, features, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`AOGDClassifier`.
 

@@ -89,7 +89,7 @@ class DualSVRGRegressor(OnlineRegressor):
         Knee of Huber's loss; width of the rounded corner of smooth_epsilon.
     epsilon : float
         Half the width of smooth_epsilon's tube without loss.
-    lam, eta, oracle, theta, budget, n_components, features, memory, period, kernel, gamma, degree, coef0, random_state,\\
+    lam, eta, oracle, theta, budget, n_components, features, memory, period, kernel, gamma, degree, coef0, random_state,\
     dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`DualSVRGClassifier`.
 

@@ -73,7 +73,7 @@ class POLKRegressor(OnlineRegressor):
         Half the width of the tube without loss.
     eta : float
         Step size; with the loss "l2" and a kernel of at most 1, steps below 2 are stable.
-    lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\\
+    lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\
     shuffle, n_jobs, verbose
         As in :class:`POLKClassifier`.
 

@@ -66,7 +66,7 @@ class SPARegressor(OnlineRegressor):
     ----------
     epsilon : float
         Half the width of the tube without loss.
-    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`SPAClassifier`.
 
@@ -100,7 +100,7 @@ class SPAOneClass(OnlineOneClass):
         A ball around normal events in feature space, or a half-space that holds them.
     radius : float
         Of the ball; less than 1 for kernels of the distance.
-    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`SPAClassifier`.
 

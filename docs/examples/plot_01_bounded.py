@@ -1,0 +1,51 @@
+"""
+A model that stops growing
+==========================
+
+Two intertwined spirals, 20,000 events, one label in ten wrong. AVM (:class:`kernling.AVMClassifier`) puts a cell around the
+first event that comes from a place, and lets the cell's core point stand for all later ones. Without cells the same method is
+kernel Pegasos (:class:`kernling.baselines.PegasosClassifier`), which stores every event that falls short of the margin.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import kernling as kl
+from kernling.baselines import PegasosClassifier
+from kernling.evaluate import test_then_train
+from kernling.report.figures import COLOURS
+from kernling.streams import stream, synthetic
+
+EVENTS = 20_000
+X, y = synthetic("spirals", EVENTS).load()
+y = np.where(np.random.default_rng(0).random(EVENTS) < 0.1, -y, y)
+models = {
+    "Pegasos": PegasosClassifier(gamma=40.0, lam=1e-3),
+    "AVM": kl.AVMClassifier(gamma=40.0, lam=1e-3, delta=0.2),
+}
+courses = {name: test_then_train(model, stream(X, y), every=500) for name, model in models.items()}
+
+# %%
+# The surface is the score of AVM; circles are all the points it stores.
+
+model = models["AVM"]
+figure, (plane, size) = plt.subplots(1, 2, figsize=(9, 4.1), layout="constrained")
+axis = np.linspace(-1.15, 1.15, 240)
+grid = np.stack(np.meshgrid(axis, axis), axis=-1)
+score = model.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+limit = np.percentile(np.abs(score), 98)
+plane.imshow(score, origin="lower", extent=(-1.15, 1.15) * 2, cmap="RdBu", vmin=-1.4 * limit, vmax=1.4 * limit)
+plane.scatter(*model.support_vectors_.T, s=16, facecolors="white", edgecolors="0.15", linewidths=0.8)
+plane.set(title=f"AVM after {model.t_:,} events: {model.n_support_} points", xticks=[], yticks=[])
+for (name, rows), colour, style in zip(courses.items(), COLOURS, ("--", "-"), strict=False):
+    events, points = zip(*((row["events"], row["n_stored"]) for row in rows), strict=True)
+    size.plot(events, points, style, color=colour, linewidth=2.2)
+    mistakes = f"{name}: {points[-1]:,} points,\n{rows[-1]['mistakes']:.1%} mistakes"
+    size.annotate(mistakes, (events[-1], points[-1]), xytext=(-4, 8), textcoords="offset points", ha="right", color=colour)
+size.set(title="points stored", xlabel="events", xlim=(0, EVENTS))
+size.xaxis.set_major_formatter("{x:,.0f}")
+size.yaxis.set_major_formatter("{x:,.0f}")
+size.set_xticks(range(0, EVENTS + 1, 5000))
+size.set_ylim(0, 1.2 * courses["Pegasos"][-1]["n_stored"])
+size.spines[["top", "right"]].set_visible(False)
+size.grid(alpha=0.3)

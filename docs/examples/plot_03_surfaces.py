@@ -1,0 +1,29 @@
+"""
+Decision surfaces with the points behind them
+=============================================
+
+POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that an
+error ball lets go, so that what stays sits where it is needed.
+"""
+
+import kernling as kl
+from kernling.report import surface
+from kernling.streams import synthetic
+
+rows = synthetic("multidist", 5000, seed=6)
+X, y = rows.load()
+some = slice(0, 1200)
+
+# %%
+# With the hinge loss:
+
+model = kl.POLKClassifier("hinge", gamma=1.389, eta=6.0, parsimony=0.04).fit(X, y)
+hinge = surface(model, X[some], y[some])
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
+
+# %%
+# With the cross-entropy of a softmax:
+
+model = kl.POLKClassifier("softmax", gamma=1.389, eta=6.0, parsimony=0.03).fit(X, y)
+softmax = surface(model, X[some], y[some])
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
