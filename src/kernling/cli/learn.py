@@ -208,6 +208,7 @@ def info(model: Model) -> None:
     from rich.table import Table
 
     from .. import models, registry
+    from ..estimators.facts import facts as about
 
     saved = models.read(model)
     learned, header = saved.model, saved.header
@@ -217,10 +218,7 @@ def info(model: Model) -> None:
         "estimator": type(learned).__name__,
         "method": registry.find(learned.learner).learner().citation,
         "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
-        "events learned": f"{learned.t_:,}",
         "columns": f"{learned.n_features_in_:,}",
-        "points stored": f"{learned.n_stored_:,}",
-        "memory": f"{learned.nbytes_:,} bytes",
     }
     if hasattr(learned, "classes_"):
         shown = [str(one) for one in learned.classes_.tolist()]
@@ -233,7 +231,7 @@ def info(model: Model) -> None:
         facts["target column"] = columns["target"] or "none"
         facts["categorical columns"] = ", ".join(columns["categorical"]) or "none"
         facts["scaling"] = ", ".join(part["part"] for part in saved.stream["parts"]) or "none"
-    facts |= {name.replace("_", " "): f"{value:.6g}" for name, value in learned.certificate().items()}
+    facts |= about(learned)
     facts["written by"] = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
     table = Table(show_header=False)
     for name, value in facts.items():

@@ -22,6 +22,7 @@ from ..core.rows import LARGEST, as_rows, read_only, within
 from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .contents import Contents, fill, flatten, plain, unplain
+from .facts import with_facts
 from .progress import Progress
 from .ranges import Range
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
@@ -249,6 +250,13 @@ class OnlineEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _repr_html_inner(self) -> str:
+        return with_facts(self, super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": with_facts(self, bundle["text/html"])} if "text/html" in bundle else {})
 
     def __getstate__(self):
         state = super().__getstate__()

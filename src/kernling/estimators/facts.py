@@ -1,0 +1,40 @@
+"""What a model is now, in a few facts: for notebooks and for the command line."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+_STYLE = "border-collapse: collapse; margin: 0.5em 0; font-size: 90%"
+_CELL = "padding: 0.1em 1em 0.1em 0; text-align: left"
+
+
+def facts(model: Any) -> dict[str, str]:
+    """Events learned, points stored, memory, and what the theory promises (``certificate``), as text.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> from kernling.estimators.facts import facts
+    >>> model = kl.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(4), [0, 1, 0, 1])
+    >>> facts(model)["events learned"], facts(model)["points stored"]
+    ('4', '4')
+    """
+    return {
+        "events learned": f"{model.t_:,}",
+        "points stored": f"{model.n_stored_:,}",
+        "memory": f"{model.nbytes_:,} bytes",
+        **{name.replace("_", " "): f"{value:.6g}" for name, value in model.certificate().items()},
+    }
+
+
+def with_facts(model: Any, html: str) -> str:
+    """scikit-learn's diagram of a model with its facts below, once it has learned something."""
+    if not hasattr(model, "t_"):
+        return html
+    lines = "".join(
+        f'<tr><th scope="row" style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(value)}</td></tr>'
+        for name, value in facts(model).items()
+    )
+    diagram, end, _ = html.rpartition("</body>")
+    return f'{diagram or html}<table class="kernling-facts" style="{_STYLE}">{lines}</table>{end}'
