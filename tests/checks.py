@@ -316,6 +316,27 @@ def check_before_learning(cls, case):
         np.testing.assert_array_equal(labels, np.unique(y)[best])
 
 
+def check_weights(cls, case):
+    """A row of weight 0 is as if it were not there, other weights matter, and learn_one takes them, too."""
+    X, y = stream(case.stream, EVENTS)
+    weights = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 3.0], EVENTS)
+    known = {"classes": np.unique(y)} if is_classifier(make(cls, case)) else {}
+    whole, plain, single = (make(cls, case).partial_fit(X[:1], y[:1], sample_weight=[0.0], **known) for _ in range(3))
+    assert whole.t_ == 0
+    whole.partial_fit(X, y, sample_weight=weights)
+    there = weights > 0.0
+    expected = scores(whole, PROBES)
+    without = make(cls, case).partial_fit(X[:1], y[:1], sample_weight=[0.0], **known)
+    without.partial_fit(X[there], y[there], sample_weight=weights[there])
+    np.testing.assert_allclose(scores(without, PROBES), expected, **SAME)
+    assert events_seen(whole) == events_seen(without) == there.sum()
+    for x, label, weight in zip(X, y, weights, strict=True):
+        single.learn_one(x, label, sample_weight=weight)
+    np.testing.assert_allclose(scores(single, PROBES), expected, **SAME)
+    if cls.learner not in ("passive_aggressive", "spa"):  # there a weight multiplies the cap of a step, which need not bind
+        assert np.abs(scores(learn(plain, X[there], y[there]), PROBES) - expected).max() > 1e-6
+
+
 CHECKS = [
     check_oracle,
     check_bound,
@@ -327,6 +348,7 @@ CHECKS = [
     check_repeatable,
     check_degenerate,
     check_before_learning,
+    check_weights,
 ]
 
 # ---------------------------------------------------------------------- checks of one learner per kind of state

@@ -144,14 +144,16 @@ class OnlineEstimator(BaseEstimator):
         self._rng = _generator(self.random_state)
         self._state = self._method.start(self._params, needs, self._problem, self._rng)
 
-    def learn_one(self, x, y):
+    def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array: the cheap way for events that come one by one."""
         if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(np.asarray(x)[np.newaxis], [y], None)
+            self._stream(np.asarray(x)[np.newaxis], [y], [sample_weight])
             return self
+        if not 0.0 <= sample_weight < math.inf:
+            raise ValueError(f"sample_weight must be finite and not negative, not {sample_weight!r}")
         single = self._take(x)
         single.target[0] = self._target_of(y)
-        single.weight[0] = self._weight_of(y)
+        single.weight[0] = self._weight_of(y, sample_weight)
         if single.weight[0] > 0.0:  # else the row is skipped wholly, random numbers included
             self._state = single.learn(self._state, self._rng)
         return self
@@ -374,8 +376,8 @@ class OnlineEstimator(BaseEstimator):
             raise ValueError(f"y must be finite, not {y!r}")
         return y
 
-    def _weight_of(self, y) -> float:
-        return 1.0
+    def _weight_of(self, y, weight: float) -> float:
+        return weight
 
 
 def _checked(estimator, *arrays, **options):

@@ -90,8 +90,10 @@ class OnlineWithClasses(OnlineEstimator):
         place = self._place[y]
         return place if len(self._place) > 2 else 2 * place - 1
 
-    def _weight_of(self, y):
-        return 1.0 if self.class_weight is None else self._class_weights(np.array([y]), np.ones(1), whole=False)[0]
+    def _weight_of(self, y, weight):
+        if self.class_weight is None:
+            return weight
+        return weight * self._class_weights(np.array([y]), np.array([weight]), whole=False)[0]
 
     def _targets(self, y):
         return labels.encode(self.classes_, y)
@@ -216,9 +218,9 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         self._stream(X, y, sample_weight)
         return self
 
-    def learn_one(self, x, y=None):
+    def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event, a 1-D array."""
-        return super().learn_one(x, 1.0)
+        return super().learn_one(x, 1.0, sample_weight)
 
     def predict_then_learn(self, X, y=None, method="predict", sample_weight=None):
         """Learn the rows; returns what ``method`` would have returned for each just before it was learned."""
