@@ -24,10 +24,9 @@ def test_version_is_the_installed_one():
 
 
 @pytest.mark.parametrize("name", kernling.__all__)
-def test_public_names_are_there_and_documented(name):
+def test_public_names_are_there(name):
     thing = getattr(kernling, name)
     assert thing.__name__ == name
-    assert ">>>" in thing.__doc__ or name == "load"  # loading is shown where saving is
     assert name in dir(kernling)
 
 

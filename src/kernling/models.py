@@ -74,7 +74,16 @@ def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = No
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read a model file.  Going on with the same calls gives the model that never stopped."""
+    """Read a model file.  Going on with the same calls gives the model that never stopped.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> kl.save(kl.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(4), [0, 1, 0, 1]), "model.kern")
+    >>> model = kl.load("model.kern").partial_fit(np.eye(4), [0, 1, 0, 1])
+    >>> print(model.t_)
+    8
+    """
     return read(path).model
 
 

@@ -9,7 +9,15 @@ import numpy as np
 
 
 class Batch(NamedTuple):
-    """What a model said about some rows, and what was true."""
+    """What a model said about some rows, and what was true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Batch
+    >>> print(Batch(y=np.array([0, 1]), predicted=np.array([1, 1])).score)
+    None
+    """
 
     y: np.ndarray
     predicted: np.ndarray  # labels or values
@@ -18,7 +26,14 @@ class Batch(NamedTuple):
 
 
 class Metric:
-    """A number that is kept up to date; see the subclasses."""
+    """A number that is kept up to date; see the subclasses.
+
+    Examples
+    --------
+    >>> from kernling.evaluate import Metric, metric
+    >>> isinstance(metric("mae"), Metric), metric("mae").needs
+    (True, 'predict')
+    """
 
     needs: str = "predict"  # the method of a model that it takes
 
@@ -113,7 +128,17 @@ class Accuracy(LabelMetric):
 
 
 class Mistakes(LabelMetric):
-    """The fraction of wrong labels: the mistake rate of the online literature."""
+    """The fraction of wrong labels: the mistake rate of the online literature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Mistakes, Batch
+    >>> metric = Mistakes()
+    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
+    >>> print(metric.value)
+    0.25
+    """
 
     @property
     def value(self) -> float:
@@ -122,7 +147,17 @@ class Mistakes(LabelMetric):
 
 
 class BalancedAccuracy(LabelMetric):
-    """The mean, over the classes that came, of the fraction of each that was recognised."""
+    """The mean, over the classes that came, of the fraction of each that was recognised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import BalancedAccuracy, Batch
+    >>> metric = BalancedAccuracy()
+    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
+    >>> print(round(metric.value, 3))
+    0.833
+    """
 
     @property
     def value(self) -> float:
@@ -131,7 +166,17 @@ class BalancedAccuracy(LabelMetric):
 
 
 class F1(LabelMetric):
-    """2 right / (came + said): of the second of two classes, or the mean over more."""
+    """2 right / (came + said): of the second of two classes, or the mean over more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import F1, Batch
+    >>> metric = F1()
+    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
+    >>> print(round(metric.value, 3))
+    0.667
+    """
 
     @property
     def value(self) -> float:
@@ -143,7 +188,17 @@ class F1(LabelMetric):
 
 
 class LogLoss(Metric):
-    """The mean of -log of the probability that was given to what came true, which counts as at least 2.2e-16."""
+    """The mean of -log of the probability that was given to what came true, which counts as at least 2.2e-16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Batch, LogLoss
+    >>> metric = LogLoss()
+    >>> metric.update(Batch(np.array([0, 1]), np.array([0, 0]), None, np.array([0.9, 0.5])))
+    >>> print(round(metric.value, 3))
+    0.399
+    """
 
     needs = "predict_proba"
 
@@ -163,7 +218,17 @@ class LogLoss(Metric):
 
 
 class RMSE(Metric):
-    """The root of the mean squared error."""
+    """The root of the mean squared error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import RMSE, Batch
+    >>> metric = RMSE()
+    >>> metric.update(Batch(np.array([0.0, 0.0]), np.array([5.0, -5.0])))
+    >>> print(metric.value)
+    5.0
+    """
 
     def __init__(self) -> None:
         self.rows = 0
@@ -183,7 +248,17 @@ class RMSE(Metric):
 
 
 class MAE(RMSE):
-    """The mean absolute error."""
+    """The mean absolute error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import MAE, Batch
+    >>> metric = MAE()
+    >>> metric.update(Batch(np.array([0.0, 0.0]), np.array([3.0, -1.0])))
+    >>> print(metric.value)
+    2.0
+    """
 
     @staticmethod
     def _loss(error: np.ndarray) -> np.ndarray:

@@ -107,7 +107,15 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
 
 
 def read_rows(path: str | os.PathLike) -> list[Row]:
-    """The rows of a file that ``write_rows`` wrote."""
+    """The rows of a file that ``write_rows`` wrote.
+
+    Examples
+    --------
+    >>> from kernling.evaluate import read_rows, write_rows
+    >>> write_rows([{"events": 1000, "mistakes": 0.25}], "rows.csv")
+    >>> print(read_rows("rows.csv")[0]["mistakes"])
+    0.25
+    """
     if _suffix(Path(path)) == ".csv":
         with open(path, newline="", encoding="utf-8") as file:
             return [{name: _typed(name, text) for name, text in row.items()} for row in csv.DictReader(file)]

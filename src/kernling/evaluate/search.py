@@ -20,7 +20,17 @@ LOW_IS_GOOD = {"mistakes", "log_loss", "rmse", "mae"}
 
 
 class Found(NamedTuple):
-    """What a search found."""
+    """What a search found.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import search
+    >>> from kernling.streams import synthetic
+    >>> found = search(kl.AVMClassifier(delta=0.2), synthetic("spirals", 1000), candidates=3, first=200)
+    >>> type(found).__name__, len(found.rows)
+    ('Found', 3)
+    """
 
     model: Any  # the winner, which has learned all rows
     params: dict[str, Any]  # those that were searched for

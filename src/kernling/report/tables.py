@@ -66,7 +66,14 @@ def text(name: str, value: Any, spread: Any = None) -> str:
 
 
 def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
-    """The cells of rows: the columns named, or those that tell most."""
+    """The cells of rows: the columns named, or those that tell most.
+
+    Examples
+    --------
+    >>> from kernling.report import cells
+    >>> cells([{"mistakes": 0.0561, "events": 48842}]).body
+    [['48,842', '5.61 %']]
+    """
     rows = list(rows)
     names = list(columns) if columns is not None else _telling(rows)
     body = [[text(name, row.get(name), row.get(f"{name}_std")) for name in names] for row in rows]
@@ -83,13 +90,27 @@ def _telling(rows: list[Row]) -> list[str]:
 
 
 def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
-    """The cells of one row, one line each."""
+    """The cells of one row, one line each.
+
+    Examples
+    --------
+    >>> from kernling.report import upright
+    >>> upright({"mistakes": 0.0561, "events": 48842}).body
+    [['events', '48,842'], ['mistakes', '5.61 %']]
+    """
     shown = cells([row], columns)
     return Cells(["", ""], [[head, value] for head, value in zip(shown.heads, shown.body[0], strict=True)], [False, True])
 
 
 def terminal(shown: Cells, title: str | None = None, caption: str | None = None) -> Any:
-    """The table for a rich console."""
+    """The table for a rich console.
+
+    Examples
+    --------
+    >>> from kernling.report import cells, terminal
+    >>> terminal(cells([{"mistakes": 0.0561, "events": 48842}])).row_count
+    1
+    """
     from rich.table import Table
 
     table = Table(show_header=any(shown.heads), title=title, caption=caption, title_justify="left", caption_justify="left")

@@ -76,6 +76,13 @@ class Dataset:
         How many rows each part ("train", and where published "test", "validation") has.
     home : str
         The page that describes it.
+
+    Examples
+    --------
+    >>> from kernling.streams import dataset
+    >>> data = dataset("a9a")
+    >>> print(data.n_features, data.rows["train"])
+    123 32561
     """
 
     def __init__(self, name: str, entry: Entry, positive: Any = None):

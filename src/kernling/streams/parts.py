@@ -182,7 +182,17 @@ class MinMax(_Scaling):
 
 
 def part_from_state(state: dict[str, Any]) -> Any:
-    """The scaling that ``to_state`` described, whichever it is."""
+    """The scaling that ``to_state`` described, whichever it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.streams import MinMax, part_from_state
+    >>> part = MinMax()
+    >>> _ = part.learn_transform(np.array([[0.0], [4.0]]))
+    >>> print(part_from_state(part.to_state()).transform(np.array([[1.0]])))
+    [[0.25]]
+    """
     kinds: dict[str, type[_Scaling]] = {"Standardise": Standardise, "MinMax": MinMax}
     if state.get("part") not in kinds:
         raise ValueError(f"part must be one of {sorted(kinds)}, not {state.get('part')!r}")
