@@ -1,9 +1,11 @@
 """Running metrics, test-then-train, batch training and testing; results are rows."""
 
+from .held import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import Course, batch, online, run_again, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, search
+from .selection import Choice, choose
 
 __all__ = [
     "AUC",
@@ -13,6 +15,7 @@ __all__ = [
     "Accuracy",
     "BalancedAccuracy",
     "Batch",
+    "Choice",
     "Course",
     "Found",
     "LogLoss",
@@ -20,6 +23,9 @@ __all__ = [
     "Mistakes",
     "Window",
     "batch",
+    "choose",
+    "folds",
+    "held_out",
     "metric",
     "model_of",
     "online",

@@ -1,31 +1,57 @@
-"""The papers' tables as data: what to run with which parameters, and what was printed.
+"""The papers' tables and figures as data: what to run with which parameters, and what was printed.
 
-A table is a TOML file, ``papers/<paper>/<table>.toml``: the protocol and the metric; for each data set its name, part and
-parameters; for each method its learner, parameters, and what was printed (value, standard deviation, seconds) by data set.
+Each is a TOML file, ``papers/<paper>/<name>.toml``; papers/README.md says what it holds.  What was measured is kept beside it
+in ``<name>.jsonl``, a line per cell, written as cells are finished: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from .. import registry
-from ..streams import dataset
-from .protocols import batch, online
-from .rows import Row, summary
+from . import cells
+from .cells import Cell
+from .measuring import metric_task
+from .rows import Row
 
 
 class Table(NamedTuple):
-    """One table of a paper."""
+    """One table or figure of a paper."""
 
     name: str  # "avm/table4"
     path: Path
     facts: dict[str, Any]
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is drawn, rather than printed."""
+        return "draw" in self.facts
+
+    @property
+    def scale(self) -> float:
+        """Printed numbers are so many times the metric."""
+        return self.facts.get("scale", 100.0)
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells, those that cannot be run too."""
+        for data in self.facts.get("data", {}):
+            for method in self.facts["methods"]:
+                if data not in method.get("data", [data]):  # what is printed is shown all the same
+                    method = {name: value for name, value in method.items() if name != "learner"}
+                if "learner" in method or data in method.get("printed", {}):
+                    for at in cells.points(self._varied(method)):
+                        yield cells.cell(self.facts, data, method, at)
+
+    def _varied(self, method: Row) -> dict[str, list[Any]]:
+        """What a figure varies of what the method has."""
+        vary = self.facts.get("vary", {})
+        known = (
+            cells.parameters_of(method["learner"], metric_task(self.facts["metric"])) if vary and "learner" in method else []
+        )
+        return {name: values for name, values in vary.items() if name in known}
 
 
 def folder() -> Path:
@@ -35,119 +61,125 @@ def folder() -> Path:
 
 
 def tables() -> list[Table]:
-    """All tables."""
-    found = sorted(folder().glob("*/*.toml"))
+    """All tables and figures, by paper, tables first."""
+    found = sorted(
+        folder().glob("*/*.toml"), key=lambda path: (path.parent.name, "figure" in path.stem, len(path.stem), path.stem)
+    )
     return [Table(f"{path.parent.name}/{path.stem}", path, tomllib.loads(path.read_text("utf-8"))) for path in found]
 
 
-def table(name: str) -> Table:
-    """The table of this name, such as "avm/table4"."""
-    known = {one.name: one for one in tables()}
-    if name not in known:
-        raise ValueError(f"no table is called {name!r}; there are {', '.join(known) or 'none, since papers/ is not here'}")
-    return known[name]
+def named(name: str) -> list[Table]:
+    """The table or figure of this name, such as "avm/table4"; those of a paper, such as "avm"; or "all"."""
+    known = tables()
+    found = [one for one in known if name in (one.name, one.path.parent.name, "all")]
+    if not found:
+        there = ", ".join(one.name for one in known)
+        raise ValueError(f"no table is called {name!r}; there are {there or 'none, since papers/ is not here'}")
+    return found
 
 
 def reproduce(
     chosen: Table,
     *,
-    permutations: int = 1,
+    permutations: int | None = None,
     only: Iterable[str] | None = None,
+    methods: Iterable[str] | None = None,
+    record: bool = False,
+    again: bool = False,
     on_cell: Callable[[str, str], None] = lambda method, data: None,
 ) -> list[Row]:
-    """Run the cells of a table; one row each, with ours beside what was printed, or with the reason why it cannot be run.
+    """Run cells; one row each, with ours beside what was printed, or with the reason why it cannot be run.
 
     Parameters
     ----------
     chosen : Table
-    permutations : int
-    only : iterable of str, optional
-        The data sets to run; all if not given.
+    permutations : int, optional
+        Instead of the number that the table names.
+    only, methods : iterable of str, optional
+        The data sets and methods to run; all if not given.
+    record : bool
+        Whether to keep rows beside the table, and to take from there the cells that were run before as they are now described.
+    again : bool
+        Whether to run those, too, and to search for their parameters anew.
     on_cell : callable, optional
         Called with the method and the data set before each cell.
     """
-    facts = chosen.facts
-    wanted = list(facts["data"]) if only is None else list(only)
-    unknown = [name for name in wanted if name not in facts["data"]]
-    if unknown:
-        raise ValueError(f"{chosen.name} has no data set {unknown[0]!r}; it has {', '.join(facts['data'])}")
+    wanted = _known(chosen, "data set", list(chosen.facts.get("data", {})), only)
+    asked = _known(chosen, "method", [method["name"] for method in chosen.facts.get("methods", [])], methods)
+    held = recorded(chosen)
     rows = []
-    for name in wanted:
-        about = facts["data"][name]
-        data: Any = None
-        for method in facts["methods"]:
-            printed = method["printed"].get(name)
-            if printed is None and "learner" not in method:
-                continue
-            row = _beside(name, about, method["name"], printed)
-            if "learner" not in method:
-                row["why"] = "printed only"
-            elif "params" not in about:
-                row["why"] = about.get("note", "no parameters are known")
-            else:
-                on_cell(method["name"], name)
-                try:
-                    data = data or _loaded(about)
-                    row |= _run(facts, about, method, data, permutations)
-                except (ValueError, OSError, ImportError) as error:
-                    row["why"] = str(error).split("; ")[0].split(": get ")[0]
-            rows.append(row)
+    at_hand = cells.Hand()
+    for one in chosen.cells():
+        if one.data not in wanted or one.method not in asked:
+            continue
+        if permutations:
+            one = one._replace(asked=one.asked | {"orders": permutations})
+        kept = held.get(one.key)
+        if one.why:
+            row: Row = {"why": one.why}
+        elif record and not again and kept and kept.get("asked") == one.asked and "why" not in kept:
+            row = kept
+        else:
+            on_cell(one.label, one.data)
+            same = kept and not again and _search(kept) == _search({"asked": one.asked})
+            row = _ran(one, chosen, at_hand, kept.get("found") if kept and same else None)
+            if record:
+                with open(records(chosen), "a", encoding="utf-8") as file:
+                    file.write(json.dumps(one.names | {"asked": one.asked} | row) + "\n")
+        rows.append(one.beside | row)
     return rows
 
 
-def _beside(name: str, about: Row, method: str, printed: list[float] | None) -> Row:
-    value, spread, seconds = [*(printed or []), None, None, None][:3]
-    return {
-        "data": name,
-        "method": method,
-        "printed": value,
-        "printed_std": spread,
-        "printed_seconds": seconds,
-        "printed_size": about.get("size") if method.startswith("AVM") else None,
-        "note": about.get("note"),
-    }
+def _search(row: Row) -> dict[str, Any]:
+    """What decides which parameters are found."""
+    return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
-def _loaded(about: Row) -> Any:
-    named = dataset(about["dataset"])
-    train = named.load(about["part"])
-    return train, named.load(about["test"]) if "test" in about else None
+def _ran(one: Cell, chosen: Table, at_hand: cells.Hand, found: Any) -> Row:
+    try:
+        return cells.run(one, at_hand, chosen.scale, found)
+    except (ValueError, OSError, ImportError) as error:
+        return {"why": str(error).split("; ")[0].split(": get ")[0]}
 
 
-def _run(facts: Row, about: Row, method: Row, data: Any, permutations: int) -> Row:
-    kind = "regression" if facts["metric"] == "rmse" else "classification"
-    classes: list[Any] = [cls for cls in registry.find(method["learner"]).classes() if cls.task == kind]  # type: ignore[attr-defined]
-    if not classes:
-        raise ValueError(f"{method['learner']} has no estimator for {kind}")
-    params = about["params"] | about.get(method["name"], {}) | method.get("params", {})
-    model = classes[0](**params)
-    (X, y), test = data
-    measured: dict[str, Any] = {"permutations": permutations, "metrics": [facts["metric"]]}
-    made = batch(model, (X, y), test=test, **measured) if facts["protocol"] == "batch" else online(model, (X, y), **measured)
-    ours = summary(made)[0]
-    scale = facts["scale"]
-    majority = ours.get("majority")
-    if majority is not None and facts["metric"] == "mistakes":
-        majority = 1.0 - majority
-    return {
-        "ours": scale * ours[facts["metric"]],
-        "ours_std": scale * ours[f"{facts['metric']}_std"],
-        "always_commonest": scale * majority if majority is not None else float(scale * np.std(y)),
-        "size": ours["n_stored"],
-        "seconds": ours["seconds"],
-        "permutations": permutations,
-        "params": json.dumps(params),
-    }
+def _known(chosen: Table, what: str, known: list[str], asked: Iterable[str] | None) -> list[str]:
+    asked = known if asked is None else list(asked)
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise ValueError(f"{chosen.name} has no {what} {unknown[0]!r}; it has {', '.join(known)}")
+    return asked
 
 
-def recorded(chosen: Table) -> list[Row]:
-    """The rows that were kept when the table was last run, if it was."""
-    path = chosen.path.with_suffix(".json")
-    return json.loads(path.read_text("utf-8")) if path.exists() else []
+def records(chosen: Table) -> Path:
+    """Where rows are kept."""
+    return chosen.path.with_suffix(".jsonl")
 
 
-def record(chosen: Table, rows: list[Row]) -> None:
-    """Keep rows beside the table, in place of those for the same cells."""
-    fresh = {(row["data"], row["method"]): row for row in rows}
-    kept = [fresh.pop((row["data"], row["method"]), row) for row in recorded(chosen)]
-    chosen.path.with_suffix(".json").write_text(json.dumps([*kept, *fresh.values()], indent=1) + "\n", encoding="utf-8")
+def recorded(chosen: Table) -> dict[str, Row]:
+    """The rows that were kept, by cell; of several the last."""
+    path = records(chosen)
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.strip()]
+    return {cells.key_of(row): row for row in rows}
+
+
+def results(chosen: Table) -> list[Row]:
+    """What was kept, beside what was printed, in the order of the table; cells that were not run say why."""
+    held = recorded(chosen)
+    rows = []
+    for one in chosen.cells():
+        if one.why:
+            rows.append(one.beside | {"why": one.why})
+        else:
+            kept = held.get(one.key, {"why": "not run yet"})
+            stale = "why" not in kept and _search(kept) != _search({"asked": one.asked})
+            rows.append(one.beside | ({"why": "its description was changed after it was run"} if stale else kept))
+    return rows
+
+
+def tidy(chosen: Table) -> None:
+    """Drop what later rows have replaced, and cells that are no more, and put rows in the order of the table."""
+    held = recorded(chosen)
+    kept = [held[one.key] for one in chosen.cells() if one.key in held]
+    if held:
+        records(chosen).write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")

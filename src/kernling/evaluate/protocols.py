@@ -5,29 +5,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from ..estimators import labels
-from ..estimators.tasks import probabilities
 from ..streams import Stream, dataset, stream, synthetic
 from ..streams.datasets import CATALOGUE
 from ..streams.synthetic import STREAMS
-from .metrics import METRICS, Batch, Counts, Window, metric
+from .measuring import chosen_metrics, compiled, data_facts, learned, orders, seeded, size_of, task_of, tested
+from .metrics import METRICS, Counts, Window, metric
 from .rows import Row, described, loaded, model_of
-
-_DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
-_REGRESSION = {"rmse", "mae"}
-TRIAL = 100  # rows that a method needs to get round to all of its code; some wait for a batch
-_compiled: set[tuple] = set()
 
 
 def test_then_train(
@@ -117,7 +107,7 @@ class Course:
         extra: Row | None = None,
     ):
         self.model = model
-        self.metrics = _chosen(metrics, model.task)
+        self.metrics = chosen_metrics(metrics, model.task)
         self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
         if "log_loss" in self.metrics and not hasattr(model, "predict_proba"):
             raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
@@ -128,7 +118,7 @@ class Course:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
-        self._facts = {"protocol": "online"} | described(model) | _data_facts(info) | (extra or {})
+        self._facts = {"protocol": "online"} | described(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
 
@@ -137,7 +127,7 @@ class Course:
         if y is None:
             raise ValueError("the stream has no target; name its column with target=")
         if self.events == 0:
-            _compile(self.model, X, y)
+            compiled(self.model, X, y)
         every = self._every
         cuts = range(every - self.events % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):
@@ -145,7 +135,7 @@ class Course:
 
     def _learn(self, X: Any, y: np.ndarray) -> None:
         begin = time.perf_counter()
-        batch = _learned(self.model, X, y, self._need, "log_loss" in self.metrics)
+        batch = learned(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.perf_counter() - begin
         self.events += len(y)
         for one in self._running.values():
@@ -175,7 +165,7 @@ class Course:
         if lately:
             row["majority"] = float(self._counts.majority)
             row["majority_window"] = float(lately.majority)
-        self.rows.append(row | _size(self.model))
+        self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
 
@@ -218,9 +208,9 @@ def online(
     """
     X, y, facts = loaded(data, part)
     rows: list[Row] = []
-    for p, order in _orders(len(y), permutations, seed):
+    for p, order in orders(len(y), permutations, seed):
         extra = facts | {"permutation": p, "seed": seed}
-        copy = _copy(model, seed + p)
+        copy = seeded(model, seed + p)
         permuted = stream(X[order], y[order])
         rows += test_then_train(copy, permuted, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
     return rows
@@ -269,7 +259,7 @@ def batch(
     >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
     3000 True
     """
-    names = _chosen(metrics, model.task)
+    names = chosen_metrics(metrics, task_of(model))
     X, y, facts = loaded(data)
     facts["test_part"] = None
     held: tuple[Any, np.ndarray] | None = None
@@ -282,27 +272,21 @@ def batch(
         raise ValueError(f"test_size must be between 0 and 1, not {test_size}")
     facts["test_size"] = None if held else test_size
     rows: list[Row] = []
-    for p, order in _orders(len(y), permutations, seed):
+    for p, order in orders(len(y), permutations, seed):
         cut = len(y) if held else len(y) - round(test_size * len(y))
         X_test, y_test = held or (X[order[cut:]], y[order[cut:]])
-        copy = _copy(model, seed + p)
+        copy = seeded(model, seed + p)
         train = X[order[:cut]], y[order[:cut]]
-        _compile(copy, *train)
+        compiled(copy, *train)
         begin = time.perf_counter()
         copy.fit(*train)
         middle = time.perf_counter()
-        said = _said(copy, X_test, y_test, names)
+        found = tested(copy, X_test, y_test, names)
         seconds = {"seconds": middle - begin, "test_seconds": time.perf_counter() - middle}
-        row = {"protocol": "batch"} | described(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds
-        counts = Counts()
-        if model.task == "classification":
-            counts.update(said)
-            row["majority"] = float(counts.majority)
-        for name in names:
-            one = metric(name, counts)
-            one.update(said)
-            row[name] = float(one.value)
-        rows.append(row | _size(copy))
+        row = (
+            {"protocol": "batch"} | described(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds | found
+        )
+        rows.append(row | size_of(copy))
         if on_row:
             on_row(rows[-1])
     return rows
@@ -341,92 +325,3 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model_of(row), data, seed=seed, metrics=names, **options)
     return online(model_of(row), data, part=info.get("part", "train"), seed=seed, metrics=names)
-
-
-# ---------------------------------------------------------------------- parts
-
-
-def _chosen(metrics: Sequence[str] | None, task: str) -> list[str]:
-    names = list(_DEFAULTS[task] if metrics is None else metrics)
-    for name in names:
-        metric(name)
-        if (name in _REGRESSION) != (task == "regression"):
-            raise ValueError(f"the metric {name!r} is not for {task}")
-    return names
-
-
-def _data_facts(info: Row) -> Row:
-    return {"data": str(info.get("source")), "data_info": json.dumps(info, sort_keys=True, default=str)}
-
-
-def _orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
-    if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, not {permutations}")
-    for p in range(permutations):
-        yield p, np.random.default_rng(seed + p).permutation(n)
-
-
-def _copy(model: Any, seed: int) -> Any:
-    copy = clone(model)
-    return copy.set_params(random_state=seed) if "random_state" in copy.get_params(deep=False) else copy
-
-
-def _fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _compile(model: Any, X: Any, y: np.ndarray) -> None:
-    """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
-    kind = type(model), str(getattr(model, "dtype", None)), sparse.issparse(X)
-    if kind not in _compiled:
-        clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
-        _compiled.add(kind)
-
-
-def _learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
-    """Learn rows; returns what was said about each before."""
-    if need == "predict":
-        return Batch(y, model.predict_then_learn(X, y))
-    parts = []
-    known = model.classes_ if _fitted(model) else y[:1]
-    for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
-        scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
-        parts.append(_judged(model.classes_, scores, y[first:last], probability))
-    return parts[0] if len(parts) == 1 else Batch(*map(_together, zip(*parts, strict=True)))
-
-
-def _said(model: Any, X: Any, y: np.ndarray, names: list[str]) -> Batch:
-    if all(metric(name).needs == "predict" for name in names):
-        return Batch(y, model.predict(X))
-    return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
-
-
-def measure(model: Any, X: Any, y: np.ndarray, name: str) -> float:
-    """A metric of a fitted model on some rows."""
-    one = metric(name)
-    one.update(_said(model, X, y, [name]))
-    return float(one.value)
-
-
-def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
-    """Labels, score and probability from the scores of a classifier."""
-    flat = scores.ndim == 1
-    table = scores[:, None] if flat else scores
-    given = None
-    if probability:
-        each = probabilities(table, len(classes))
-        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-        given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
-    return Batch(y, labels.decide(classes, table), scores if flat else None, given)
-
-
-def _together(side: tuple) -> Any:
-    return None if any(part is None for part in side) else np.concatenate(side)
-
-
-def _size(model: Any) -> Row:
-    return {name: getattr(model, f"{name}_", None) for name in ("n_stored", "n_support", "nbytes")}

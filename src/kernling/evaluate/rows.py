@@ -29,10 +29,12 @@ NOT_MEASURED = (*TEXTS, "permutation", "seed", "events")
 
 def described(model: Any) -> Row:
     """What a row says about an estimator."""
-    params = {name: plain(value, name) for name, value in model.get_params(deep=False).items()}
+    ours = hasattr(model, "learner")
+    given = model.get_params(deep=not ours).items()
+    params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
     return {
         "method": type(model).__name__,
-        "learner": model.learner,
+        "learner": model.learner if ours else None,
         "params": json.dumps(params, sort_keys=True),
         "versions": json.dumps(models.versions(), sort_keys=True),
     }

@@ -12,8 +12,9 @@ from sklearn.base import clone
 from ..estimators.ranges import Range, ranges_of
 from ..estimators.resolve import auto_delta, scale_gamma
 from ..streams import Stream
+from .measuring import measure
 from .metrics import metric as metric_of
-from .protocols import Course, measure
+from .protocols import Course
 from .rows import Row
 
 LOW_IS_GOOD = {"mistakes", "log_loss", "rmse", "mae"}

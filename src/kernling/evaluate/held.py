@@ -1,0 +1,128 @@
+"""Passes over training rows with a test part measured on the way, and cross-validation with a search inside each fold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from .measuring import chosen_metrics, compiled, orders, seeded, size_of, task_of, tested
+from .rows import Row, described, loaded
+from .selection import Choice
+
+
+def held_out(
+    model: Any,
+    data: Any,
+    test: Any,
+    *,
+    moments: Sequence[float] = (1.0,),
+    permutations: int = 1,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+) -> list[Row]:
+    """Learn the rows in random orders, and measure on the test rows at moments; one row per order and moment.
+
+    A model with ``passes`` takes so many, each in a new order.  One that cannot learn bit by bit is fitted once.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed.
+    data, test : (X, y), Stream or Dataset
+    moments : sequence of float
+        Shares of all that is learned, growing, up to 1.
+    permutations, seed : int
+        As in :func:`online`.
+    metrics : sequence of str, optional
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import held_out
+    >>> from kernling.streams import synthetic
+    >>> X, y = synthetic("spirals", 4000).load()
+    >>> rows = held_out(kl.AVMClassifier(gamma=30.0, delta=0.1), (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.1, 1.0))
+    >>> print([row["events"] for row in rows], rows[1]["accuracy"] > rows[0]["accuracy"])
+    [300, 3000] True
+    """
+    names = chosen_metrics(metrics, task_of(model))
+    X, y, facts = loaded(data)
+    X_test, y_test = loaded(test)[:2]
+    rows: list[Row] = []
+    for p, order in orders(len(y), permutations, seed):
+        copy = seeded(model, seed + p)
+        passes = getattr(copy, "passes", 1)
+        rng = np.random.default_rng([seed, p])
+        order = np.concatenate([order, *(rng.permutation(len(y)) for _ in range(passes - 1))])
+        compiled(copy, X[order[:1000]], y[order[:1000]])
+        bit_by_bit = hasattr(copy, "partial_fit")
+        cuts = [round(share * len(order)) for share in moments] if bit_by_bit else [len(order)]
+        fixed = {"protocol": "held"} | described(copy) | facts | {"permutation": p, "seed": seed}
+        classes = {"classes": np.unique(y)} if task_of(copy) == "classification" else {}
+        seconds, first = 0.0, 0
+        for cut in cuts:
+            part = order[first:cut]
+            begin = time.perf_counter()
+            if not bit_by_bit:
+                copy.fit(X[part], y[part])
+            elif len(part):
+                copy.partial_fit(X[part], y[part], **classes)
+            seconds += time.perf_counter() - begin
+            first = cut
+            row = fixed | {"events": cut, "seconds": seconds} | tested(copy, X_test, y_test, names)
+            rows.append(row | size_of(copy))
+    return rows
+
+
+def folds(
+    choose: Callable[[Any, np.ndarray, int], Choice],
+    data: Any,
+    *,
+    n_folds: int = 5,
+    metrics: Sequence[str] | None = None,
+    on_fold: Callable[[Row], None] = lambda row: None,
+) -> list[Row]:
+    """Cross-validation in which parameters are chosen anew on each training part; one row per fold.
+
+    Parameters
+    ----------
+    choose : callable
+        Given the rows and targets of a training part and the fold's number, returns what was chosen on them.
+    data : (X, y), Stream or Dataset
+    n_folds : int
+        Stratified.
+    metrics : sequence of str, optional
+    on_fold : callable, optional
+        Called with each row.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import choose, folds
+    >>> from kernling.streams import synthetic
+    >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
+    >>> chosen = lambda X, y, fold: choose(make, grid, X, y, metric="accuracy", how="folds")
+    >>> rows = folds(chosen, synthetic("spirals", 2000), n_folds=3)
+    >>> print(len(rows), rows[0]["chosen"])
+    3 {'gamma': 30.0}
+    """
+    X, y, facts = loaded(data)
+    rows: list[Row] = []
+    for fold, (train, test) in enumerate(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y)):
+        train = np.random.default_rng(fold).permutation(train)
+        choice = choose(X[train], y[train], fold)
+        model = seeded(choice.model, fold)
+        names = chosen_metrics(metrics, task_of(model))
+        compiled(model, X[train], y[train])
+        begin = time.perf_counter()
+        model.fit(X[train], y[train])
+        seconds = time.perf_counter() - begin
+        row = {"protocol": "folds"} | described(model) | facts | {"permutation": fold, "seed": 0, "events": len(train)}
+        found = tested(model, X[test], y[test], names)
+        rows.append(row | {"seconds": seconds, "chosen": choice.params} | found | size_of(model))
+        on_fold(rows[-1])
+    return rows

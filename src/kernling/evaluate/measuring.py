@@ -1,0 +1,140 @@
+"""What the protocols share: which metrics, in which order, with which copy of a model, and what a fitted one says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators import labels
+from ..estimators.tasks import probabilities
+from .metrics import Batch, Counts, metric
+from .rows import Row
+
+_DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
+_REGRESSION = {"rmse", "mae"}
+TRIAL = 100  # rows that a method needs to get round to all of its code; some wait for a batch
+_compiled: set[tuple] = set()
+
+
+def task_of(model: Any) -> str:
+    """What a model is for."""
+    return getattr(model, "task", None) or ("regression" if is_regressor(model) else "classification")
+
+
+def metric_task(name: str) -> str:
+    """The task that a metric is for."""
+    return "regression" if name in _REGRESSION else "classification"
+
+
+def chosen_metrics(metrics: Sequence[str] | None, task: str) -> list[str]:
+    """The metrics asked for, or those of the task."""
+    names = list(_DEFAULTS[task] if metrics is None else metrics)
+    for name in names:
+        metric(name)
+        if metric_task(name) != task:
+            raise ValueError(f"the metric {name!r} is not for {task}")
+    return names
+
+
+def data_facts(info: Row) -> Row:
+    return {"data": str(info.get("source")), "data_info": json.dumps(info, sort_keys=True, default=str)}
+
+
+def orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Random orders of n rows, each with its number."""
+    if permutations < 1:
+        raise ValueError(f"permutations must be at least 1, not {permutations}")
+    for p in range(permutations):
+        yield p, np.random.default_rng(seed + p).permutation(n)
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """A new copy of a model, with a seed for its random choices if it makes any."""
+    copy = clone(model)
+    return copy.set_params(**{name: seed for name in copy.get_params() if name.split("__")[-1] == "random_state"})
+
+
+def _fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def compiled(model: Any, X: Any, y: np.ndarray) -> None:
+    """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
+    kind = type(model), str(getattr(model, "dtype", None)), sparse.issparse(X)
+    if hasattr(model, "predict_then_learn") and kind not in _compiled:
+        clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
+        _compiled.add(kind)
+
+
+def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
+    """Learn rows; returns what was said about each before."""
+    if need == "predict":
+        return Batch(y, model.predict_then_learn(X, y))
+    parts = []
+    known = model.classes_ if _fitted(model) else y[:1]
+    for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
+        scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
+        parts.append(_judged(model.classes_, scores, y[first:last], probability))
+    return parts[0] if len(parts) == 1 else Batch(*map(_together, zip(*parts, strict=True)))
+
+
+def _said(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
+    if all(metric(name).needs == "predict" for name in names):
+        return Batch(y, model.predict(X))
+    return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
+
+
+def tested(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
+    """Metrics of a fitted model on some rows, and of a classifier the share of their most common class."""
+    said = _said(model, X, y, names)
+    counts = Counts()
+    row: Row = {}
+    if metric_task(names[0]) == "classification":
+        counts.update(said)
+        row["majority"] = float(counts.majority)
+    for name in names:
+        one = metric(name, counts)
+        one.update(said)
+        row[name] = float(one.value)
+    return row
+
+
+def measure(model: Any, X: Any, y: np.ndarray, name: str) -> float:
+    """A metric of a fitted model on some rows."""
+    return tested(model, X, y, [name])[name]
+
+
+def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
+    """Labels, score and probability from the scores of a classifier."""
+    flat = scores.ndim == 1
+    table = scores[:, None] if flat else scores
+    given = None
+    if probability:
+        each = probabilities(table, len(classes))
+        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+        given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
+    return Batch(y, labels.decide(classes, table), scores if flat else None, given)
+
+
+def _together(side: tuple) -> Any:
+    return None if any(part is None for part in side) else np.concatenate(side)
+
+
+def size_of(model: Any) -> Row:
+    """How large a model is; of one that is not ours, its support vectors or else its features count."""
+    if hasattr(model, "learner"):
+        return {name: getattr(model, f"{name}_", None) for name in ("n_stored", "n_support", "nbytes")}
+    last = model[-1] if hasattr(model, "steps") else model
+    return {"n_stored": len(last.support_) if hasattr(last, "support_") else last.n_features_in_}
