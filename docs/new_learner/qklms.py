@@ -1,0 +1,103 @@
+"""QKLMS, quantised kernel least mean squares.
+
+B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm.
+IEEE Transactions on Neural Networks and Learning Systems 23 (2012).
+
+With e = y_t - f(x_t) and c the nearest stored point, if it is within delta / 2, else x_t itself, which is then stored,
+
+    f <- f + eta e K(c, .).
+
+Departures from the paper, each with its reason:
+
+- An event exactly delta / 2 away opens a cell, as everywhere in this library.
+- delta is a diameter, twice the quantisation size of the paper, so that "auto" means what it means for AVM.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernling.core import drive, losses
+from kernling.core.coverage import Coverage, feature_distance, find_cell
+from kernling.core.expansion import Expansion, add, insert
+from kernling.core.jit import inline
+from kernling.estimators.parameters import ISOTROPIC_KERNEL, POSITIVE, OneOf, Real
+from kernling.estimators.tasks import OnlineRegressor
+from kernling.learners.base import Learner, Needs, Problem, empty_expansion
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+    coverage: Coverage
+
+
+class State(NamedTuple):
+    model: Expansion
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    losses.gradient(params.loss, f, y, block.g)  # f - y
+    c = find_cell(params.coverage, state.model, block, j)
+    if c < 0:
+        c = insert(state.model, block, j, 0.0)
+    add(state.model, block, j, c, -weight * params.eta, block.g)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    coverage = Coverage.of("sphere", o["delta"], problem.d, problem.dtype)
+    loss = losses.Loss(losses.KINDS["l2"], 0.0, 0.0)
+    return Params(loss, o["eta"], coverage), Needs(tolerance=coverage.tolerance)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem, tags=1))
+
+
+def bound(params: Params, t: int) -> float:
+    """Every event may open a cell; how many can depends on how far the data spread."""
+    return t
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """delta_phi bounds ||Phi(x) - Phi(c)|| for all events so far."""
+    return {"delta_phi": feature_distance(problem.kernel, params.coverage.radius), "points": state.model.stored}
+
+
+LEARNER = Learner(
+    name="qklms",
+    title="Quantised kernel least mean squares",
+    citation="B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm, IEEE TNNLS 23, 2012",
+    loop=drive.kernel_loop(step),
+    configure=configure,
+    start=start,
+    bound=bound,
+    certificate=certificate,
+)
+
+
+class QKLMSRegressor(OnlineRegressor):
+    """Quantised kernel least mean squares: constant steps, taken at the nearest stored point.
+
+    Parameters
+    ----------
+    eta : float
+        Step size; below 2 / K(x, x) steps are stable.
+    delta : float or "auto"
+        Diameter of a cell.
+    kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+        As in :class:`kernling.AVMRegressor`.
+    """
+
+    learner = "qklms"
+    rules = {"eta": (POSITIVE,), "delta": (OneOf(("auto",)), Real(0.0, 1e100)), "kernel": ISOTROPIC_KERNEL}
+
+    def __init__(
+        self, eta=0.5, *, delta="auto", kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
+        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+    ):  # fmt: skip
+        self._remember(locals())
