@@ -24,8 +24,8 @@ def test_welford_is_numpys_mean_and_variance(seed, offset, chunk):
     part = Standardise()
     stream(X, chunk=chunk).through(part).load()
     centred = X - offset  # exact enough to judge by, however far the data lie from 0
-    assert np.allclose(part.mean - offset, centred.mean(axis=0), rtol=0, atol=1e-9 + 4e-16 * abs(offset) * 200)
-    assert np.allclose(part.variance, X.var(axis=0), rtol=1e-6, atol=1e-9)
+    assert np.allclose(part.mean_ - offset, centred.mean(axis=0), rtol=0, atol=1e-9 + 4e-16 * abs(offset) * 200)
+    assert np.allclose(part.variance_, X.var(axis=0), rtol=1e-6, atol=1e-9)
 
 
 def test_far_from_zero_the_sum_of_squares_would_fail():
@@ -33,7 +33,7 @@ def test_far_from_zero_the_sum_of_squares_would_fail():
     part = Standardise()
     part.learn_transform(X)
     naive = (X**2).mean(axis=0) - X.mean(axis=0) ** 2
-    assert np.allclose(part.variance[:2], X[:, :2].var(axis=0), rtol=1e-6)
+    assert np.allclose(part.variance_[:2], X[:, :2].var(axis=0), rtol=1e-6)
     assert not np.allclose(naive[:2], X[:, :2].var(axis=0), rtol=1e-2)
 
 
@@ -85,14 +85,16 @@ def test_errors():
     part = Standardise()
     part.learn_transform(rows())
     with pytest.raises(ValueError, match="2 columns, but this Standardise has learned from 3"):
+        part.learn_transform(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="2 features, but Standardise is expecting 3"):
         part.transform(np.ones((1, 2)))
     with pytest.raises(ValueError, match="dense=True"):
         part.transform(sparse.eye(3, format="csr"))
     with pytest.raises(ValueError, match="NaN"):
         part.learn_transform(np.full((1, 3), np.nan))
-    assert part.count == 500
+    assert part.count_ == 500
     with pytest.raises(ValueError, match="low must be below high"):
-        MinMax(1.0, 1.0)
+        MinMax(1.0, 1.0).learn_transform(rows())
     with pytest.raises(ValueError, match="not of 'MinMax'"):
         MinMax.from_state(part.to_state())
     with pytest.raises(ValueError, match="part must be one of"):

@@ -73,7 +73,7 @@ class Stream:
         >>> scale = Standardise()
         >>> rows = stream(np.arange(6.0).reshape(3, 2), [0, 1, 1]).through(scale)
         >>> X, y = rows.load()
-        >>> print(scale.mean)
+        >>> print(scale.mean_)
         [2. 3.]
         """
 

@@ -107,7 +107,7 @@ def stream(
                 yield from _tables(self, tables, columns, dense)
     else:
         once = not hasattr(source, "columns")
-        pieces = lambda self: _tables(self, _frames(source), columns, dense)  # noqa: E731
+        pieces = lambda self: _tables(self, frames(source), columns, dense)  # noqa: E731
 
     info = {"source": os.fspath(source)} if isinstance(source, (str, os.PathLike)) else {"source": type(source).__name__}
     return Stream(pieces, chunk=chunk, names=columns.names, info=info, once=once)
@@ -147,7 +147,7 @@ def _libsvm(file: Any, width: int | None, zero_based: bool, dense: bool) -> Iter
         yield (X.toarray() if dense else X), y
 
 
-def _frames(source: Any) -> Iterator[Table]:
+def frames(source: Any) -> Iterator[Table]:
     """The tables of a frame, or of an iterable of frames."""
     if hasattr(source, "schema") and hasattr(source, "num_rows"):
         yield files.arrow_table(source)
@@ -155,7 +155,7 @@ def _frames(source: Any) -> Iterator[Table]:
         yield {str(name): _column(source[name]) for name in source.columns}
     elif isinstance(source, Iterable):
         for part in source:
-            yield from _frames(part)
+            yield from frames(part)
     else:
         raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
 

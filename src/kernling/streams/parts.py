@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.jit import jit_exact
 
 
 @jit_exact
-def _standardise(X, count, mean, squares, out):
-    """Welford's recurrence (Technometrics, 1962), row by row."""
+def _standardise(X, count, mean, squares, out, shifts, widths):
+    """Welford's recurrence (Technometrics, 1962), row by row; mean and spread before each row, where there is room for them."""
     for i in range(X.shape[0]):
         count += 1.0
         for j in range(X.shape[1]):
+            if shifts.shape[0] > 0:
+                shifts[i, j] = mean[j]
+                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
             difference = X[i, j] - mean[j]
             mean[j] += difference / count
             squares[j] += difference * (X[i, j] - mean[j])
@@ -28,59 +33,148 @@ def _standardise(X, count, mean, squares, out):
 
 
 @jit_exact
-def _rescale(X, low, high, out):
+def _rescale(X, low, high, out, shifts, widths):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
+            if shifts.shape[0] > 0 and low[j] <= high[j]:
+                shifts[i, j] = low[j]
+                widths[i, j] = high[j] - low[j]
             low[j] = min(low[j], X[i, j])
             high[j] = max(high[j], X[i, j])
             width = high[j] - low[j]
             out[i, j] = (X[i, j] - low[j]) / width if width > 0.0 else 0.0
 
 
-class _Scaling:
-    """What both have in common: rows in, rows out, and a state that is data."""
+class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What both have in common: rows in, rows out, a state that is data, and scikit-learn's interface."""
 
-    _fields: tuple[str, ...]
+    _fields: tuple[str, ...]  # of the state; the last one has a number for each column
+    _settings: tuple[str, ...] = ()
 
-    def _begin(self, X: np.ndarray) -> None:
+    def _begin(self, d: int) -> None:
         raise NotImplementedError
 
-    def _rows(self, X: Any, learning: bool) -> np.ndarray:
+    def _learn(self, X: np.ndarray, out: np.ndarray, shifts: np.ndarray, widths: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _affine(self) -> tuple[np.ndarray, np.ndarray]:
+        """Shift and width such that the rows are shift + width * scaled rows."""
+        raise NotImplementedError
+
+    def fit(self, X, y=None):
+        """Forget everything and learn the rows."""
+        learned = clone(self).partial_fit(X)
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(vars(learned))
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Go on learning."""
+        fresh = not self.__sklearn_is_fitted__()
+        self._dense(X)
+        self.learn_transform(validate_data(self, X, dtype=np.float64, order="C", reset=fresh))
+        return self
+
+    def learn_transform(self, X: Any) -> np.ndarray:
+        """Learn the rows; returns each scaled by what was known when it came, itself included."""
+        return self._stream(X, record=False)[0]
+
+    def learn_target(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Learn targets; returns them scaled, and for each the shift and width known *before* it.
+
+        ``shift + width * f`` is what a prediction f on the scale of the model means, said before the target was seen.
+        """
+        out, shifts, widths = self._stream(np.asarray(y, dtype=np.float64)[:, np.newaxis], record=True)
+        return out[:, 0], shifts[:, 0], widths[:, 0]
+
+    def _stream(self, X: Any, record: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        X = self._rows(X)
+        if not self.__sklearn_is_fitted__():
+            self._begin(X.shape[1])
+            self.n_features_in_ = X.shape[1]
+        for name in self._fields:  # so that a copy of the attributes is a copy of the state
+            setattr(self, name, np.copy(getattr(self, name)))
+        out, (shifts, widths) = np.empty_like(X), np.zeros((2, len(X) if record else 0, X.shape[1]))
+        self._learn(X, out, shifts, widths)
+        return out, shifts, widths
+
+    def transform(self, X) -> np.ndarray:
+        """Rows scaled by what is known now; nothing is learned, and values outside the range so far stay outside."""
+        check_is_fitted(self)
+        self._dense(X)
+        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def transform_one(self, x: Any) -> np.ndarray:
+        """One row, a 1-D array, scaled by what is known now: the cheap way."""
+        return self._scaled(self._rows(np.asarray(x)[np.newaxis]))[0]
+
+    def inverse_transform(self, X) -> np.ndarray:
+        """Rows on their own scale again."""
+        check_is_fitted(self)
+        shift, width = self._affine()
+        return shift + width * np.asarray(X, dtype=np.float64)
+
+    def _dense(self, X: Any) -> None:
         if sparse.issparse(X):
             raise ValueError(
                 f"{type(self).__name__} would make sparse rows dense; open the stream with dense=True if they may be"
             )
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Quickly checked rows."""
+        self._dense(X)
         X = np.ascontiguousarray(X, dtype=np.float64)
-        width = len(getattr(self, self._fields[-1]))
-        if learning and width == 0:
-            self._begin(X)
-        elif X.shape[1] != width:
-            raise ValueError(f"the rows have {X.shape[1]} columns, but this {type(self).__name__} has learned from {width}")
+        if X.ndim != 2:
+            raise ValueError(f"rows must be a 2-D array, not {X.ndim}-D")
+        if self.__sklearn_is_fitted__() and X.shape[1] != self.n_features_in_:
+            learned = f"this {type(self).__name__} has learned from {self.n_features_in_}"
+            raise ValueError(f"the rows have {X.shape[1]} columns, but {learned}")
         if not np.isfinite(X).all():
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._fields[-1] in self.__dict__
+
     def to_state(self) -> dict[str, Any]:
         """The state as JSON would hold it."""
-        return {"part": type(self).__name__} | {name: np.asarray(getattr(self, name)).tolist() for name in self._fields}
+        held = {name: np.asarray(getattr(self, name, [])).tolist() for name in (*self._settings, *self._fields)}
+        names = {"names": self.feature_names_in_.tolist()} if hasattr(self, "feature_names_in_") else {}
+        return {"part": type(self).__name__} | {name.rstrip("_"): value for name, value in held.items()} | names
 
     @classmethod
     def from_state(cls, state: dict[str, Any]):
         """The part that ``to_state`` described."""
         if state.get("part") != cls.__name__:
             raise ValueError(f"this is the state of {state.get('part')!r}, not of {cls.__name__!r}")
-        part = cls()
+        part = cls(**{name: float(state[name]) for name in cls._settings})
+        d = len(state[cls._fields[-1].rstrip("_")])
+        if not d:
+            return part
+        part._begin(d)
+        part.n_features_in_ = d
         for name in cls._fields:
-            like = getattr(part, name)
-            value = np.array(state[name], dtype=np.float64)
-            if value.ndim != np.ndim(like):
-                raise ValueError(f"{name} of a {cls.__name__} has {np.ndim(like)} dimensions, not {value.ndim}")
-            setattr(part, name, value if value.ndim else float(value))
+            value = np.array(state[name.rstrip("_")], dtype=np.float64)
+            if value.shape != np.shape(getattr(part, name)):
+                raise ValueError(f"{name.rstrip('_')} of a {cls.__name__} of {d} columns cannot have shape {value.shape}")
+            setattr(part, name, value)
+        if "names" in state:
+            part.feature_names_in_ = np.array(state["names"], dtype=object)
         return part
 
 
 class Standardise(_Scaling):
-    """Running standardisation: columns get mean 0 and variance 1.
+    """Running standardisation: columns get mean 0 and variance 1; a constant column becomes 0.
+
+    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+
+    Attributes
+    ----------
+    count_, mean_, squares_ : array
+        Rows seen, the mean of each column, and the sum of squared differences from it.
 
     Examples
     --------
@@ -88,52 +182,51 @@ class Standardise(_Scaling):
     >>> from kernling.streams import Standardise
     >>> part = Standardise()
     >>> X = part.learn_transform(np.array([[1.0], [3.0], [5.0]]))
-    >>> print(part.transform(np.array([[3.0]])), part.mean)
+    >>> print(part.transform(np.array([[3.0]])), part.mean_)
     [[0.]] [3.]
     """
 
-    _fields = ("count", "mean", "squares")
+    _fields = ("count_", "mean_", "squares_")
 
-    def __init__(self) -> None:
-        self.count = 0.0
-        self.mean = np.empty(0)
-        self.squares = np.empty(0)  # sum of squared differences from the mean
+    def _begin(self, d: int) -> None:
+        self.count_, self.mean_, self.squares_ = np.zeros(()), np.zeros(d), np.zeros(d)
 
-    def _begin(self, X: np.ndarray) -> None:
-        self.mean, self.squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    def _learn(self, X, out, shifts, widths) -> None:
+        self.count_ = np.array(_standardise(X, float(self.count_), self.mean_, self.squares_, out, shifts, widths))
 
     @property
-    def variance(self) -> np.ndarray:
+    def variance_(self) -> np.ndarray:
         """The variance of each column so far."""
-        return self.squares / max(self.count, 1.0)
+        return self.squares_ / max(self.count_, 1.0)
 
-    def learn_transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows scaled by what was known when each came, itself included."""
-        X = self._rows(X, learning=True)
-        out = np.empty_like(X)
-        self.count = _standardise(X, self.count, self.mean, self.squares, out)
-        return out
+    def _affine(self):
+        return self.mean_, np.sqrt(self.variance_)
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows scaled by what is known now; nothing is learned."""
-        X = self._rows(X, learning=False)
-        spread = np.sqrt(self.variance)
-        return np.where(spread > 0.0, (X - self.mean) / np.where(spread > 0.0, spread, 1.0), 0.0)
+    def _scaled(self, X):
+        spread = np.sqrt(self.variance_)
+        return np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
 
     def merge(self, other: Standardise) -> Standardise:
         """The part that would have seen both streams (Chan, Golub and LeVeque, 1979)."""
-        if not self.count or not other.count:
-            return Standardise.from_state((self if self.count else other).to_state())
-        both = Standardise()
-        both.count = self.count + other.count
-        difference = other.mean - self.mean
-        both.mean = self.mean + difference * (other.count / both.count)
-        both.squares = self.squares + other.squares + difference**2 * (self.count * other.count / both.count)
+        if not (self.__sklearn_is_fitted__() and other.__sklearn_is_fitted__()):
+            return Standardise.from_state((self if self.__sklearn_is_fitted__() else other).to_state())
+        both = Standardise.from_state(self.to_state())
+        both.count_ = self.count_ + other.count_
+        difference = other.mean_ - self.mean_
+        both.mean_ = self.mean_ + difference * (other.count_ / both.count_)
+        both.squares_ = self.squares_ + other.squares_ + difference**2 * (self.count_ * other.count_ / both.count_)
         return both
 
 
 class MinMax(_Scaling):
-    """Running scaling of columns into [low, high], by the smallest and largest value so far.
+    """Running scaling of columns into [low, high], by the smallest and largest value so far; a constant column becomes low.
+
+    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+
+    Attributes
+    ----------
+    minimum_, maximum_ : array
+        Of each column so far.
 
     Examples
     --------
@@ -145,55 +238,41 @@ class MinMax(_Scaling):
     [-1.  1.  0.]
     """
 
-    _fields = ("low", "high", "minimum", "maximum")
+    _fields = ("minimum_", "maximum_")
+    _settings = ("low", "high")
 
     def __init__(self, low: float = 0.0, high: float = 1.0):
-        if not low < high:
-            raise ValueError(f"low must be below high, not {low} and {high}")
-        self.low, self.high = float(low), float(high)
-        self.minimum = np.empty(0)
-        self.maximum = np.empty(0)
+        self.low = low
+        self.high = high
 
-    def _begin(self, X: np.ndarray) -> None:
-        self.minimum, self.maximum = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    def _begin(self, d: int) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, not {self.low} and {self.high}")
+        self.minimum_, self.maximum_ = np.full(d, np.inf), np.full(d, -np.inf)
 
-    def learn_transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows scaled by what was known when each came, itself included."""
-        X = self._rows(X, learning=True)
-        out = np.empty_like(X)
-        _rescale(X, self.minimum, self.maximum, out)
-        return self.low + (self.high - self.low) * out
+    def _learn(self, X, out, shifts, widths) -> None:
+        _rescale(X, self.minimum_, self.maximum_, out, shifts, widths)
+        out *= self.high - self.low
+        out += self.low
+        shifts[:], widths[:] = self._unscaling(shifts, widths)
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Rows scaled by what is known now; nothing is learned, and values outside the range so far stay outside."""
-        X = self._rows(X, learning=False)
-        width = self.maximum - self.minimum
-        unit = np.where(width > 0.0, (X - self.minimum) / np.where(width > 0.0, width, 1.0), 0.0)
+    def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        width = width / (self.high - self.low)
+        return minimum - self.low * width, width
+
+    def _affine(self):
+        return self._unscaling(self.minimum_, self.maximum_ - self.minimum_)
+
+    def _scaled(self, X):
+        width = self.maximum_ - self.minimum_
+        unit = np.where(width > 0.0, (X - self.minimum_) / np.where(width > 0.0, width, 1.0), 0.0)
         return self.low + (self.high - self.low) * unit
 
     def merge(self, other: MinMax) -> MinMax:
         """The part that would have seen both streams."""
-        if not len(self.minimum) or not len(other.minimum):
-            return MinMax.from_state((self if len(self.minimum) else other).to_state())
-        both = MinMax(self.low, self.high)
-        both.minimum = np.minimum(self.minimum, other.minimum)
-        both.maximum = np.maximum(self.maximum, other.maximum)
+        if not (self.__sklearn_is_fitted__() and other.__sklearn_is_fitted__()):
+            return MinMax.from_state((self if self.__sklearn_is_fitted__() else other).to_state())
+        both = MinMax.from_state(self.to_state())
+        both.minimum_ = np.minimum(self.minimum_, other.minimum_)
+        both.maximum_ = np.maximum(self.maximum_, other.maximum_)
         return both
-
-
-def part_from_state(state: dict[str, Any]) -> Any:
-    """The scaling that ``to_state`` described, whichever it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.streams import MinMax, part_from_state
-    >>> part = MinMax()
-    >>> _ = part.learn_transform(np.array([[0.0], [4.0]]))
-    >>> print(part_from_state(part.to_state()).transform(np.array([[1.0]])))
-    [[0.25]]
-    """
-    kinds: dict[str, type[_Scaling]] = {"Standardise": Standardise, "MinMax": MinMax}
-    if state.get("part") not in kinds:
-        raise ValueError(f"part must be one of {sorted(kinds)}, not {state.get('part')!r}")
-    return kinds[state["part"]].from_state(state)
