@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .estimators.spa import SPARegressor as SPARegressor
     from .models import load as load
     from .models import save as save
+    from .pipeline import StreamPipeline as StreamPipeline
 
 # Loaded when first asked for, so that the command line answers at once.
 _NAMES = {
@@ -37,6 +38,7 @@ _NAMES = {
     "SPAClassifier": "estimators.spa",
     "SPAOneClass": "estimators.spa",
     "SPARegressor": "estimators.spa",
+    "StreamPipeline": "pipeline",
     "kernel": "core.kernels",
     "load": "models",
     "save": "models",

@@ -91,8 +91,8 @@ def read(path: str | os.PathLike) -> Saved:
     """Read a model file with what else it holds."""
     header, arrays = _read(Path(path))
     try:
-        classes: dict[str, Any] = {cls.__name__: cls for cls in registry.find(header["learner"]).classes()}
-        return Saved(classes[header["estimator"]].from_contents(header, arrays), header.get("stream", {}), header)
+        cls: Any = registry.estimator(header["learner"], header["estimator"])
+        return Saved(cls.from_contents(header, arrays), header.get("stream", {}), header)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"{path} is not a model that this version can read: {error}") from error
 

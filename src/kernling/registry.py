@@ -78,6 +78,17 @@ METHODS = {
 }
 
 
+# Estimators around others, which a model file or a result may name, too.
+AROUND = {"StreamPipeline": "pipeline"}
+
+
+def estimator(learner: str, name: str) -> type:
+    """The estimator class of this name, of this learner or around it."""
+    if name in AROUND:
+        return getattr(import_module(f"kernling.{AROUND[name]}"), name)
+    return {cls.__name__: cls for cls in find(learner).classes()}[name]
+
+
 def find(name: str) -> Entry:
     """The entry of this name."""
     try:

@@ -150,7 +150,8 @@ def _tell(course: Any, results: Path | None, report: Path | None, data: str) -> 
     if results:
         write_rows(rows, results)
     if report:
-        drawable = course.model.task == "classification" and course.model.n_features_in_ == 2
+        flat = course.model.n_features_in_ == 2 and hasattr(course.model, "support_vectors_")
+        drawable = flat and course.model.task == "classification"
         figures = [("What the model says, and the points it uses", surface(course.model))] if drawable else []
         page(rows, report, f"{type(course.model).__name__} on {data}", figures)
 
@@ -211,15 +212,18 @@ def info(model: Model) -> None:
     from ..estimators.facts import facts as about
 
     saved = models.read(model)
-    learned, header = saved.model, saved.header
+    whole, header = saved.model, saved.header
+    learned = getattr(whole, "model_", whole)  # of a pipeline, the last step
     defaults = type(learned)().get_params(deep=False)
     changed = {name: value for name, value in learned.get_params(deep=False).items() if value != defaults[name]}
     facts: dict[str, Any] = {
         "estimator": type(learned).__name__,
         "method": registry.find(learned.learner).learner().citation,
         "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
-        "columns": f"{learned.n_features_in_:,}",
+        "columns": f"{whole.n_features_in_:,}",
     }
+    if whole is not learned:
+        facts = {"pipeline": ", ".join(f"{name}: {type(step).__name__}" for name, step in whole.steps_), **facts}
     if hasattr(learned, "classes_"):
         shown = [str(one) for one in learned.classes_.tolist()]
         facts["classes"] = ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")

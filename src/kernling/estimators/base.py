@@ -22,13 +22,13 @@ from ..core.rows import LARGEST, as_rows, read_only, within
 from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .contents import Contents, fill, flatten, plain, unplain
-from .facts import with_facts
+from .facts import ShowsFacts
 from .progress import Progress
 from .ranges import Range
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
 
 
-class OnlineEstimator(BaseEstimator):
+class OnlineEstimator(ShowsFacts, BaseEstimator):
     """What all estimators share.  A subclass is a signature, a docstring, the name of its learner and its parameters' rules."""
 
     learner: ClassVar[str]
@@ -163,7 +163,7 @@ class OnlineEstimator(BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
-        X = _checked(self, X, dtype=self._problem.dtype, reset=False)
+        X = checked(self, X, dtype=self._problem.dtype, reset=False)
         return scoring.score(self._setup, self._state, as_rows(_canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
@@ -253,13 +253,6 @@ class OnlineEstimator(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _repr_html_inner(self) -> str:
-        return with_facts(self, super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        return bundle | ({"text/html": with_facts(self, bundle["text/html"])} if "text/html" in bundle else {})
-
     def __getstate__(self):
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_single"}
@@ -324,10 +317,10 @@ class OnlineEstimator(BaseEstimator):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         if self.task == "oneclass":
-            X = _checked(self, X, dtype=dtype, reset=fresh)
+            X = checked(self, X, dtype=dtype, reset=fresh)
             return _canonical(X), np.ones(X.shape[0]), _checked_weights(sample_weight, X.shape[0])
         numeric = self.task == "regression"
-        X, y = _checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)
+        X, y = checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)
         weights = _checked_weights(sample_weight, len(y))
         if numeric:
             y = y.astype(np.float64)
@@ -380,7 +373,7 @@ class OnlineEstimator(BaseEstimator):
         return weight
 
 
-def _checked(estimator, *arrays, **options):
+def checked(estimator, *arrays, **options):
     """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
     checked = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
     X = checked[0] if isinstance(checked, tuple) else checked

@@ -28,8 +28,18 @@ def facts(model: Any) -> dict[str, str]:
     }
 
 
-def with_facts(model: Any, html: str) -> str:
-    """scikit-learn's diagram of a model with its facts below, once it has learned something."""
+class ShowsFacts:
+    """An estimator that notebooks show with its facts below scikit-learn's diagram, once it has learned something."""
+
+    def _repr_html_inner(self) -> str:
+        return _with_facts(self, super()._repr_html_inner())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        return bundle | ({"text/html": _with_facts(self, bundle["text/html"])} if "text/html" in bundle else {})
+
+
+def _with_facts(model: Any, html: str) -> str:
     if not hasattr(model, "t_"):
         return html
     lines = "".join(

@@ -72,7 +72,7 @@ def _fitted(model: Any) -> bool:
 
 def compiled(model: Any, X: Any, y: np.ndarray) -> None:
     """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
-    kind = type(model), str(getattr(model, "dtype", None)), sparse.issparse(X)
+    kind = type(model), getattr(model, "learner", None), str(getattr(model, "dtype", None)), sparse.issparse(X)
     if hasattr(model, "predict_then_learn") and kind not in _compiled:
         clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
         _compiled.add(kind)

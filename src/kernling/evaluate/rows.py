@@ -31,7 +31,10 @@ def described(model: Any) -> Row:
     """What a row says about an estimator."""
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
-    params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
+    if hasattr(model, "plain_params"):
+        params = model.plain_params()
+    else:
+        params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
     return {
         "method": type(model).__name__,
         "learner": model.learner if ours else None,
@@ -52,8 +55,11 @@ def model_of(row: Row) -> Any:
     >>> model_of(rows[-1]).gamma
     2.0
     """
-    classes = {cls.__name__: cls for cls in registry.find(row["learner"]).classes()}
-    return classes[row["method"]](**{name: unplain(value) for name, value in json.loads(row["params"]).items()})
+    cls: Any = registry.estimator(row["learner"], row["method"])
+    params = json.loads(row["params"])
+    if hasattr(cls, "from_plain_params"):
+        return cls.from_plain_params(params)
+    return cls(**{name: unplain(value) for name, value in params.items()})
 
 
 def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
@@ -168,8 +174,15 @@ def summary(rows: Iterable[Row]) -> list[Row]:
 
 def _kind(row: Row) -> tuple:
     """What rows of different permutations have in common."""
-    params = {name: value for name, value in json.loads(row.get("params") or "{}").items() if name != "random_state"}
+    params = _without_seeds(json.loads(row.get("params") or "{}"))
     return (*(row.get(name) for name in ("protocol", "method", "data")), json.dumps(params, sort_keys=True))
+
+
+def _without_seeds(params: Any) -> Any:
+    """Parameters, those of a pipeline's steps included, without random_state."""
+    if isinstance(params, dict):
+        return {name: _without_seeds(value) for name, value in params.items() if name != "random_state"}
+    return [_without_seeds(value) for value in params] if isinstance(params, list) else params
 
 
 def _summed(rows: list[Row]) -> Row:

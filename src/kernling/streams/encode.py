@@ -98,12 +98,11 @@ class Encode(TransformerMixin, BaseEstimator):
     def to_state(self) -> dict[str, Any]:
         """The state as JSON would hold it."""
         columns = self.columns_ if hasattr(self, "columns_") else Columns(None, None, self.categorical, self.hash)
-        given = {name: list(map(str, values)) for name, values in dict(self.categorical).items()} if self._are_given() else None
+        given = None
+        if isinstance(self.categorical, Mapping):
+            given = {name: list(map(str, values)) for name, values in self.categorical.items()}
         named = hasattr(self, "feature_names_in_")
         return {"part": "Encode", "given": given, "named": named, "columns": columns.to_state()}
-
-    def _are_given(self) -> bool:
-        return isinstance(self.categorical, Mapping)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encode:

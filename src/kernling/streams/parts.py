@@ -197,7 +197,7 @@ class Standardise(_Scaling):
     @property
     def variance_(self) -> np.ndarray:
         """The variance of each column so far."""
-        return self.squares_ / max(self.count_, 1.0)
+        return self.squares_ / max(float(self.count_), 1.0)
 
     def _affine(self):
         return self.mean_, np.sqrt(self.variance_)

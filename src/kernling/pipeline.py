@@ -1,0 +1,424 @@
+"""A pipeline that learns from a stream: scales and encodings learn together with the model behind them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from . import registry
+from .estimators.base import checked
+from .estimators.contents import Contents, plain, unplain
+from .estimators.facts import ShowsFacts
+from .streams.encode import one_row, part_from_state
+
+
+def _last_has(name: str):
+    def check(self) -> bool:
+        getattr(self._last, name)  # an AttributeError says what is missing
+        return True
+
+    return available_if(check)
+
+
+def _scores(name: str, what: str):
+    """A method of the last step, for rows that have gone through the steps before it."""
+
+    def method(self, X):
+        return getattr(self._learned(), name)(self._passed(X))
+
+    method.__name__, method.__doc__ = name, what
+    return _last_has(name)(method)
+
+
+class StreamPipeline(ShowsFacts, _BaseComposition):
+    """Steps that learn from a stream together: scales and encodings first, the model (or a transformer) last.
+
+    Every call of the last step is there: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
+    ``predict_one`` and so on.  The steps given are not changed; copies of them learn, and are in ``steps_``.
+
+    What a row is scaled by:
+
+    - On a stream (``partial_fit``, ``predict_then_learn``, ``learn_one``), kernling's own parts scale row t with the
+      statistics of rows 1 to t, row t included, however the stream is cut into chunks.  The row is predicted and learned on
+      this scale.  Other transformers with ``partial_fit`` learn a chunk and then transform it, so a row also feels the rows
+      behind it in its chunk; those without (stateless ones) just transform.
+    - A step that learns from targets (:class:`AOGDMetric`) transforms a chunk by what it knew before, then learns it.
+    - ``predict`` and the like use what is known now, and nothing learns from the rows.
+    - ``fit`` forgets everything, lets each step learn all rows, then transform them, as scikit-learn's Pipeline does.
+
+    A call that raises leaves all steps as they were.  Sample weights are for the last step; scales count every row once.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Of :mod:`kernling.streams`: Standardise, MinMax, Encode; transformers of scikit-learn; last an estimator with
+        ``partial_fit``.
+    target : Standardise or MinMax, optional
+        For regression: the model learns the target on this running scale, and predictions come back on its own.  Target t is
+        learned with the statistics of targets 1 to t; predictions before learning it use those of targets 1 to t-1.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> from kernling.streams import Standardise
+    >>> X = np.random.default_rng(0).normal(50.0, [1.0, 20.0], size=(2000, 2))
+    >>> y = (X[:, 0] > 50.0) == (X[:, 1] > 50.0)
+    >>> model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=1.0, delta=0.5))])
+    >>> before = model.predict_then_learn(X, y)
+    >>> print(f"{np.mean(before[1000:] == y[1000:]):.2f} right; the first column's mean is {model.steps_[0][1].mean_[0]:.1f}")
+    0.96 right; the first column's mean is 50.0
+    >>> kl.save(model, "pipeline.kern")
+    >>> kl.load("pipeline.kern").t_
+    2000
+    """
+
+    def __init__(self, steps, *, target=None):
+        self.steps = steps
+        self.target = target
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Forget everything and learn the rows: each step learns all of them before they go on to the next."""
+        with self._untouched_on_error():
+            self._begin()
+            X = self._rows(X, reset=True)
+            for _, part in self.steps_[:-1]:
+                X = part.fit(X, y).transform(X)
+            if self.target_ is not None:
+                y = self.target_.fit(_column(y)).transform(_column(y))[:, 0]
+            self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
+        return self
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+        """Go on learning."""
+        with self._untouched_on_error():
+            X, y, _ = self._stream(X, y)
+            self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
+        return self
+
+    @_last_has("predict_then_learn")
+    def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
+        """Learn the rows; returns what ``method`` says of each before it was learned (but on a scale that knows the row)."""
+        with self._untouched_on_error():
+            X, y, unscale = self._stream(X, y)
+            options = _given(classes=classes, sample_weight=sample_weight)
+            said = self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
+        return said if unscale is None else unscale[0] + unscale[1] * said
+
+    @_last_has("learn_one")
+    def learn_one(self, x, y=None, sample_weight=1.0):
+        """Learn one event: a 1-D array, or a dictionary of values where the first step takes tables."""
+        if not hasattr(self, "steps_") or not self._is_quick:
+            return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
+        with self._untouched_on_error():
+            rows = one_row(x)
+            for _, part in self.steps_[:-1]:
+                rows = part.learn_transform(rows)
+            if self.target_ is not None:
+                y = self.target_.learn_target([y])[0][0]
+            self.steps_[-1][1].learn_one(rows[0], y, sample_weight)
+        return self
+
+    def _begin(self) -> None:
+        self._check()
+        self.steps_ = [(name, clone(step)) for name, step in self.steps]
+        self.target_ = None if self.target is None else clone(self.target)
+
+    def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
+        """Let all steps but the last learn; returns rows and targets for it, and what takes predictions back to their scale."""
+        fresh = not hasattr(self, "steps_")
+        if fresh:
+            self._begin()
+        X = self._rows(X, reset=fresh)
+        for _, part in self.steps_[:-1]:
+            X = _learned_and_transformed(part, X, y)
+        if self.target_ is None:
+            return X, y, None
+        y, shift, width = self.target_.learn_target(_column(y)[:, 0])
+        return X, y, (shift, width)
+
+    # ------------------------------------------------------------------ predicting
+
+    decision_function = _scores("decision_function", "Scores of the rows, as the last step gives them.")
+    score_samples = _scores("score_samples", "How much each row looks like the events learned.")
+    predict_proba = _scores("predict_proba", "The probability of each class, (rows, classes).")
+    rank_scores = _scores("rank_scores", "Scores that rank, before a threshold is taken off.")
+    transform = _scores("transform", "The rows, transformed by all steps.")
+
+    @_last_has("predict")
+    def predict(self, X):
+        """The label or value of each row."""
+        said = self._learned().predict(self._passed(X))
+        return said if self.target_ is None else self.target_.inverse_transform(said)
+
+    @_last_has("fit_predict")
+    def fit_predict(self, X, y=None):
+        """Forget everything, learn the rows and say which are outliers."""
+        return self.fit(X).predict(X)
+
+    @_last_has("transform")
+    def fit_transform(self, X, y=None, **options):
+        """Forget everything, learn the rows and transform them."""
+        return self.fit(X, y, **options).transform(X)
+
+    @_last_has("score")
+    def score(self, X, y=None, sample_weight=None):
+        """The last step's score."""
+        model = self._learned()
+        if self.target_ is not None:
+            y = self.target_.transform(_column(y))[:, 0]
+        return model.score(self._passed(X), y, **_given(sample_weight=sample_weight))
+
+    @_last_has("predict_one")
+    def predict_one(self, x):
+        """The label or value of one event; None before any learning."""
+        if not hasattr(self, "steps_"):
+            return None
+        said = self.steps_[-1][1].predict_one(self._passed_one(x))
+        return said if self.target_ is None else float(self.target_.inverse_transform([said])[0])
+
+    @_last_has("score_one")
+    def score_one(self, x):
+        """The score of one event, as the last step gives it; 0 before any learning."""
+        return self.steps_[-1][1].score_one(self._passed_one(x)) if hasattr(self, "steps_") else 0.0
+
+    def _passed(self, X) -> Any:
+        """Rows as the last step gets them; nothing is learned."""
+        self._learned()
+        X = self._rows(X, reset=False)
+        for _, part in self.steps_[:-1]:
+            X = part.transform(X)
+        return X
+
+    def _passed_one(self, x) -> np.ndarray:
+        if not self._is_quick:
+            return _dense(self._passed(one_row(x)))[0]
+        for _, part in self.steps_[:-1]:
+            x = part.transform_one(x)
+        return x
+
+    # ------------------------------------------------------------------ what it is now
+
+    @property
+    def model_(self) -> Any:
+        """The last step, once it has learned something."""
+        return self._learned()
+
+    @property
+    def _last(self) -> Any:
+        return self.steps_[-1][1] if hasattr(self, "steps_") else self.steps[-1][1]
+
+    def _learned(self) -> Any:
+        check_is_fitted(self, "steps_")
+        return self.steps_[-1][1]
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether all steps have ways for single events that leave out what is the same for all."""
+        return all(hasattr(part, "transform_one") and not getattr(part, "hash", None) for _, part in self.steps_[:-1])
+
+    def __getattr__(self, name: str) -> Any:
+        """Facts about the last step: classes_, task, t_, n_stored_, nbytes_, certificate() and the like."""
+        if name in _DELEGATED:
+            return getattr(self._last, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """The names of the columns that come out of the last step, a transformer."""
+        self._learned()
+        names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
+        names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
+        for _, part in self.steps_:
+            names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
+        return names
+
+    def get_params(self, deep=True):
+        """Parameters, those of the steps included if deep."""
+        return self._get_params("steps", deep=deep)
+
+    def set_params(self, **params):
+        """Set parameters; those of a step are called step__parameter."""
+        self._set_params("steps", **params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "steps_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        all_tags = [get_tags(step) for _, step in self.steps]
+        for name in (
+            "estimator_type",
+            "target_tags",
+            "classifier_tags",
+            "regressor_tags",
+            "transformer_tags",
+            "non_deterministic",
+        ):
+            setattr(tags, name, getattr(all_tags[-1], name))
+        tags.input_tags = copy.copy(all_tags[0].input_tags)
+        tags.input_tags.allow_nan = False
+        tags.input_tags.sparse = all(each.input_tags.sparse for each in all_tags)
+        return tags
+
+    # ------------------------------------------------------------------ as a file
+
+    def plain_params(self) -> dict[str, Any]:
+        """The steps and their parameters as JSON; ``from_plain_params`` makes a pipeline of them."""
+        steps = [[name, _plain(step)] for name, step in self.steps]
+        return {"steps": steps, "target": None if self.target is None else _plain(clone(self.target))}
+
+    @classmethod
+    def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
+        """The pipeline of ``plain_params``, new."""
+        steps = [(name, _from_plain(step)) for name, step in params["steps"]]
+        return cls(steps, target=None if params["target"] is None else part_from_state(params["target"]))
+
+    def to_contents(self) -> Contents:
+        """The pipeline as plain data, if all its steps are kernling's."""
+        self._learned()
+        steps: list[Any] = []
+        arrays: dict[str, np.ndarray] = {}
+        for place, (name, step) in enumerate(self.steps_):
+            if hasattr(step, "to_state"):
+                steps.append([name, step.to_state()])
+                continue
+            _check_own(step, name)
+            contents = step.to_contents()
+            steps.append([name, {"estimator": type(step).__name__, "learner": step.learner, **contents.header}])
+            arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
+        header = {"steps": steps, "target": None if self.target_ is None else self.target_.to_state()}
+        header["columns"] = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            header["names"] = self.feature_names_in_.tolist()
+        return Contents(header, arrays)
+
+    @classmethod
+    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
+        """The pipeline that ``to_contents`` described."""
+        steps = []
+        for place, (name, held) in enumerate(header["steps"]):
+            own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
+            steps.append((str(name), part_from_state(held) if "part" in held else _class(held).from_contents(held, own)))
+        target = None if header["target"] is None else part_from_state(header["target"])
+        pipeline = cls([(name, clone(step)) for name, step in steps], target=None if target is None else clone(target))
+        pipeline._check()
+        pipeline.steps_, pipeline.target_ = steps, target
+        pipeline.n_features_in_ = int(header["columns"])
+        if "names" in header:
+            pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
+        return pipeline
+
+    # ------------------------------------------------------------------ input
+
+    def _rows(self, X, reset: bool) -> Any:
+        """Checked rows, without names; tables as they are, for a first step that takes them."""
+        if getattr(self.steps_[0][1], "takes_tables", False):
+            if not isinstance(X, dict):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+            elif reset:
+                self.n_features_in_ = len(X)
+            return X
+        return checked(self, X, reset=reset, dtype=np.float64)
+
+    def _check(self) -> None:
+        names, steps = zip(*self.steps, strict=True) if self.steps else ((), ())
+        if not steps:
+            raise ValueError("steps must be a list of (name, step) pairs with at least a model, not an empty one")
+        self._validate_names(names)
+        for name, step in self.steps[:-1]:
+            if not hasattr(step, "transform"):
+                raise TypeError(f"step {name!r} must be a transformer, not {step!r}: a model comes last")
+            if not hasattr(step, "partial_fit") and get_tags(step).requires_fit:
+                raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
+        if not hasattr(steps[-1], "partial_fit"):
+            raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
+        if self.target is not None and not hasattr(self.target, "learn_target"):
+            raise TypeError(f"target must be Standardise() or MinMax(), not {self.target!r}")
+        if self.target is not None and get_tags(steps[-1]).estimator_type != "regressor":
+            raise ValueError(f"target is for regression, and {steps[-1]!r} learns no values: leave it out")
+
+    @contextmanager
+    def _untouched_on_error(self) -> Iterator[None]:
+        """The last step looks after itself."""
+        before = dict(self.__dict__)
+        parts = [part for _, part in before.get("steps_", ())[:-1]]
+        if before.get("target_") is not None:
+            parts.append(before["target_"])
+        held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
+        try:
+            yield
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            for part, attributes in zip(parts, held, strict=True):
+                part.__dict__.clear()
+                part.__dict__.update(attributes)
+            raise
+
+
+_DELEGATED = frozenset(
+    ("task", "learner", "classes_", "t_", "n_stored_", "n_support_", "n_waiting_", "nbytes_", "offset_", "certificate")
+)
+
+
+def _learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
+    if hasattr(part, "learn_transform"):
+        return part.learn_transform(X)
+    if not hasattr(part, "partial_fit"):
+        return part.fit_transform(X)
+    if not get_tags(part).target_tags.required:
+        part.partial_fit(X, y)
+        return part.transform(X)
+    if not hasattr(part, "t_"):
+        part.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # ready, but has learned nothing
+    rows = part.transform(X)
+    part.partial_fit(X, y)
+    return rows
+
+
+def _column(y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("target scales y, so it requires y to be passed, but the target y is None")
+    return check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")[:, np.newaxis]
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check_own(step: Any, name: str) -> None:
+    if not hasattr(step, "to_contents") or isinstance(step, StreamPipeline):
+        cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode), or pickle the pipeline"
+        raise TypeError(f"step {name!r} is a {type(step).__name__}, which a model file cannot hold: {cure}")
+
+
+def _plain(step: Any) -> dict[str, Any]:
+    if hasattr(step, "to_state"):
+        return clone(step).to_state()
+    _check_own(step, type(step).__name__)
+    params = {name: plain(value, name) for name, value in step.get_params(deep=False).items()}
+    return {"estimator": type(step).__name__, "learner": step.learner, "params": params}
+
+
+def _from_plain(held: dict[str, Any]) -> Any:
+    if "part" in held:
+        return part_from_state(held)
+    return _class(held)(**{name: unplain(value) for name, value in held["params"].items()})
+
+
+def _class(held: dict[str, Any]) -> Any:
+    return registry.estimator(held["learner"], held["estimator"])

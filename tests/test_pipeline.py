@@ -1,0 +1,389 @@
+"""Pipelines on a stream: what a row is scaled by, all calls, files, and what an error leaves behind."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from scipy import sparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.decomposition import IncrementalPCA
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
+
+import kernling
+from checks import assert_identical
+from kernling import evaluate, models
+from kernling.cli import app
+from kernling.streams import Encode, MinMax, Standardise
+from kernling.streams import stream as rows_of
+from oracles import stream
+
+SCALES = np.array([1.0, 50.0, 0.01])
+X, LABELS = stream("binary", 300)
+X = X * SCALES + 7.0
+VALUES = 1000.0 + 30.0 * stream("regression", 300)[1]
+AVM = kernling.AVMClassifier("logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
+REGRESSOR = kernling.AVMRegressor("l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
+BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
+
+
+def kinds(pipeline):
+    return "-".join(type(step).__name__ for _, step in pipeline.steps) if hasattr(pipeline, "steps") else None
+
+
+def classifier(*parts, model=AVM):
+    parts = parts or (Standardise(),)
+    return kernling.StreamPipeline([*((f"part{i}", part) for i, part in enumerate(parts)), ("model", model)])
+
+
+def regressor(target=None):
+    return kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), ("model", REGRESSOR)], target=target or Standardise())
+
+
+def metric(model=None):
+    """Ends in a transformer that learns from targets, or has it in the middle."""
+    steps = [("scale", Standardise()), ("metric", kernling.AOGDMetric(random_state=0))]
+    return kernling.StreamPipeline([*steps, ("model", model)] if model else steps)
+
+
+@parametrize_with_checks(
+    [
+        classifier(),
+        classifier(model=kernling.AVMClassifier()),
+        classifier(StandardScaler(), MinMax()),
+        kernling.StreamPipeline([("scale", MinMax()), ("model", kernling.AVMRegressor())], target=Standardise()),
+        metric(),
+        kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.SPAOneClass(random_state=0))]),
+        Standardise(),
+        MinMax(),
+        Encode(),
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": BY_WEIGHT,
+        "check_sample_weight_equivalence_on_sparse_data": BY_WEIGHT,
+    },
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# ---------------------------------------------------------------------- what a row is scaled by
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 300])
+def test_a_stream_is_scaled_row_by_row_itself_included(chunk):
+    pipeline, part, model = classifier(), Standardise(), clone(AVM)
+    for first in range(0, 300, chunk):
+        pipeline.partial_fit(X[first : first + chunk], LABELS[first : first + chunk], classes=[0, 1])
+    model.partial_fit(part.learn_transform(X), LABELS, classes=[0, 1])
+    np.testing.assert_allclose(pipeline.decision_function(X), model.decision_function(part.transform(X)), atol=1e-9)
+    np.testing.assert_array_equal(pipeline.steps_[0][1].mean_, part.mean_)
+    assert pipeline.t_ == model.t_ == 300
+
+
+def test_the_command_lines_parts_give_the_same_model():
+    part, model = Standardise(), clone(AVM)
+    for rows, y in rows_of(X, LABELS, chunk=64).through(part):
+        model.partial_fit(rows, y)
+    assert_identical(
+        classifier().partial_fit(X, LABELS).model_, clone(AVM).partial_fit(Standardise().learn_transform(X), LABELS)
+    )
+    np.testing.assert_allclose(
+        classifier().partial_fit(X, LABELS).decision_function(X), model.decision_function(part.transform(X)), atol=1e-9
+    )
+
+
+def test_predictions_before_learning_know_the_rows_features_and_not_its_target():
+    pipeline = classifier()
+    before = pipeline.predict_then_learn(X, LABELS, method="decision_function", classes=[0, 1])
+    other = classifier()
+    changed = LABELS.copy()
+    changed[200] = 1 - changed[200]
+    again = other.predict_then_learn(X, changed, method="decision_function", classes=[0, 1])
+    np.testing.assert_allclose(again[:201], before[:201], atol=1e-12)
+    assert np.abs(again[201:] - before[201:]).max() > 1e-6
+    expected = clone(AVM).predict_then_learn(
+        Standardise().learn_transform(X), LABELS, method="decision_function", classes=[0, 1]
+    )
+    np.testing.assert_allclose(before, expected, atol=1e-9)
+    labels = classifier().predict_then_learn(X, LABELS, classes=[0, 1])
+    np.testing.assert_array_equal(labels, (before >= 0.0).astype(int))
+    assert classifier().predict_then_learn(X, LABELS, method="predict_proba", classes=[0, 1]).shape == (300, 2)
+
+
+def test_fit_is_what_scikit_learns_pipeline_does():
+    ours = classifier(StandardScaler()).fit(X, LABELS)
+    theirs = make_pipeline(StandardScaler(), clone(AVM)).fit(X, LABELS)
+    assert_identical(ours.model_, theirs[-1])
+    np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
+    assert ours.score(X, LABELS) == theirs.score(X, LABELS) > 0.8
+    own = classifier().fit(X, LABELS)
+    np.testing.assert_allclose(own.decision_function(X), ours.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("part", [Standardise(), MinMax(), MinMax(2.0, 5.0)])
+def test_targets_are_scaled_by_those_before(part):
+    pipeline = regressor(part)
+    before = pipeline.predict_then_learn(X, VALUES)
+    model, scaled = clone(REGRESSOR), MinMax(-1.0, 1.0).learn_transform(X)
+    target, expected = clone(part), []
+    for t in range(300):
+        said = model.predict_then_learn(scaled[t : t + 1], clone(part).learn_transform(VALUES[: t + 1, None])[t])
+        expected.append(target.inverse_transform(said)[0] if t else 0.0)
+        target.partial_fit(VALUES[t : t + 1, None])
+    np.testing.assert_allclose(before, expected, rtol=1e-9)
+    np.testing.assert_allclose(pipeline.predict(X), target.inverse_transform(model.predict(MinMax(-1.0, 1.0).fit_transform(X))))
+
+
+def test_a_scaled_target_is_learned():
+    far = regressor().predict_then_learn(X, VALUES)[200:] - VALUES[200:]
+    assert np.abs(far).mean() < 0.6 * np.abs(VALUES - VALUES.mean()).mean()
+    model = regressor().fit(X, VALUES)
+    assert model.score(X, VALUES) == pytest.approx(r2_score(VALUES, model.predict(X)), rel=1e-9)
+    assert model.score(X, VALUES) > 0.5
+
+
+def test_a_step_that_learns_from_targets_does_not_tell_them_to_the_next():
+    before = metric(AVM).predict_then_learn(X, LABELS, method="decision_function", classes=[0, 1])
+    changed = LABELS.copy()
+    changed[-1] = 1 - changed[-1]
+    again = metric(AVM).predict_then_learn(X, changed, method="decision_function", classes=[0, 1])
+    np.testing.assert_array_equal(before, again)
+    learned = metric(AVM).partial_fit(X, LABELS)
+    assert learned.steps_[1][1].t_ == 300
+    assert learned.partial_fit(X, LABELS).steps_[1][1].t_ == 600
+
+
+def test_transformers_of_scikit_learn():
+    pipeline = classifier(StandardScaler(), IncrementalPCA(2), Normalizer())
+    for first in range(0, 300, 100):
+        pipeline.partial_fit(X[first : first + 100], LABELS[first : first + 100])
+    assert pipeline.steps_[0][1].n_samples_seen_ == 300
+    assert pipeline.model_.n_features_in_ == 2
+    np.testing.assert_allclose(np.linalg.norm(pipeline.model_.support_vectors_, axis=1), 1.0)
+
+
+# ---------------------------------------------------------------------- single events
+
+
+def pipelines():
+    encoded = kernling.StreamPipeline([("encode", Encode(["x0"], hash=4)), ("model", AVM)])
+    return [classifier(), classifier(StandardScaler()), regressor(), metric(AVM), encoded]
+
+
+@pytest.mark.parametrize("pipeline", pipelines(), ids=kinds)
+def test_events_one_by_one(pipeline):
+    y = VALUES if is_regressor(pipeline) else LABELS
+    known = {"classes": [0, 1]} if is_classifier(pipeline) else {}
+    assert pipeline.predict_one(X[0]) is None
+    assert pipeline.score_one(X[0]) == 0.0
+    single = clone(pipeline).partial_fit(X[:1], y[:1], **known)
+    rows = clone(pipeline).partial_fit(X[:1], y[:1], **known)
+    for x, target in zip(X[1:60], y[1:60], strict=True):
+        single.learn_one(x, target)
+        rows.partial_fit(x[None], [target])
+    assert single.t_ == 60
+    np.testing.assert_allclose([single.predict_one(x) for x in X[60:80]], rows.predict(X[60:80]), rtol=1e-9)
+    if not is_regressor(pipeline):
+        np.testing.assert_allclose([single.score_one(x) for x in X[60:80]], rows.decision_function(X[60:80]), atol=1e-9)
+    weighted = clone(single).partial_fit(X[:1], y[:1], **known).learn_one(X[1], y[1], sample_weight=0.0)
+    assert weighted.t_ == 1
+
+
+# ---------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
+def test_categories_in_tables(frame, tmp_path):
+    place = np.where(X[:, 0] > X[:, 0].mean(), "north", "south")
+    table = frame({"place": place, "b": X[:, 1], "c": X[:, 2]})
+    steps = [("encode", Encode(["place"])), ("scale", Standardise()), ("model", AVM)]
+    pipeline = kernling.StreamPipeline(steps).partial_fit(table, LABELS)
+    assert pipeline.feature_names_in_.tolist() == ["place", "b", "c"]
+    assert pipeline.model_.n_features_in_ == 5
+    event = {"place": "north", "b": X[0, 1], "c": X[0, 2]}
+    one = frame({name: [value] for name, value in event.items()})
+    assert pipeline.predict_one(event) == pipeline.predict(one)[0]
+    assert pipeline.score_one(event) == pytest.approx(pipeline.decision_function(one)[0])
+    assert pipeline.learn_one(event, 1).t_ == 301
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline.predict(frame({"place": place, "z": X[:, 1], "c": X[:, 2]}))
+    kernling.save(pipeline, tmp_path / "p.kern")
+    again = kernling.load(tmp_path / "p.kern")
+    np.testing.assert_array_equal(again.decision_function(table), pipeline.decision_function(table))
+    assert again.feature_names_in_.tolist() == ["place", "b", "c"]
+
+
+def test_categories_given():
+    encode = Encode({"x0": ["a", "b"]})
+    np.testing.assert_array_equal(encode.fit_transform([["a", 1.0], ["c", 2.0]]), [[1, 0, 0, 1], [0, 0, 1, 2]])
+    assert sparse.issparse(Encode(["x0"], hash=3).fit_transform([["a", 1.0], ["c", 2.0]]))
+    with pytest.raises(ValueError, match="row 1 has no value in column 'x0'"):
+        Encode().fit([[np.nan]])
+
+
+# ---------------------------------------------------------------------- files, copies, search, evaluation
+
+
+@pytest.mark.parametrize("pipeline", [classifier(), regressor(), metric(AVM), metric()], ids=kinds)
+def test_one_file_goes_on_bit_for_bit(pipeline, tmp_path):
+    y = VALUES if is_regressor(pipeline) else LABELS
+    pipeline = clone(pipeline).partial_fit(X[:200], y[:200])
+    kernling.save(pipeline, tmp_path / "p.kern")
+    copies = [kernling.load(tmp_path / "p.kern"), pickle.loads(pickle.dumps(pipeline)), copy.deepcopy(pipeline)]
+    pipeline.partial_fit(X[200:], y[200:])
+    for each in copies:
+        assert type(each) is kernling.StreamPipeline
+        assert str(each) == str(pipeline)
+        each.partial_fit(X[200:], y[200:])
+        assert_identical(each.model_, pipeline.model_)
+        for (_, one), (_, other) in zip(each.steps_[:1], pipeline.steps_[:1], strict=True):
+            assert one.to_state() == other.to_state()
+        assert (each.target_ is None) == (pipeline.target_ is None)
+        if each.target_ is not None:
+            assert each.target_.to_state() == pipeline.target_.to_state()
+
+
+def test_what_a_file_cannot_hold(tmp_path):
+    path = tmp_path / "p.kern"
+    with pytest.raises(TypeError, match="StandardScaler, which a model file cannot hold"):
+        kernling.save(classifier(StandardScaler()).fit(X, LABELS), path)
+    with pytest.raises(TypeError, match="StreamPipeline, which a model file cannot hold"):
+        kernling.save(kernling.StreamPipeline([("p", classifier())]).fit(X, LABELS), path)
+    with pytest.raises(ValueError, match="not fitted"):
+        kernling.save(classifier(), path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["steps"].reverse(),
+        lambda header: header["steps"].clear(),
+        lambda header: header["steps"][0][1].update(part="os.system"),
+        lambda header: header["steps"][0][1].update(mean=[0.0]),
+        lambda header: header["steps"][1][1].update(learner="os", estimator="system"),
+        lambda header: header["steps"][1][1].update(estimator="StreamPipeline", steps=[]),
+        lambda header: header.update(target={"part": "Standardise", "count": 1.0, "mean": [0.0], "squares": [0.0]}),
+        lambda header: header.pop("steps"),
+        lambda header: header.update(steps=7),
+    ],
+)
+def test_files_whose_steps_do_not_fit(change, tmp_path, monkeypatch):
+    pipeline = classifier().fit(X, LABELS)
+    contents = pipeline.to_contents()
+    change(contents.header)
+    monkeypatch.setattr(kernling.StreamPipeline, "to_contents", lambda self: contents)
+    kernling.save(pipeline, tmp_path / "p.kern")
+    with pytest.raises(ValueError, match=r"p\.kern"):
+        kernling.load(tmp_path / "p.kern")
+
+
+def test_parameters_of_steps_can_be_searched():
+    search = GridSearchCV(classifier(), {"model__gamma": [1e-6, 1.0]}, cv=2).fit(X, LABELS)
+    assert search.best_params_ == {"model__gamma": 1.0}
+    assert classifier().set_params(part0=MinMax()).steps[0][1].high == 1.0
+
+
+def test_evaluation_and_running_again():
+    rows = evaluate.online(classifier(), (X, LABELS), permutations=2)
+    assert evaluate.summary(rows)[0]["permutations"] == 2
+    assert evaluate.model_of(rows[0]).steps[1][1].gamma == 1.0
+    assert evaluate.run_again(rows[1], (X, LABELS))[-1]["mistakes"] == rows[1]["mistakes"] < 0.4
+    logged = evaluate.online(classifier(), (X, LABELS), metrics=["log_loss", "auc"])
+    assert logged[-1]["auc"] > 0.8
+    values = evaluate.online(regressor(), (X, VALUES))
+    assert evaluate.model_of(values[0]).target.to_state() == Standardise().to_state()
+    assert values[-1]["n_stored"] > 0
+
+
+def test_the_command_line_takes_a_pipelines_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kernling.save(classifier().partial_fit(X, LABELS), "p.kern")
+    pandas.DataFrame(X).assign(y=LABELS).to_csv("rows.csv", index=False)
+    run = CliRunner().invoke
+    told = run(app, ["info", "p.kern"], env={"COLUMNS": "200"}).output
+    assert "part0: Standardise" in told
+    assert "AVMClassifier" in told
+    predicted = run(app, ["predict", "p.kern", "rows.csv", "--target", "y", "--output", "out.txt"])
+    assert predicted.exit_code == 0, predicted.output
+    np.testing.assert_array_equal(np.loadtxt("out.txt"), kernling.load("p.kern").predict(X))
+    went_on = run(app, ["run", "rows.csv", "--target", "y", "--resume", "p.kern", "--save", "q.kern"])
+    assert went_on.exit_code == 0, went_on.output
+    assert models.read("q.kern").model.t_ == 600
+
+
+def test_a_notebook_shows_its_facts():
+    assert "kernling-facts" not in classifier()._repr_html_()
+    assert "points stored" in classifier().fit(X, LABELS)._repr_html_()
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def nan_at_the_end():
+    rows = X.copy()
+    rows[-1, 0] = np.nan
+    return rows
+
+
+@pytest.mark.parametrize("pipeline", [classifier(), classifier(StandardScaler()), metric(AVM)], ids=kinds)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p: p.partial_fit(nan_at_the_end(), LABELS),
+        lambda p: p.partial_fit(X, LABELS[:-1]),
+        lambda p: p.partial_fit(X, np.where(LABELS, "a", "b")),
+        lambda p: p.partial_fit(X[:, :2], LABELS),
+        lambda p: p.partial_fit(X, LABELS, sample_weight=-np.ones(300)),
+        lambda p: p.predict_then_learn(X, LABELS, method="guess"),
+        lambda p: p.learn_one(X[0], "a"),
+        lambda p: p.learn_one(X[0, :2], 1),
+        lambda p: p.learn_one(X[0] * np.nan, 1),
+        lambda p: p.learn_one(X[0], 1, sample_weight=-1.0),
+        lambda p: p.fit(X, None),
+        lambda p: p.predict(nan_at_the_end()),
+    ],
+)
+def test_a_call_that_raises_leaves_all_steps_as_they_were(pipeline, call):
+    pipeline = clone(pipeline).partial_fit(X, LABELS)
+    before = copy.deepcopy(pipeline)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call(pipeline)
+    assert "\n" not in str(caught.value) or "Reshape" in str(caught.value)
+    for (_, one), (_, other) in zip(pipeline.steps_[:-1], before.steps_[:-1], strict=True):
+        np.testing.assert_array_equal(one.transform(X), other.transform(X))
+    assert_identical(pipeline.model_, before.model_)
+    assert_identical(pipeline.partial_fit(X, LABELS).model_, before.partial_fit(X, LABELS).model_)
+
+
+def test_a_first_call_that_raises_leaves_it_new():
+    pipeline = classifier()
+    with pytest.raises(ValueError, match="NaN"):
+        pipeline.partial_fit(nan_at_the_end(), LABELS)
+    assert vars(pipeline).keys() == {"steps", "target"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "target", "words"),
+    [
+        ([], None, "at least a model"),
+        ([("model", AVM), ("scale", Standardise())], None, "step 'model' must be a transformer"),
+        ([("scale", MinMax(1.0, 0.0)), ("model", AVM)], None, "low must be below high"),
+        ([("scale", make_pipeline(StandardScaler())), ("model", AVM)], None, "no partial_fit"),
+        ([("scale", Standardise()), ("model", make_pipeline(StandardScaler()))], None, "no partial_fit"),
+        ([("a", Standardise()), ("a", AVM)], None, "not unique"),
+        ([("model", AVM)], Standardise(), "target is for regression"),
+        ([("model", REGRESSOR)], StandardScaler(), "target must be Standardise"),
+    ],
+)
+def test_steps_that_make_no_pipeline(steps, target, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        kernling.StreamPipeline(steps, target=target).fit(X, LABELS)
