@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -51,3 +52,14 @@ def test_every_method_has_a_page_or_is_a_baseline():
     main = {name for name, entry in kernling.registry.METHODS.items() if entry.is_main}
     told = set(re.findall(r"\{docstring\} (\w+)", "".join(page.read_text() for page in (DOCS / "methods").glob("*.md"))))
     assert told == main
+
+
+def test_badges_are_true():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    badge = {name: (DOCS / "_static" / f"badge-{name}.svg").read_text() for name in ("python", "licence")}
+    assert f"python: {project['requires-python'].removeprefix('>=')} or later" in badge["python"]
+    assert f"licence: {project['license']}" in badge["licence"]
+
+
+def test_citation_is_of_this_version():
+    assert f"version: {kernling.__version__}\n" in (ROOT / "CITATION.cff").read_text()
