@@ -23,6 +23,7 @@ extensions = [
     "mathml",
     "method",
     "pictures",
+    "links",
 ]
 exclude_patterns = ["_ext", "examples"]
 templates_path = ["_templates"]

@@ -19,7 +19,15 @@ VALIDATION = 0.2
 
 
 class Choice(NamedTuple):
-    """What was chosen."""
+    """What was chosen.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Choice
+    >>> print(Choice(kl.AVMClassifier(gamma=2.0), {"gamma": 2.0}).params)
+    {'gamma': 2.0}
+    """
 
     model: Any  # new, with the parameters set
     params: dict[str, Any]
