@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from kernling.streams import libsvm, stream
+from kernling.streams import libsvm, lines, stream
 
 
 def values_of(tokens):
@@ -166,7 +166,7 @@ def test_a_later_index_on_a_source_that_is_read_once_names_the_cure(monkeypatch)
 
 
 def test_an_endless_line_is_refused(monkeypatch):
-    monkeypatch.setattr(libsvm, "LONGEST", 1000)
+    monkeypatch.setattr(lines, "LONGEST", 1000)
     monkeypatch.setattr(libsvm, "BLOCK", 100)
     with pytest.raises(ValueError, match="longer than 1000 bytes"):
         stream(io.BytesIO(b"1" * 5000), format="libsvm").load()

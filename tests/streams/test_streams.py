@@ -5,8 +5,10 @@ import gzip
 import io
 import json
 import lzma
+import os
 import subprocess
 import sys
+import threading
 import tracemalloc
 import zipfile
 
@@ -302,3 +304,31 @@ def test_a_stream_larger_than_the_memory_it_takes(tmp_path):
 def test_an_object_that_would_run_code_is_only_text(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"a": "__import__(\'os\').abort()", "y": 1}\n')
     assert stream(tmp_path / "rows.jsonl", target="y", categorical=["a"]).load()[0].tolist() == [[1.0, 0.0]]
+
+
+LIVE = {
+    "csv": (b"x,y\n1,0\n", b"2,1\n"),
+    "jsonl": (b'{"x": 1, "y": 0}\n', b'{"x": 2, "y": 1}\n'),
+    "libsvm": (b"0 1:1\n", b"1 1:2\n"),
+}
+
+
+@pytest.mark.parametrize("format", LIVE)
+def test_rows_of_a_pipe_are_given_as_they_come(format):
+    reading, writing = os.pipe()
+    with open(reading, "rb") as source, open(writing, "wb", buffering=0) as sink:
+        options = {"n_features": 1} if format == "libsvm" else {"target": "y"}
+        rows = iter(stream(source, format=format, chunk=1, **options))
+        for text, number in zip(LIVE[format], (1, 2), strict=True):
+            sink.write(text)
+            X, y = next(rows)  # would wait for ever if it wanted more
+            assert (X.sum(), float(y[0])) == (number, number - 1)
+
+
+def test_a_column_that_begins_empty_gets_its_kind_from_its_first_value():
+    reading, writing = os.pipe()
+    with open(reading, "rb") as source, open(writing, "wb", buffering=0) as sink:
+        rows = iter(stream(source, format="csv", target="y", chunk=1, missing="drop"))
+        sink.write(b"x,y\n1,\n")
+        threading.Timer(0.2, sink.write, [b"2,red\n"]).start()  # a block of its own
+        assert next(rows)[1].tolist() == ["red"]

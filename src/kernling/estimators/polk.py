@@ -87,7 +87,7 @@ class POLKRegressor(OnlineRegressor):
     """
 
     learner = "polk"
-    search = _SEARCH
+    search = {**_SEARCH, "eta": Log(0.03, 1.9)}  # the squared loss is stable below 2
     rules = {**_RULES, "loss": (OneOf(("l2", "epsilon_insensitive", "l1")),), "epsilon": (Real(0.0),)}
     n_waiting_ = POLKClassifier.n_waiting_
 

@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from .columns import Table
+from .lines import BLOCK, line_blocks
 
 FORMATS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
@@ -31,8 +32,6 @@ FORMATS = {
     "jsonl": (".jsonl", ".ndjson"),
 }
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
-BLOCK = 1 << 20
-JSON_ROWS = 4096
 _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
 
 
@@ -191,9 +190,9 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     pyarrow = need_pyarrow()
     csv = pyarrow.csv
     names: list[str] | None = None
-    types: dict[str, Any] = {}
+    types: dict[str, Any] = {}  # of columns of which a value was seen
     rows = 0
-    for block in _line_blocks(file):
+    for block in line_blocks(file):
         damaged: list[Any] = []
         top = int(names is None and header)
         reading = csv.ReadOptions(
@@ -206,14 +205,16 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
             delimiter=delimiter, invalid_row_handler=lambda row, found=damaged: found.append(row) or "skip"
         )
         try:
-            if names is None:
+            if names is None or len(types) < len(names):
                 schema = csv.read_csv(io.BytesIO(block), reading, parsing).schema
-                types = {field.name: _settled(pyarrow, field, words) for field in schema}
+                kinds = {field.name: _settled(pyarrow, field, words) for field in schema} | types
+                empty = {field.name for field in schema if pyarrow.types.is_null(field.type)}
+                types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
             try:
-                table = csv.read_csv(io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=types))
+                table = csv.read_csv(io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=kinds))
             except pyarrow.ArrowInvalid:
-                texts = csv.ConvertOptions(column_types=dict.fromkeys(types, pyarrow.string()))
-                table = _cast(pyarrow, csv.read_csv(io.BytesIO(block), reading, parsing, texts), types)
+                texts = csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
+                table = _cast(pyarrow, csv.read_csv(io.BytesIO(block), reading, parsing, texts), kinds)
         except pyarrow.ArrowInvalid as error:
             raise ValueError(f"damaged CSV after row {rows}: {error}") from error
         names = table.column_names
@@ -238,12 +239,6 @@ def _cast(pyarrow: Any, table: Any, types: dict[str, Any]) -> Any:
         except pyarrow.ArrowInvalid:
             pass
     return table
-
-
-def _line_blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end where a line does."""
-    while block := file.read(BLOCK):
-        yield block + file.readline()
 
 
 def _settled(pyarrow: Any, field: Any, words: set[str]) -> Any:
@@ -291,33 +286,32 @@ def read_arrow(file: Any) -> Iterator[Table]:
 def read_jsonl(file: IO[bytes]) -> Iterator[Table]:
     """Tables of JSON lines: one object per line, of numbers, strings, true, false and null."""
     names: list[str] = []
-    rows: list[list[Any]] = []
     line = 0
-    problem = ""
-    for line, text in enumerate(file, 1):
-        if not text.strip():
-            continue
-        try:
-            row = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            problem = f"line {line}: {error}"
-            break
-        if not isinstance(row, dict) or any(isinstance(value, (dict, list)) for value in row.values()):
-            problem = f"line {line}: expected an object of numbers and strings"
-            break
-        names = names or list(row)
-        unknown = row.keys() - set(names)
-        if unknown:
-            problem = f"line {line}: the name {min(unknown)!r} is not in the first line"
-            break
-        rows.append([row.get(name) for name in names])
-        if len(rows) == JSON_ROWS:
+    for block in line_blocks(file):
+        rows: list[list[Any]] = []
+        problem = ""
+        for text in block.splitlines():
+            line += 1
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                problem = f"line {line}: {error}"
+                break
+            if not isinstance(row, dict) or any(isinstance(value, (dict, list)) for value in row.values()):
+                problem = f"line {line}: expected an object of numbers and strings"
+                break
+            names = names or list(row)
+            unknown = row.keys() - set(names)
+            if unknown:
+                problem = f"line {line}: the name {min(unknown)!r} is not in the first line"
+                break
+            rows.append([row.get(name) for name in names])
+        if rows:
             yield _from_rows(names, rows)
-            rows = []
-    if rows:
-        yield _from_rows(names, rows)
-    if problem:
-        raise ValueError(problem)
+        if problem:
+            raise ValueError(problem)
 
 
 def _from_rows(names: list[str], rows: list[list[Any]]) -> Table:

@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from ..core.jit import inline, inner, jit_exact
+from .lines import line_blocks
 
 BLOCK = 1 << 22  # bytes read at a time
-LONGEST = 1 << 28  # bytes of one line
 
 _SMALLEST, _LARGEST = -290, 285  # powers of ten whose product with 19 digits is neither infinite nor subnormal
 
@@ -249,27 +249,12 @@ def read(file: IO[bytes], n_features: int | None, zero_based: bool) -> Iterator[
     Without ``n_features`` a piece is as wide as its own largest index; with it, a larger index is an error.
     """
     line = 0
-    for text in _lines(file):
+    for text in line_blocks(file, BLOCK):
         X, y, lines, problem = _read_block(text, n_features, zero_based, line)
         yield X, y
         if problem:
             raise ValueError(problem)
         line += lines
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines."""
-    rest = b""
-    while data := file.read(BLOCK):
-        data = rest + data
-        cut = data.rfind(b"\n") + 1
-        rest = data[cut:]
-        if len(rest) > LONGEST:
-            raise ValueError(f"a line is longer than {LONGEST} bytes: this is not LIBSVM text")
-        if cut:
-            yield data[:cut]
-    if rest:
-        yield rest
 
 
 def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int):
@@ -327,6 +312,6 @@ def _message(text: bytes, line: int, fault: int, at: int) -> str:
 def count_features(file: IO[bytes], zero_based: bool) -> int:
     """One more than the largest index."""
     largest = -1
-    for text in _lines(file):
+    for text in line_blocks(file, BLOCK):
         largest = max(largest, _largest_index(np.frombuffer(text, np.uint8), len(text)))
     return max(largest + (1 if zero_based else 0), 0)
