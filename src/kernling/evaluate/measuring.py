@@ -134,7 +134,7 @@ def _together(side: tuple) -> Any:
 
 def size_of(model: Any) -> Row:
     """How large a model is; of one that is not ours, its support vectors or else its features count."""
-    if hasattr(model, "learner"):
+    if hasattr(model, "learner") or hasattr(model, "nbytes_"):
         return {name: getattr(model, f"{name}_", None) for name in ("n_stored", "n_support", "nbytes")}
     last = model[-1] if hasattr(model, "steps") else model
     return {"n_stored": len(last.support_) if hasattr(last, "support_") else last.n_features_in_}

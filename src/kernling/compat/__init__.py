@@ -1,0 +1,6 @@
+"""Models in and out of River (extra ``river``)."""
+
+from .from_river import from_river
+from .to_river import to_river
+
+__all__ = ["from_river", "to_river"]

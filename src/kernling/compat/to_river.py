@@ -1,0 +1,222 @@
+"""Estimators as River models: rows are dictionaries, and learning and predicting go event by event."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.avm import AVMClassifier, AVMRegressor
+from ..estimators.spa import SPAOneClass
+from ..estimators.tasks import probabilities
+from .names import Vocabulary
+
+try:
+    from river import base
+    from river.utils import dataframe
+except ImportError as error:
+    raise ImportError("kernling.compat needs River: pip install 'kernling[river]'") from error
+
+TIE = 1e-9  # of the largest score: far more than rounding, far less than what is learned
+
+
+def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
+    """An estimator, or a :class:`kernling.StreamPipeline`, as a River model.
+
+    Classifiers and regressors get ``learn_one``, ``predict_one``, ``predict_proba_one`` (where the loss gives probabilities),
+    ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with ``score_one``
+    high for what looks unlike the events learned.  ``learn_one`` takes a weight, ``w``.
+
+    Features may come and go.  A kernel model has a fixed number of columns, so it is declared: the first ``columns`` names get
+    one each as they appear, and names after them share these columns by their hash, with a warning.  What a row lacks is 0,
+    so unused columns change nothing but the time that a row of kernel values takes.  Text is a feature of its own
+    (``{"from": "JFK"}`` counts as ``{"from=JFK": 1}``).
+
+    ``gamma="scale"`` is 1 / (number of features of the first row), since there is only that row to go by.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed.  One that has learned goes on with what it knows, its columns being its feature names, or 0, 1, ...
+    columns : int
+    seed : int, optional
+        For the random choices of the model, instead of its ``random_state``.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.compat import to_river
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> model = preprocessing.StandardScaler() | to_river(kl.AVMClassifier("logistic", delta=1.0))
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 86.63%
+    """
+    kinds = {"classification": RiverClassifier, "regression": RiverRegressor, "oneclass": RiverAnomalyDetector}
+    task = getattr(model, "task", None)
+    if task not in kinds or not hasattr(model, "learn_one"):
+        raise TypeError(f"to_river takes kernling's classifiers, regressors and one-class learners, not {model!r}")
+    return kinds[task](model, columns, seed)
+
+
+class _FromRows:
+    """What all have in common: the estimator that learns, and the columns of names."""
+
+    def __init__(self, model: Any, columns: int = 128, seed: int | None = None):
+        self.model = clone(model)
+        self.columns = columns
+        self.seed = seed
+        if _has_learned(model):
+            self.learned = copy.deepcopy(model)
+            names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+            self._names = Vocabulary(model.n_features_in_, list(names))
+        else:
+            self.learned = clone(model)
+            self._names = Vocabulary(columns)
+        if seed is not None:
+            self.learned.set_params(**dict.fromkeys(self._settings("random_state"), seed))
+
+    def _settings(self, name: str) -> Iterator[str]:
+        """The parameters of this name, in steps too."""
+        return (each for each in self.learned.get_params() if each.rpartition("__")[2] == name)
+
+    def _row(self, x: dict[Hashable, Any], learning: bool = False) -> np.ndarray:
+        if learning and not self._names.place:
+            self._begin(len(x))
+        return self._names.row(x, learning)
+
+    def _begin(self, features: int) -> None:
+        gammas = [name for name in self._settings("gamma") if self.learned.get_params()[name] == "scale"]
+        self.learned.set_params(**dict.fromkeys(gammas, 1.0 / max(features, 1)))
+
+    def _rows(self, X: Any, learning: bool = False) -> tuple[np.ndarray, Any]:
+        """Rows of a frame, and River's handle of the frame."""
+        frame = dataframe.into_frame(X)
+        if learning and not self._names.place:
+            self._begin(len(frame.columns))
+        table = {name: frame[name].to_numpy() for name in frame.columns}
+        if all(values.dtype.kind in "biuf" for values in table.values()):
+            return self._names.rows(table, len(frame), learning), frame
+        events = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
+        rows = [self._names.row({k: v for k, v in event.items() if v == v}, learning) for event in events]
+        return np.array(rows).reshape(len(frame), self._names.columns), frame
+
+    def _learn_rows(self, X: Any, y: Any) -> None:
+        rows, _ = self._rows(X, learning=True)
+        if not len(rows):
+            return
+        y = dataframe.into_series(y).to_numpy()
+        if not _has_learned(self.learned):  # what is resolved from data is resolved from the first row, as in learn_one
+            self.learned.learn_one(rows[0], y[0])
+            rows, y = rows[1:], y[1:]
+        if len(rows):
+            self.learned.partial_fit(rows, y)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"model": cls._example()}  # type: ignore[attr-defined]
+
+
+class RiverClassifier(_FromRows, base.MiniBatchClassifier):
+    """A classifier as a River model; see :func:`to_river`."""
+
+    _example = AVMClassifier
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x, y, w=1.0):
+        self.learned.learn_one(self._row(x, learning=True), y, w)
+
+    def predict_one(self, x, **kwargs):
+        return _plain(self.learned.predict_one(self._row(x)))
+
+    def predict_proba_one(self, x, **kwargs):
+        self._need_probabilities()
+        if not _has_learned(self.learned):
+            return {}
+        scores = np.reshape(self.learned.score_one(self._row(x)), (1, -1))
+        classes = self.learned.classes_
+        return dict(zip(classes.tolist(), probabilities(scores, len(classes))[0].tolist(), strict=True))
+
+    def learn_many(self, X, y):
+        self._learn_rows(X, y)
+
+    def predict_many(self, X):
+        rows, frame = self._rows(X)
+        labels = self.learned.predict(rows).tolist() if _has_learned(self.learned) else [None] * len(rows)
+        for place in self._ties(rows) if _has_learned(self.learned) else ():
+            labels[place] = _plain(self.learned.predict_one(rows[place]))
+        return dataframe.to_native_series(labels, name=None, like=frame)
+
+    def _ties(self, rows: np.ndarray) -> Iterator[int]:
+        """Rows of which rounding decides, which differs between one row and many."""
+        scores = self.learned.decision_function(rows)
+        if scores.ndim == 1:
+            margins = np.abs(scores)
+        else:
+            margins = np.diff(np.partition(scores, scores.shape[1] - 2, axis=1)[:, -2:], axis=1)[:, 0]
+        return iter(np.flatnonzero(margins <= TIE * np.abs(scores).max(initial=0.0)).tolist())
+
+    def predict_proba_many(self, X):
+        self._need_probabilities()
+        rows, frame = self._rows(X)
+        if not _has_learned(self.learned):
+            return dataframe.to_native_frame({}, like=frame)
+        table = dict(zip(self.learned.classes_.tolist(), self.learned.predict_proba(rows).T, strict=True))
+        return dataframe.to_native_frame(table, like=frame)
+
+    def _need_probabilities(self) -> None:
+        if not hasattr(self.learned, "predict_proba"):
+            raise NotImplementedError("probabilities need loss='softmax', or loss='logistic' with no more than two classes")
+
+
+class RiverRegressor(_FromRows, base.MiniBatchRegressor):
+    """A regressor as a River model; see :func:`to_river`."""
+
+    _example = AVMRegressor
+
+    def learn_one(self, x, y, w=1.0):
+        self.learned.learn_one(self._row(x, learning=True), y, w)
+
+    def predict_one(self, x):
+        said = self.learned.predict_one(self._row(x))
+        return 0.0 if said is None else said
+
+    def learn_many(self, X, y):
+        self._learn_rows(X, y)
+
+    def predict_many(self, X):
+        rows, frame = self._rows(X)
+        values = self.learned.predict(rows) if _has_learned(self.learned) else np.zeros(len(rows))
+        return dataframe.to_native_series(values, name=None, like=frame)
+
+
+class RiverAnomalyDetector(_FromRows, base.AnomalyDetector):
+    """A one-class learner as a River anomaly detector; see :func:`to_river`."""
+
+    _example = SPAOneClass
+
+    def learn_one(self, x, w=1.0):
+        self.learned.learn_one(self._row(x, learning=True), sample_weight=w)
+
+    def score_one(self, x):
+        """Minus what ``decision_function`` says: above 0 outside, 0 before any learning."""
+        return -self.learned.score_one(self._row(x))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _has_learned(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
