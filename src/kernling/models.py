@@ -1,9 +1,12 @@
 """Model files: one file, no code in it, written whole or not at all.
 
 A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what
-it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over that text
-and all arrays.  Loading checks every length against the size of the file before anything is allocated, then the checksum,
-then that the arrays are those of the estimator.  Nothing in a file is ever executed.
+it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole file,
+with zeros in the place of the sum itself.  Loading checks every length against the size of the file before anything is
+allocated, then the checksum, then that the arrays are those of the estimator and that no number in them leads compiled code
+astray.  Nothing in a file is ever executed.
+
+Format 1 (never released) had a checksum over the header's text and the arrays only; such files still load.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ import safetensors.numpy
 
 from . import registry
 
-FORMAT = 1
+FORMAT = 2
+SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
+BLANK = "0" * 64
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
@@ -59,7 +64,7 @@ def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = No
         header["stream"] = stream
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
-    data = safetensors.numpy.save(arrays, {"kernling": text, "sha256": _checksum(text, arrays)})
+    data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
@@ -93,30 +98,62 @@ def read(path: str | os.PathLike) -> Saved:
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
         return Saved(cls.from_contents(header, arrays), header.get("stream", {}), header)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"{path} is not a model that this version can read: {error}") from error
+    except Exception as error:  # whatever a header can make happen, the file is at fault
+        raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {error}") from error
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """The header and arrays of a file, once they have proved whole."""
     data = path.read_bytes()
     try:
-        arrays = safetensors.numpy.load(data)  # checks all lengths and offsets against len(data)
         size = int.from_bytes(data[:8], "little")
-        metadata = json.loads(data[8 : 8 + size]).get("__metadata__", {})
-        text, checksum = metadata["kernling"], metadata["sha256"]
-        header = json.loads(text)
-        is_newer = header["format"] > FORMAT
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a kernling model, or is damaged: {error}") from error
-    if _checksum(text, arrays) != checksum:
-        raise ValueError(f"{path} is damaged: its checksum does not match")
-    if is_newer:
-        raise ValueError(f"{path} has format {header['format']}, which is newer: upgrade kernling")
+        metadata = json.loads(data[8 : 8 + size])["__metadata__"]
+        header = json.loads(metadata["kernling"])
+        number = header["format"]
+        if type(number) is not int:
+            raise ValueError(f"its format is {number!r}")
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a kernling model, or is damaged: {_first_line(error)}") from error
+    if not 1 <= number <= FORMAT:
+        raise ValueError(f"{path} has format {number}, {_writer(header)}; this version reads up to {FORMAT}: upgrade kernling")
+    if number == FORMAT and not is_signed(data):
+        raise ValueError(f"{path}, {_writer(header)}, is damaged: its checksum does not match")
+    try:
+        arrays = safetensors.numpy.load(data)  # checks all lengths and offsets against len(data)
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path}, {_writer(header)}, is damaged: {_first_line(error)}") from error
+    if number == 1 and metadata.get("sha256") != _checksum_1(metadata["kernling"], arrays):
+        raise ValueError(f"{path}, {_writer(header)}, is damaged: its checksum does not match")
     return header, arrays
 
 
-def _checksum(text: str, arrays: dict[str, np.ndarray]) -> str:
+def _writer(header: Any) -> str:
+    """Which version wrote a file, as it says itself."""
+    versions = header.get("versions") if isinstance(header, dict) else None
+    return f"written by kernling {str(versions.get('kernling'))[:40] if isinstance(versions, dict) else 'unknown'}"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{str(error).splitlines()[0] if str(error) else type(error).__name__:.200}"
+
+
+def signed(data: bytes) -> bytes:
+    """A file's bytes with their checksum in its place."""
+    place = data.index(SUM + BLANK.encode()) + len(SUM)
+    return data[:place] + hashlib.sha256(data).hexdigest().encode() + data[place + len(BLANK) :]
+
+
+def is_signed(data: bytes) -> bool:
+    """Whether a file's bytes are those that its checksum was made of."""
+    place = data.find(SUM) + len(SUM)
+    total = hashlib.sha256(memoryview(data)[:place])
+    total.update(BLANK.encode())
+    total.update(memoryview(data)[place + len(BLANK) :])
+    return data[place : place + len(BLANK)] == total.hexdigest().encode()
+
+
+def _checksum_1(text: str, arrays: dict[str, np.ndarray]) -> str:
+    """The checksum of format 1."""
     total = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         total.update(f"|{name}|{arrays[name].dtype.str}|{arrays[name].shape}|".encode())

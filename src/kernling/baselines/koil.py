@@ -62,7 +62,7 @@ class Labels(NamedTuple):
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        if len(self.targets) < size:
+        if self.targets.shape != (size,):
             raise ValueError("the labels of the points do not fit the model")
 
 

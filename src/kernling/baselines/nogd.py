@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.expansion import Expansion, add, insert, point_values
+from ..core.expansion import Expansion, add, check_room, insert, point_values
 from ..core.jit import inline, jit
 from ..estimators.parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
@@ -126,6 +126,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     rank = problem.options["rank"] or max(1, params.budget // 5)
+    check_room(params.budget, params.budget, "landmarks")
     return State(empty_expansion(needs, problem), np.zeros((min(rank, params.budget), params.budget)))
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive
+from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
 from ..core.pairs import Recent, inherited, keep_scores, new_recent, note, side_of
@@ -117,6 +118,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     model = empty_linear(needs, problem, rng)
     _, outputs, width = model.coef.shape
+    check_room(2 * outputs * width, width, "covariances")
     moments = Moments(np.zeros((outputs, 2)), np.zeros((outputs, 2, width)), np.zeros((outputs, 2, width, width)))
     return State(model, moments, new_recent(outputs))
 

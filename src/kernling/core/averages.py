@@ -44,11 +44,13 @@ def group_count(kind: int, fraction: float = 1.0) -> int:
     return 1 if kind == LAST else SNAPSHOTS + snapshot_count(kind, fraction)
 
 
-def plan(model: Any, fraction: float, length: int | None) -> None:
+def planned(model: Any, fraction: float, length: int | None) -> Any:
     """For a stream of known length, have a snapshot taken at the exact time, besides those of an open stream."""
-    if isinstance(model, Expansion):
-        total = model.clock[EVENTS] + (length or 0)
-        model.clock[EXACT] = -1.0 if length is None else suffix_start(fraction, total)
+    if not isinstance(model, Expansion):
+        return model
+    clock = model.clock.copy()
+    clock[EXACT] = -1.0 if length is None else suffix_start(fraction, clock[EVENTS] + length)
+    return model._replace(clock=clock)
 
 
 @jit

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kernels
-from .expansion import EVENTS, SCALE, Expansion, as_distances, products
+from .bounds import SCORE, Diverged
+from .expansion import EVENTS, SCALE, Expansion, as_distances, check_room, products
 from .jit import jit
 from .rows import centred_row
-from .state import recoded
+from .state import are_targets, copied, recoded, restore
 
 
 class Waiting(NamedTuple):
@@ -31,12 +32,14 @@ class Waiting(NamedTuple):
         """Raise unless all shapes agree."""
         n = len(self.targets)
         one = (n,)
-        if self.X.shape != (n, d) or not self.weights.shape == self.uniforms.shape == one or not 0 <= self.count[0] < max(n, 1):
+        fits = self.X.shape == (n, d) and self.weights.shape == self.uniforms.shape == one
+        if not fits or not 0 <= self.count[0] < max(n, 1) or not are_targets(self.targets, outputs):
             raise ValueError("the waiting rows do not fit the model")
 
 
 def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
     """No rows yet."""
+    check_room(batch_size, d, "rows in a batch")
     zeros = np.zeros(batch_size)
     return Waiting(np.zeros((batch_size, d), dtype), zeros, zeros.copy(), zeros.copy(), np.zeros(1, np.int64))
 
@@ -87,7 +90,10 @@ def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, n
     """The model's scores (rows, outputs), and the kernel values (points, rows) behind them."""
     size = int(model.size[0])
     cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
-    return model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T), cross
+    scores = model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T)
+    if not (np.abs(scores) <= SCORE).all():
+        raise Diverged
+    return scores, cross
 
 
 def batch_loop(step: Callable) -> Callable:
@@ -99,12 +105,17 @@ def batch_loop(step: Callable) -> Callable:
         while i < last:
             if int(state.model.size[0]) + len(waiting.targets) > len(state.model.points):
                 return i
+            kept = copied(waiting)
             taken = _take(events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting)
             drawn += int(np.count_nonzero(events.weights[i:taken])) * setup.uniforms
-            if len(before):
-                before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
-            if waiting.count[0] == len(waiting.targets):
-                learn_waiting(step, params, state, setup.kernel)
+            try:
+                if len(before):
+                    before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
+                if waiting.count[0] == len(waiting.targets):
+                    learn_waiting(step, params, state, setup.kernel)
+            except Diverged:
+                restore(waiting, kept)
+                raise
             i = taken
         return last
 

@@ -125,7 +125,7 @@ class Values(NamedTuple):
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        if self.scores.shape[0] != outputs or self.scores.shape[1] < size:
+        if self.scores.shape != (outputs, size):
             raise ValueError("the scores of the points do not fit the model")
 
 
@@ -145,8 +145,8 @@ class Pairs(NamedTuple):
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        n = len(self.nearest)
-        if n < size or self.matrix.shape != (n, n) or not (self.nearest[:size] < size).all():
+        known = (self.nearest >= -1) & (self.nearest < size)
+        if self.nearest.shape != (size,) or self.matrix.shape != (size, size) or not known.all():
             raise ValueError("the pairs of points do not fit the model")
 
 

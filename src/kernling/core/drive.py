@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .averages import AVERAGE, begin_event, output_mix
+from .bounds import Diverged, in_bounds
 from .expansion import EVENTS, new_scratch, open_block, read_scores
-from .fourier import begin_feature_event, feature_outputs, feature_scores, new_feature_scratch, open_features
+from .fourier import Linear, begin_feature_event, feature_outputs, feature_scores, new_feature_scratch, open_features
 from .jit import bind, entry_point, inline
 from .rows import Rows, as_rows, read_only, row_count
 from .scoring import EventScorer, Setup, mix_scores
-from .state import grown
+from .state import copied, grown, is_finite, restore
 
 CALL = 8192
 WORK = 2**32  # multiplications per compiled call at most, so that Ctrl-C never waits long
@@ -33,6 +34,10 @@ class Events(NamedTuple):
     rows: Rows
     targets: np.ndarray
     weights: np.ndarray
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C has stopped the loop at the boundary of an event."""
 
 
 def step(params, state, block, j, f, y, weight, u):
@@ -60,10 +65,12 @@ def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, 
                 if setup.notes > 0:
                     note(params, state, before[i])
             if events.weights[i] > 0.0:
+                read_scores(model, block, j, scratch.f)
+                if not in_bounds(scratch.f):
+                    return -1
                 begin_event(model, block, j, setup.growth)
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
-                read_scores(model, block, j, scratch.f)
                 step(params, state, block, j, scratch.f, events.targets[i], events.weights[i], u)
     return last
 
@@ -100,10 +107,12 @@ def _feature_blocks(setup, params, state, events, uniforms, before, first, last,
                 if setup.notes > 0:
                     note(params, state, before[i])
             if events.weights[i] > 0.0:
+                feature_scores(model, features, j, scratch.f)
+                if not in_bounds(scratch.f):
+                    return -1
                 begin_feature_event(model)
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
-                feature_scores(model, features, j, scratch.f)
                 step(params, state, features, j, scratch.f, events.targets[i], events.weights[i], u)
     return last
 
@@ -138,6 +147,8 @@ def _dual_blocks(setup, params, state, events, uniforms, before, first, last, sc
                 for o in range(scratch.f.size):
                     before[i, o] = scratch.f[o]
             if events.weights[i] > 0.0:
+                if not in_bounds(scratch.f):
+                    return -1
                 model.clock[EVENTS] += 1.0
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
@@ -170,7 +181,8 @@ def learn(
 ) -> tuple[Any, np.ndarray]:
     """Learn all events; returns the state and, when asked for, the outputs before each event was learned.
 
-    ``done(state, n)`` is called after every compiled call, and last of all when Ctrl-C stops the loop.
+    ``done(state, n)`` is called after every compiled call, and last of all when Ctrl-C stops the loop.  When Diverged is
+    raised, some events may have been learned: the caller keeps what should come back.
     """
     n = row_count(events.rows)
     outputs = state.model.coef.shape[1]
@@ -185,13 +197,15 @@ def learn(
                 generator = rng.bit_generator.state
                 spare = rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:last])))
             stopped = loop(setup, params, state, events, read_only(spare), before, first, last)
+            if stopped < 0:
+                raise Diverged
             if setup.uniforms and stopped < last:  # out of room: give back what was not used
                 rng.bit_generator.state = generator
                 rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
             done(state, stopped - first)
             first = stopped
             if interrupted() and first < n:
-                raise KeyboardInterrupt(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
     return state, before
 
 
@@ -208,6 +222,7 @@ class Single:
         self.weight = np.ones(1)
         self.setup, self.params = setup, params
         rows = as_rows(self.row)
+        self._careful = isinstance(model, Linear)  # one event takes many steps, and the state is small enough to copy
         self._events = Events(rows, read_only(self.target), read_only(self.weight))
         self._record = np.empty((0, 1))
         self._spare = read_only(np.empty(0))
@@ -215,10 +230,20 @@ class Single:
         self.score = EventScorer(setup, state, rows)
 
     def learn(self, state: Any, rng: np.random.Generator) -> Any:
-        """Learn the event in the buffers."""
+        """Learn the event in the buffers; when Diverged is raised, nothing has changed."""
+        before = copied(state) if self._careful else state
         state = _with_room(state, max(1, self.setup.room))
-        uniforms = rng.random(self.setup.uniforms) if self.setup.uniforms else self._spare
-        self._learn(self.setup, self.params, state, self._events, uniforms, self._record, 0, 1)
+        uniforms = self._spare
+        if self.setup.uniforms:
+            generator = rng.bit_generator.state
+            uniforms = rng.random(self.setup.uniforms)
+        stopped = self._learn(self.setup, self.params, state, self._events, uniforms, self._record, 0, 1)
+        if stopped < 0 or (self._careful and not is_finite(state)):
+            if self._careful:
+                restore(state, before)
+            if self.setup.uniforms:
+                rng.bit_generator.state = generator
+            raise Diverged
         return state
 
 

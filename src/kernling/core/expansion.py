@@ -14,11 +14,13 @@ distances by norms and products lose digits far from the origin.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
 
 from . import kernels
+from .bounds import COEFFICIENT
 from .jit import inline, inner, jit
 from .rows import Rows, centred_row, is_sparse, sparse_product
 
@@ -26,6 +28,9 @@ SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT an
 STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
 SPARE = 64  # numbers of working space besides one per point
 LIMIT = 2**28  # numbers in points: beyond, a model is refused
+
+
+room = ContextVar("room", default=LIMIT)  # loading a file allows no more than the file holds
 
 
 class Expansion(NamedTuple):
@@ -58,7 +63,7 @@ class Expansion(NamedTuple):
 
     def grown(self, capacity: int) -> Expansion:
         """The same model with room for more points."""
-        _check_room(capacity, self.points.shape[1])
+        check_room(capacity, self.points.shape[1])
         return self._replace(
             points=padded(self.points, 0, capacity),
             norms=padded(self.norms, 0, capacity),
@@ -67,10 +72,10 @@ class Expansion(NamedTuple):
         )
 
     def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
+        """Raise unless all shapes agree, without spare room."""
         groups, tags = self.coef.shape[0], self.tags.shape[0]
         fits = (
-            0 <= size <= len(self.points)
+            size == len(self.points)
             and self.points.shape == (len(self.norms), d)
             and self.coef.shape == (groups, outputs, len(self.norms))
             and self.tags.shape == (tags, len(self.norms))
@@ -78,6 +83,7 @@ class Expansion(NamedTuple):
             and self.size.shape == (1,)
             and self.clock.shape == (5,)
             and groups >= (2 + len(self.marks) if len(self.marks) else 1)
+            and bool((np.abs(self.coef) <= COEFFICIENT).all())
         )
         if not fits:
             raise ValueError("the arrays of the model do not fit each other")
@@ -105,17 +111,18 @@ def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
     return out
 
 
-def _check_room(capacity: int, d: int) -> None:
-    if capacity * d > LIMIT:
+def check_room(count: int, d: int, what: str = "points") -> None:
+    """Raise if a table of this size is more than a model may hold."""
+    if count * d > room.get():
         raise ValueError(
-            f"{capacity} points of {d} columns are too many to store; hash the columns to fewer "
-            "(sklearn.feature_extraction.FeatureHasher) or bound the number of points"
+            f"{count} {what} of {d} columns are too many to store; hash the columns to fewer "
+            f"(sklearn.feature_extraction.FeatureHasher) or bound the number of {what}"
         )
 
 
 def new_expansion(d: int, outputs: int, dtype, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
     """An empty model."""
-    _check_room(1, d)
+    check_room(1, d)
     clock = np.zeros(5)
     clock[SCALE] = 1.0
     clock[EXACT] = -1.0

@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels
-from .expansion import EVENTS, products, set_column
+from .bounds import COEFFICIENT
+from .expansion import EVENTS, check_room, products, set_column
 from .jit import inline, inner, jit
 from .rows import centred_row, is_sparse
 from .vector import sincos
@@ -76,7 +77,8 @@ class Linear(NamedTuple):
         L = len(self.phase)
         width = 2 * L if L else d
         fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
-        if not fits or self.coef.shape[1:] != (outputs, width) or self.phase.shape != (L,):
+        sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
+        if not fits or not sound or self.phase.shape != (L,):
             raise ValueError("the arrays of the linear model do not fit each other")
 
 
@@ -86,12 +88,14 @@ def new_linear(problem, features: str, components: int, rng: np.random.Generator
     A frequency makes two features, so an odd number of them is one more.
     """
     d = problem.d
+    check_room(1 if features == "linear" else components, d, "features")
     if features == "linear":
         frequencies = np.zeros((0, d))
         width = d
     else:
         frequencies = draw_frequencies(problem.kernel, -(-components // 2), d, features == "orthogonal", rng)
         width = 2 * len(frequencies)
+    check_room(groups * problem.outputs, width, "outputs")
     return Linear(
         frequencies=frequencies.astype(problem.dtype),
         phase=np.zeros(len(frequencies)),

@@ -58,7 +58,7 @@ class Gram(NamedTuple):
         n = len(self.matrix)
         if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
             return
-        if n < size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
+        if n != size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
             raise ValueError("the Gram matrix does not fit the model")
 
 

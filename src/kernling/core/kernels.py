@@ -25,6 +25,7 @@ from scipy.spatial.distance import cdist
 from .jit import jit
 from .vector import exp
 
+FAR = 1e4  # distances at which exp is 0 long since, so that no power of a larger one makes it NaN
 RBF, EXPONENTIAL, MATERN32, MATERN52, RATIONAL_QUADRATIC, CAUCHY, POLY, LINEAR = range(8)
 KINDS = {
     "rbf": RBF,
@@ -67,7 +68,7 @@ def transform(kernel, values):
     One flat loop per kernel, so that each becomes a loop of vector instructions with its constants in registers.
     """
     number = values.dtype.type
-    one = number(1.0)
+    one, far = number(1.0), number(FAR)
     kind = kernel.kind
     gamma = number(kernel.gamma)
     if kind == RBF:
@@ -79,13 +80,13 @@ def transform(kernel, values):
     elif kind == MATERN32:
         rate = number(np.sqrt(3.0)) * gamma
         for i in range(values.size):
-            s = rate * np.sqrt(values[i])
+            s = min(far, rate * np.sqrt(values[i]))
             values[i] = (one + s) * exp(-s)
     elif kind == MATERN52:
         rate = number(np.sqrt(5.0)) * gamma
         third = number(1.0 / 3.0)
         for i in range(values.size):
-            s = rate * np.sqrt(values[i])
+            s = min(far, rate * np.sqrt(values[i]))
             values[i] = (one + s + s * s * third) * exp(-s)
     elif kind == RATIONAL_QUADRATIC:
         rate = number(kernel.gamma / kernel.degree)

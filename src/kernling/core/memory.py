@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels, losses
-from .expansion import _add_column, as_distances, inner_product, products
+from .expansion import _add_column, as_distances, check_room, inner_product, products
 from .fourier import feature_score
 from .jit import inline, inner
-from .state import recoded
+from .state import are_targets, recoded
 
 SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
@@ -50,6 +50,7 @@ class Memory(NamedTuple):
         fits = (
             self.X.shape == (m, d)
             and self.targets.shape == self.weights.shape == self.slots.shape == self.stored.shape == one
+            and are_targets(self.targets, outputs)
             and self.gradients.shape == (m, outputs)
             and self.features_sum.shape == (outputs, width)
             and self.ring.shape == (5,)
@@ -65,6 +66,7 @@ class Memory(NamedTuple):
 
 def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
     """Of no events yet."""
+    check_room(m, max(d, width), "events in memory")
     return Memory(
         X=np.zeros((m, d), dtype),
         Z=np.zeros((m, width), dtype),

@@ -33,7 +33,7 @@ class Norm(NamedTuple):
         n = len(self.values)
         if not len(self.square) and n == 0 and self.gram.shape == (0, 0):
             return
-        if n < size or self.gram.shape != (n, n) or self.square.shape != (1,):
+        if n != size or self.gram.shape != (n, n) or self.square.shape != (1,):
             raise ValueError("the norm does not fit the model")
 
     def trimmed(self, size: int) -> Norm:

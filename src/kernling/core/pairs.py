@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .expansion import EVENTS
+from .expansion import EVENTS, check_room
 from .fourier import feature_outputs
 from .jit import inline, inner
 from .losses import HINGE, L2, LOGISTIC, margin_slope
@@ -102,6 +102,11 @@ def pair_move(w, z, partner, kept, change):
         w[i] = kept * w[i] + change * (np.float64(z[i]) - partner[i])
 
 
+def are_counts(counts: np.ndarray) -> bool:
+    """Whether numbers can be counts of events; they tell places in buffers."""
+    return bool(((counts >= 0.0) & (counts < 2.0**53) & (counts == np.floor(counts))).all())
+
+
 class Buffers(NamedTuple):
     """Of each side of each output: how many events came, and the features of a few of them."""
 
@@ -124,13 +129,14 @@ class Buffers(NamedTuple):
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2):
+        if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2) or not are_counts(self.counts):
             raise ValueError("the arrays of the buffers do not fit the outputs")
 
 
 def new_buffers(model: Any, size: int) -> Buffers:
     """Empty buffers for the features of a linear model."""
     _, outputs, width = model.coef.shape
+    check_room(2 * outputs * size, width, "buffered rows")
     return Buffers(np.zeros((outputs, 2)), np.zeros((outputs, 2, size, width)))
 
 
@@ -176,7 +182,7 @@ class Recent(NamedTuple):
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        if [array.shape for array in self] != [array.shape for array in new_recent(outputs)]:
+        if [array.shape for array in self] != [array.shape for array in new_recent(outputs)] or not are_counts(self.counts):
             raise ValueError("the arrays of recent scores do not fit the outputs")
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .jit import inline, inner, jit
+from .jit import inline, inner
 
 
 class Rows(NamedTuple):
@@ -72,17 +72,3 @@ def sparse_product(rows, i, vector):
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         total += np.float64(rows.data[p]) * vector[rows.indices[p]]
     return total
-
-
-LARGEST = {"float64": 1e150, "float32": 1e15}  # beyond, squared distances overflow or mean nothing
-
-
-@jit
-def within(table, largest):
-    """Whether no number of a two-dimensional array is NaN, or larger than this."""
-    outside = 0
-    for i in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if not abs(table[i, c]) <= largest:
-                outside += 1
-    return outside == 0

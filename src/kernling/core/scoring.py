@@ -53,7 +53,8 @@ def _add_kernel_scores(setup, model, rows, out, first, last, scratch):
 @jit
 def _kernel_scores(setup, model, rows, out, first, last):
     """Add the scores of rows first .. last - 1; the model has one group and is only read."""
-    _add_kernel_scores(setup, model, rows, out, first, last, new_scratch(model, rows, setup.block_size, False))
+    scratch = new_scratch(model, rows, min(setup.block_size, last - first), False)
+    _add_kernel_scores(setup, model, rows, out, first, last, scratch)
 
 
 @inner
@@ -69,7 +70,8 @@ def _add_linear_scores(setup, model, rows, out, first, last, scratch):
 @jit
 def _linear_scores(setup, model, rows, out, first, last):
     """Add the scores of rows first .. last - 1."""
-    _add_linear_scores(setup, model, rows, out, first, last, new_feature_scratch(model, rows, setup.block_size, 0))
+    scratch = new_feature_scratch(model, rows, min(setup.block_size, last - first), 0)
+    _add_linear_scores(setup, model, rows, out, first, last, scratch)
 
 
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:

@@ -35,11 +35,55 @@ def set_centre(state: Any, row: np.ndarray) -> None:
             part.set_centre(row)
 
 
-def check_shapes(state: Any, d: int, outputs: int) -> None:
-    """Raise unless the arrays of a state that comes from outside fit each other: compiled code does not look."""
+CONSTANT = ("frequencies", "phase", "centre")  # arrays that learning does not change
+
+
+def copied(state: Any) -> Any:
+    """A copy that learning does not touch."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    parts = zip(state._fields, state, strict=True)
+    return type(state)(*(part if name in CONSTANT else copied(part) for name, part in parts))
+
+
+def restore(state: Any, before: Any) -> None:
+    """Put back what a copy has kept; both have room for the same number of points."""
+    if isinstance(state, np.ndarray):
+        state[...] = before
+        return
+    for part, kept in zip(state, before, strict=True):
+        if part is not kept:
+            restore(part, kept)
+
+
+def is_finite(state: Any) -> bool:
+    """Whether no number that learning computes is NaN or infinite."""
+    if isinstance(state, np.ndarray):
+        return state.dtype.kind != "f" or bool(np.isfinite(state).all())
+    return all(is_finite(part) for name, part in zip(state._fields, state, strict=True) if name not in (*CONSTANT, "points"))
+
+
+def check_contents(state: Any, d: int, outputs: int) -> None:
+    """Raise unless the arrays of a state that comes from outside, without spare room, fit each other.
+
+    Compiled code does not look: a wrong length or a number that serves as an index would have it read and write anywhere.
+    """
+    if not _all_finite(state):
+        raise ValueError("the arrays of the model hold NaN or infinity")
     for part in state:
         if hasattr(part, "check"):
             part.check(state.model.stored, d, outputs)
+
+
+def _all_finite(part: Any) -> bool:
+    if isinstance(part, np.ndarray):
+        return part.dtype.kind != "f" or bool(np.isfinite(part).all())
+    return all(map(_all_finite, part))
+
+
+def are_targets(targets: np.ndarray, outputs: int) -> bool:
+    """Whether numbers can be targets of a model with so many outputs: of several, they are indices."""
+    return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
 def recoded(targets: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -6,10 +6,11 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core import scoring
 from ..core.pairs import LOSSES
+from .base import checked
 from .pairwise import PAIRWISE, PairwiseClassifier
 from .parameters import OneOf, Real, Rule
 from .ranges import GAMMA, Log, Range
@@ -182,7 +183,7 @@ class AOGDMetric(OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
     def transform(self, X):
         """The rows with each column times the root of its weight."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._problem.dtype, reset=False)
+        X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
         roots = np.sqrt(self.weights_).astype(self._problem.dtype)
         return (X @ sparse.diags_array(roots)).tocsr() if sparse.issparse(X) else X * roots
 

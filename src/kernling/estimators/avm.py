@@ -11,7 +11,7 @@ from .tasks import OnlineClassifier, OnlineRegressor
 _RULES: dict[str, tuple[Rule, ...]] = {
     "kernel": ISOTROPIC_KERNEL,
     "lam": (POSITIVE,),
-    "delta": (OneOf(("auto",)), Real(0.0, 1e100)),
+    "delta": (OneOf(("auto",)), Real(0.0, extreme=1e100)),
     "coverage": (OneOf(("sphere", "box")),),
     "approximate": (OneOf(("always", "bernoulli", "margin")),),
     "beta": (Real(0.0),),
@@ -144,7 +144,7 @@ class AVMRegressor(OnlineRegressor):
         **_RULES,
         "loss": (OneOf(("epsilon_insensitive", "l1", "l2")),),
         "epsilon": (Real(0.0),),
-        "y_max": (NOTHING, POSITIVE),
+        "y_max": (NOTHING, Real(0.0, strict=True, extreme=1e100)),
     }
     n_cells_ = AVMClassifier.n_cells_
     n_dropped_ = AVMClassifier.n_dropped_

@@ -16,16 +16,22 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, validat
 from .. import registry
 from ..core import averages, drive, scoring
 from ..core import state as states
-from ..core.expansion import EVENTS, Expansion
+from ..core.bounds import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
+from ..core.expansion import EVENTS, Expansion, room
+from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
-from ..core.rows import LARGEST, as_rows, read_only, within
+from ..core.rows import as_rows, read_only
 from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .contents import Contents, fill, flatten, plain, unplain
 from .facts import ShowsFacts
+from .parameters import short
 from .progress import Progress
 from .ranges import Range
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
+
+RESOLVED = ("gamma", "delta", "theta")  # what may come from the data
+SMALL = 10_000  # numbers that a model may hold whatever its file holds
 
 
 class OnlineEstimator(ShowsFacts, BaseEstimator):
@@ -36,6 +42,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
     search: ClassVar[dict[str, Range]] = {}  # where good values are looked for; see ranges.py
     _setup: scoring.Setup
+    _state: Any
     _rng: np.random.Generator
 
     def _remember(self, arguments: dict[str, Any]) -> None:
@@ -54,12 +61,13 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             weights = weights * self._class_weights(y, weights, whole=True)
             if not weights.any():
                 raise ValueError("all sample weights are zero: there is nothing to learn from")
-        self._plan(self.passes * int(np.count_nonzero(weights)))
-        for _ in range(self.passes):
-            order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
-            self._learn(X[order], y[order], weights[order])
-        if self._method.finish:
-            self._method.finish(self._params, self._state, self._problem.kernel)
+            self._plan(self.passes * int(np.count_nonzero(weights)))
+            for _ in range(self.passes):
+                order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
+                self._learn(X[order], y[order], weights[order])
+            if self._method.finish:
+                self._method.finish(self._params, self._state, self._problem.kernel)
+            self._check_finite()
         return self
 
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
@@ -74,13 +82,22 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
                 self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
             else:
                 self._check_classes(classes)
-        self._plan(None)
-        parts = []
-        for first, last in self._segments(y):
-            part = slice(first, last)
-            weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
-            parts.append((getattr(self, "classes_", None), self._learn(X[part], y[part], weighted, record)))
+            careful = len(y) > 1 or isinstance(self._state.model, Linear)  # one step on points checks before it changes
+            if careful:
+                self._state = states.copied(self._state)  # an error brings back the one before
+            self._plan(None)
+            parts = []
+            for first, last in self._segments(y):
+                part = slice(first, last)
+                weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
+                parts.append((getattr(self, "classes_", None), self._learn(X[part], y[part], weighted, record)))
+            if careful:
+                self._check_finite()
         return parts
+
+    def _check_finite(self) -> None:
+        if not states.is_finite(self._state):
+            raise Diverged
 
     def _learn(self, X, y, weights, record=False):
         """Learn validated rows whose classes are known."""
@@ -99,7 +116,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
     def _plan(self, length: int | None) -> None:
         """Tell the averages how long the stream is, if that is known."""
-        averages.plan(self._state.model, self._needs.suffix, length)
+        self._state = self._state._replace(model=averages.planned(self._state.model, self._needs.suffix, length))
         self.__dict__.pop("_single", None)
 
     def _start(self, X, outputs: int) -> None:
@@ -112,6 +129,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         if options.get("theta") == "auto":  # a radius where delta is a diameter; only the coverage asks for it
             options["theta"] = auto_delta(X, options["gamma"]) / 2.0 if options["oracle"] == "coverage" else 0.0
         self._begin(options, X.shape[1], outputs)
+        _check_entries(X, self._largest)
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -123,6 +141,8 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         for name in ("delta", "theta"):
             if name in options:
                 setattr(self, f"{name}_", float(options[name]))
+        if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+            raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
         kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self._method.configure(self._problem)
@@ -143,19 +163,41 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         )
         self._rng = _generator(self.random_state)
         self._state = self._method.start(self._params, needs, self._problem, self._rng)
+        self._largest = self._largest_entry()
+
+    def _largest_entry(self) -> float:
+        """The largest number that a row may hold, by what the kernel and the features make of it."""
+        d, name = self._problem.d, np.dtype(self._problem.dtype).name
+        found = LARGEST[name]
+        if self.kernel == "poly":
+            found = largest_of_products(d, name, self.gamma_, self.degree, self.coef0)
+        elif self.kernel == "linear":
+            found = largest_of_products(d, name)
+        for part in self._state:
+            if isinstance(part, Linear):
+                limit = largest_of_angles(part.frequencies, name) if len(part.phase) else largest_of_products(d, name)
+                found = min(found, limit)
+        return found
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array: the cheap way for events that come one by one."""
+        if isinstance(y, np.ndarray) and y.ndim == 0:
+            y = y[()]
         if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(np.asarray(x)[np.newaxis], [y], [sample_weight])
+            self._stream(_one_row(x)[np.newaxis], [y], [sample_weight])
             return self
-        if not 0.0 <= sample_weight < math.inf:
-            raise ValueError(f"sample_weight must be finite and not negative, not {sample_weight!r}")
+        if not isinstance(sample_weight, _NUMBERS) or not 0.0 <= sample_weight <= WEIGHT:
+            raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
         single = self._take(x)
         single.target[0] = self._target_of(y)
+        counts = self.__dict__.get("_counts")
         single.weight[0] = self._weight_of(y, sample_weight)
         if single.weight[0] > 0.0:  # else the row is skipped wholly, random numbers included
-            self._state = single.learn(self._state, self._rng)
+            try:
+                self._state = single.learn(self._state, self._rng)
+            except Diverged:
+                self._counts = counts
+                raise
         return self
 
     # ------------------------------------------------------------------ predicting
@@ -163,7 +205,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
-        X = checked(self, X, dtype=self._problem.dtype, reset=False)
+        X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
         return scoring.score(self._setup, self._state, as_rows(_canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
@@ -179,12 +221,15 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         if single is None:
             single = drive.Single(self._method.loop, self._setup, self._params, self._state)
             self._single = single
-        x = np.asarray(x)
+        x = _one_row(x)
         if x.shape != single.row.shape[1:]:
             raise ValueError(f"x has shape {x.shape}, but this model takes {single.row.shape[1:]}")
-        single.row[0] = x
-        if not within(single.row, LARGEST[single.row.dtype.name]):
-            raise ValueError(f"x contains NaN or infinity, or numbers above {LARGEST[single.row.dtype.name]:g}")
+        try:
+            single.row[0] = x
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"x must hold numbers only: {error}") from None
+        if not within(single.row, self._largest):
+            raise ValueError(f"x contains NaN or infinity, or numbers above {self._largest:g}")
         return single
 
     # ------------------------------------------------------------------ what it is now
@@ -291,41 +336,57 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
-        """The estimator that ``to_contents`` described."""
+        """The estimator that ``to_contents`` described; raises, before much is allocated, unless all of it fits together."""
         model = cls(**{name: unplain(value) for name, value in header["params"].items()})
         parameters.check(cls.__name__, model.get_params(deep=False), model._rules())
-        model.n_features_in_ = int(header["columns"])
+        columns, outputs = header["columns"], header["outputs"]
+        whole = type(columns) is int and type(outputs) is int and columns > 0
+        if not whole or outputs != model._take_classes(header, arrays):
+            raise ValueError("columns, outputs and classes do not fit the model")
+        model.n_features_in_ = columns
         if "names" in header:
             model.feature_names_in_ = np.array(header["names"], dtype=object)
-        if "classes" in header:
-            dtype = header["class_type"]
-            model.classes_ = np.array(header["classes"], dtype=object if dtype.startswith("|O") else np.dtype(dtype))
-            model._counts = np.array(arrays["counts"], dtype=np.float64)
-            known = np.array_equal(model.classes_, np.unique(model.classes_)) and model._counts.shape == model.classes_.shape
-            if not known or header["outputs"] != model._output_count():
-                raise ValueError("the classes do not fit the model")
-        options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
-        model._begin(options, model.n_features_in_, int(header["outputs"]))
+        resolved = {name: unplain(value) for name, value in header["resolved"].items()}
+        options = model.get_params(deep=False) | resolved
+        numbers = {name: options[name] for name in RESOLVED if name in options}
+        if not all(type(value) in (int, float) and 0.0 <= value < math.inf for value in numbers.values()):
+            raise ValueError(f"{numbers} do not fit the model")
+        asked = {name: getattr(model, name) for name in numbers if name in cls._get_param_names()}
+        parameters.check(cls.__name__, options | asked, model._rules())
+        allowed = room.set(sum(array.size for array in arrays.values()) + SMALL)
+        try:
+            model._begin(options, columns, outputs)
+        finally:
+            room.reset(allowed)
         model._state = fill(model._state, arrays)
-        states.check_shapes(model._state, model.n_features_in_, int(header["outputs"]))
+        states.check_contents(model._state, columns, outputs)
+        model._largest = model._largest_entry()
         model._rng.bit_generator.state = header["random"]
         return model
+
+    def _take_classes(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
+        """Take over the classes of a file; returns the number of outputs."""
+        return 1
 
     # ------------------------------------------------------------------ input
 
     def _validated(self, X, y, sample_weight, fresh: bool):
         parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
+        largest = LARGEST[np.dtype(dtype).name] if fresh else self._largest
         if self.task == "oneclass":
-            X = checked(self, X, dtype=dtype, reset=fresh)
+            X = checked(self, X, largest=largest, dtype=dtype, reset=fresh)
             return _canonical(X), np.ones(X.shape[0]), _checked_weights(sample_weight, X.shape[0])
         numeric = self.task == "regression"
-        X, y = checked(self, X, y, dtype=dtype, reset=fresh, y_numeric=numeric)
+        X, y = checked(self, X, y, largest=largest, dtype=dtype, reset=fresh, y_numeric=numeric)
         weights = _checked_weights(sample_weight, len(y))
         if numeric:
             y = y.astype(np.float64)
             if not np.isfinite(y).all():  # None has become NaN
                 raise ValueError("y must hold numbers only, not None")
+            highest = TARGET[np.dtype(dtype).name]
+            if np.abs(y).max() > highest:
+                raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
         return _canonical(X), y, weights
 
     @classmethod
@@ -335,11 +396,16 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         before = dict(self.__dict__)
+        generators = [_Random(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, _SOURCES)]
         try:
             yield
+        except drive.Interrupted:
+            raise
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
+            for generator in generators:
+                generator.restore()
             raise
 
     # ------------------------------------------------------------------ what classifiers do differently
@@ -365,39 +431,81 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         return False
 
     def _target_of(self, y) -> float:
-        if not math.isfinite(y):
-            raise ValueError(f"y must be finite, not {y!r}")
+        if not isinstance(y, _NUMBERS):
+            raise TypeError(f"y must be a number, not {short(y)}")
+        highest = TARGET[np.dtype(self._problem.dtype).name]
+        if not abs(y) <= highest:
+            raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
         return y
 
     def _weight_of(self, y, weight: float) -> float:
         return weight
 
 
-def checked(estimator, *arrays, **options):
+def checked(estimator, *arrays, largest: float | None = None, **options):
     """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
-    checked = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
-    X = checked[0] if isinstance(checked, tuple) else checked
+    try:
+        found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
+            culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
+            raise ValueError(f"{culprit} must hold numbers only: {error}") from None
+        if "Complex" in str(error):  # with all of the data
+            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
+        raise
+    X = found[0] if isinstance(found, tuple) else found
+    _check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
+    return found
+
+
+def _check_entries(X, largest: float) -> None:
+    """Raise for numbers that are not finite or too large."""
     values = X.data.reshape(1, -1) if sparse.issparse(X) else X
-    largest = LARGEST[X.dtype.name]
-    if not within(read_only(values), largest):
-        try:
-            assert_all_finite(X, input_name="X")
-        except ValueError as error:  # of its page of advice on missing values, the sentence that says what is wrong
-            raise ValueError(str(error).splitlines()[0]) from None
-        raise ValueError(f"X contains numbers above {largest:g}, too large for {X.dtype.name}: scale the columns")
-    return checked
+    if within(read_only(values), largest):
+        return
+    try:
+        assert_all_finite(X, input_name="X")
+    except ValueError as error:  # of its page of advice on missing values, the sentence that says what is wrong
+        raise ValueError(str(error).splitlines()[0]) from None
+    raise ValueError(f"X contains numbers above {largest:g}, too large for this model in {X.dtype.name}: scale the columns")
+
+
+def _is_numeric(y) -> bool:
+    try:
+        np.asarray(y, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _one_row(x) -> np.ndarray:
+    """One event as an array."""
+    try:
+        x = np.asarray(x)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"x must be a 1-D array of numbers: {error}") from None
+    if x.ndim != 1:
+        raise ValueError(f"x has shape {x.shape}, but one event is a 1-D array")
+    if x.dtype.kind == "c":
+        raise ValueError("x must hold real numbers, not complex ones")
+    return x
 
 
 def _checked_weights(sample_weight, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
-    weights = np.array(sample_weight, dtype=np.float64)
+    try:
+        if np.iscomplexobj(sample_weight):
+            raise TypeError("they are complex")
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"sample_weight must hold numbers only: {error}") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n} rows")
-    if not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise ValueError("sample_weight must be finite and not negative")
+    if not ((weights >= 0.0) & (weights <= WEIGHT)).all():
+        raise ValueError(f"sample_weight must be finite and not negative, and at most {WEIGHT:g}")
     return weights
 
 
@@ -407,6 +515,22 @@ def _canonical(X):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+_NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
+_SOURCES = (np.random.Generator, np.random.RandomState)
+
+
+class _Random:
+    """Where a source of random numbers stood."""
+
+    def __init__(self, source: np.random.Generator | np.random.RandomState):
+        self.bits = source._bit_generator if isinstance(source, np.random.RandomState) else source.bit_generator
+        self.state = self.bits.state
+
+    def restore(self) -> None:
+        """Go back there."""
+        self.bits.state = self.state
 
 
 def _generator(random_state) -> np.random.Generator:

@@ -11,7 +11,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "lam": (POSITIVE,),
     "eta": (NOTHING, POSITIVE),
     "oracle": (OneOf(("coverage", "budget", "always")),),
-    "theta": (OneOf(("auto",)), POSITIVE),
+    "theta": (OneOf(("auto",)), Real(0.0, strict=True, extreme=1e100)),
     "budget": (Whole(1),),
     "memory": (Whole(1),),
     "period": (Whole(1),),

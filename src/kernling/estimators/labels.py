@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 FEW = 100  # labels, among which others are looked up
+ROOM = 2**26  # bytes that all labels of a model may take
 
 
 def output_count(classes: int) -> int:

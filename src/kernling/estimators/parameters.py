@@ -8,21 +8,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.bounds import WEIGHT as LARGEST_WEIGHT
 from ..core.kernels import ISOTROPIC, KINDS
 
 
+def _is_a(kind: type, value: Any) -> bool:
+    """Whether it is a number of this kind; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+
+
 class Real(NamedTuple):
-    """A number between two limits; ``strict`` leaves the lower one out."""
+    """A number between two limits; ``strict`` leaves the lower one out.
+
+    Its size, unless it is 0, is between 1 / extreme and extreme: products of a few parameters must not overflow.
+    """
 
     low: float = -math.inf
     high: float = math.inf
     strict: bool = False
+    extreme: float = 1e15
 
     def admits(self, value: Any) -> bool:
-        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        if not _is_a(numbers.Real, value):
             return False
-        number = float(value)
-        return (self.low < number if self.strict else self.low <= number) and number <= self.high and math.isfinite(number)
+        return (self.low < value if self.strict else self.low <= value) and value <= self.high and not self.is_extreme(value)
+
+    def is_extreme(self, value: Any) -> bool:
+        return value != 0 and not 1.0 / self.extreme <= abs(value) <= self.extreme
 
     def __str__(self) -> str:
         if math.isinf(self.low) and math.isinf(self.high):
@@ -32,15 +44,16 @@ class Real(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A whole number of at least ``low``."""
+    """A whole number between two limits."""
 
     low: int = 1
+    high: int = 2**53
 
     def admits(self, value: Any) -> bool:
-        return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= self.low
+        return _is_a(numbers.Integral, value) and self.low <= value <= self.high
 
     def __str__(self) -> str:
-        return f"a whole number of at least {self.low}"
+        return f"a whole number of at least {self.low}" + ("" if self.high == 2**53 else f" and at most {self.high}")
 
 
 class OneOf(NamedTuple):
@@ -68,14 +81,17 @@ class Kind(NamedTuple):
         return self.words
 
 
+WEIGHT = Real(0.0, LARGEST_WEIGHT, extreme=math.inf)
+
+
 class Weights(NamedTuple):
     """A dict from labels to weights."""
 
     def admits(self, value: Any) -> bool:
-        return isinstance(value, dict) and all(Real(0.0).admits(weight) for weight in value.values())
+        return isinstance(value, dict) and all(WEIGHT.admits(weight) for weight in value.values())
 
     def __str__(self) -> str:
-        return "a dict of weights that are finite and not negative"
+        return f"a dict of weights from 0 to {LARGEST_WEIGHT:g}"
 
 
 Rule = Real | Whole | OneOf | Kind | Weights
@@ -87,15 +103,15 @@ ISOTROPIC_KERNEL = (OneOf(ISOTROPIC),)
 
 COMMON: dict[str, tuple[Rule, ...]] = {
     "kernel": KERNEL,
-    "gamma": (OneOf(("scale",)), POSITIVE),
-    "degree": (Whole(1),),
+    "gamma": (OneOf(("scale",)), Real(0.0, strict=True, extreme=1e300)),
+    "degree": (Whole(1, 100),),
     "coef0": (Real(),),
     "random_state": (NOTHING, Whole(0), Kind((np.random.Generator, np.random.RandomState), "a NumPy random generator")),
     "dtype": (OneOf(("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))),),
-    "block_size": (Whole(1),),
+    "block_size": (Whole(1, 8192),),
     "passes": (Whole(1),),
     "shuffle": (SWITCH,),
-    "n_jobs": (NOTHING, Whole(-1)),
+    "n_jobs": (NOTHING, Whole(-1, 1024)),
     "verbose": (SWITCH, Whole(0)),
 }
 FEATURES: dict[str, tuple[Rule, ...]] = {
@@ -113,7 +129,22 @@ def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]])
         if any(rule.admits(value) for rule in options):
             continue
         wrong = ValueError if _right_type(value, options) else TypeError
-        raise wrong(f"{name}: {parameter} must be {', or '.join(map(str, options))}, not {value!r}")
+        allowed = ", or ".join(map(str, options))
+        raise wrong(f"{name}: {parameter} must be {allowed}{_size(value, options)}, not {short(value)}")
+
+
+def _size(value: Any, options: tuple[Rule, ...]) -> str:
+    """What to add about the size of a number that is extreme."""
+    reals = [rule for rule in options if isinstance(rule, Real)]
+    if not reals or not _is_a(numbers.Real, value) or not 0.0 < abs(value) < math.inf or not reals[0].is_extreme(value):
+        return ""
+    return f" of a size from {1.0 / reals[0].extreme:g} to {reals[0].extreme:g}"
+
+
+def short(value: Any) -> str:
+    """What a message says of a value: its beginning, if it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _right_type(value: Any, options: tuple[Rule, ...]) -> bool:

@@ -19,6 +19,7 @@ from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import widened
 from . import labels
 from .base import OnlineEstimator
+from .parameters import short
 
 
 def _gives_probabilities(self) -> bool:
@@ -55,6 +56,17 @@ class OnlineWithClasses(OnlineEstimator):
     def _output_count(self) -> int:
         return labels.output_count(len(self.classes_))
 
+    def _take_classes(self, header, arrays):
+        dtype = np.dtype(header["class_type"])
+        if dtype.kind not in "biufUO" or dtype.itemsize * len(header["classes"]) > labels.ROOM:
+            raise ValueError(f"labels of type {dtype} are not those of a model")
+        self.classes_ = np.array(header["classes"], dtype=dtype)
+        self._counts = np.array(arrays["counts"], dtype=np.float64)
+        known = self.classes_.ndim == 1 and np.array_equal(self.classes_, np.unique(self.classes_))
+        if not known or self._counts.shape != self.classes_.shape or not (self._counts >= 0.0).all():
+            raise ValueError("the classes do not fit the model")
+        return self._output_count()
+
     def _check_classes(self, classes):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
@@ -84,7 +96,10 @@ class OnlineWithClasses(OnlineEstimator):
         return {label: place for place, label in enumerate(self.classes_.tolist())}
 
     def _is_new(self, y):
-        return y not in self._place
+        try:
+            return y not in self._place
+        except TypeError:
+            raise TypeError(f"y must be one label, not {short(y)}") from None
 
     def _target_of(self, y):
         place = self._place[y]

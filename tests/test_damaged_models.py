@@ -1,0 +1,362 @@
+"""Damaged and forged model files: each is refused with a clear error, and none does any harm."""
+
+import json
+import os
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import checks
+import hostile
+import kernling
+from kernling import models
+from oracles import CASES, stream
+
+X, y = stream("binary", 200)
+NAMES = np.array(["no", "yes"])[y]
+ESTIMATORS = checks.estimators()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.kern"
+
+
+# ---------------------------------------------------------------------- damage
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a sound file."""
+    path = tmp_path_factory.mktemp("whole") / "model.kern"
+    settings = {"gamma": 1.0, "delta": 0.6, "lam": 0.05, "approximate": "bernoulli", "beta": 5.0, "output": "suffix"}
+    kernling.save(kernling.AVMClassifier(**settings, random_state=1).fit(X, NAMES), path)
+    return path.read_bytes()
+
+
+def refuse(data, path):
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"model\.kern"):
+        kernling.load(path)
+
+
+def damaged(data, rng):
+    """The file after an accident: bits, bytes and stretches that changed, were lost, came twice or became zero."""
+    header = 8 + int.from_bytes(data[:8], "little")
+    place = int(rng.integers(header if rng.random() < 0.5 else len(data)))  # half of them in the header
+    length = int(rng.integers(1, 200))
+    changed = bytearray(data)
+    kind = rng.integers(7)
+    if kind == 0:
+        changed[place] ^= 1 << int(rng.integers(8))
+    elif kind == 1:
+        changed[place] ^= int(rng.integers(1, 256))
+    elif kind == 2:
+        changed[place : place + length] = rng.bytes(len(changed[place : place + length]))
+    elif kind == 3:
+        del changed[place : place + length]
+    elif kind == 4:
+        changed[place:place] = changed[place : place + length]
+    elif kind == 5:
+        changed[place : place + length] = bytes(len(changed[place : place + length]))
+    else:
+        del changed[place:]
+    return bytes(changed)
+
+
+def refuse_damaged(whole, path, files):
+    """All of them, in memory that is no more than a few times the file's."""
+    rng = np.random.default_rng(files)
+    tracemalloc.start()
+    for _ in range(files):
+        data = damaged(whole, rng)
+        if data != whole:
+            refuse(data, path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * len(whole) + 10**6
+
+
+def test_damaged_files(whole, path):
+    refuse_damaged(whole, path, 300)
+
+
+@pytest.mark.long
+def test_ten_thousand_damaged_files(whole, path):
+    refuse_damaged(whole, path, 10_000)
+
+
+def test_missing_and_additional_bytes(whole, path):
+    rng = np.random.default_rng(0)
+    for cut in [0, 1, 7, 8, 9, len(whole) - 1, *rng.integers(len(whole), size=60)]:
+        refuse(whole[:cut], path)
+    for extra in (b"\0", b" ", bytes(1000), whole):
+        refuse(whole + extra, path)
+        refuse(extra + whole, path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2**31, 2**40, 2**63, 2**64 - 1])
+def test_a_header_that_claims_another_length(whole, path, length):
+    refuse(length.to_bytes(8, "little") + whole[8:], path)
+
+
+@pytest.mark.parametrize("claim", ["[0,99999999999999]", "[-8,8]", "[8,0]", "[18446744073709551615,8]", "[0]", "null"])
+def test_offsets_outside_of_the_file(whole, path, claim):
+    size = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + size])
+    header["state.model.points"]["data_offsets"] = json.loads(claim)
+    text = json.dumps(header).encode()
+    refuse(len(text).to_bytes(8, "little") + text + whole[8 + size :], path)
+
+
+def test_a_shape_that_claims_more_than_memory(whole, path):
+    size = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + size])
+    for shape in ([2**40, 3], [2**62, 2**62], [-1, 3]):
+        header["state.model.points"]["shape"] = shape
+        text = json.dumps(header).encode()
+        refuse(len(text).to_bytes(8, "little") + text + whole[8 + size :], path)
+
+
+# ---------------------------------------------------------------------- sound files with unsound contents
+
+
+def forged(whole, change):
+    """The file after a change of its header and arrays, with the checksum that goes with it."""
+    arrays = safetensors.numpy.load(whole)
+    size = int.from_bytes(whole[:8], "little")
+    header = json.loads(json.loads(whole[8 : 8 + size])["__metadata__"]["kernling"])
+    change(header, arrays)
+    text = json.dumps(header)
+    return signed(arrays, text)
+
+
+def signed(arrays, text):
+    """A file with this header and these arrays, and the checksum that goes with them."""
+    return models.signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": models.BLANK}))
+
+
+def test_forging_nothing_is_fine(whole, path):
+    path.write_bytes(forged(whole, lambda header, arrays: None))
+    assert kernling.load(path).t_ == 200
+
+
+def set_array(name, value):
+    def change(header, arrays):
+        arrays[f"state.{name}"] = np.asarray(value, arrays[f"state.{name}"].dtype)
+
+    return change
+
+
+def drop(name):
+    return lambda header, arrays: arrays.pop(name)
+
+
+def cut(name, length):
+    def change(header, arrays):
+        arrays[name] = arrays[name][:length].copy()
+
+    return change
+
+
+def cast(name, dtype):
+    def change(header, arrays):
+        arrays[name] = arrays[name].astype(dtype)
+
+    return change
+
+
+def set_header(**entries):
+    return lambda header, arrays: header.update(entries)
+
+
+def set_param(**entries):
+    return lambda header, arrays: header["params"].update(entries)
+
+
+FORGERIES = {
+    "more points than rows": set_array("model.size", [10**6]),
+    "fewer points than none": set_array("model.size", [-1]),
+    "no size": set_array("model.size", []),
+    "two sizes": set_array("model.size", [1, 1]),
+    "points of another width": set_array("model.points", np.zeros((5, 7))),
+    "too few norms": set_array("model.norms", np.zeros(1)),
+    "too few coefficients": set_array("model.coef", np.zeros((6, 1, 2))),
+    "one group of coefficients": lambda header, arrays: arrays.update(
+        {"state.model.coef": arrays["state.model.coef"][:1].copy()}
+    ),
+    "no tags": set_array("model.tags", np.zeros((0, 5))),
+    "a row of tags too few": cut("state.model.tags", 0),
+    "classes out of order": set_header(classes=["yes", "no"]),
+    "a class twice": set_header(classes=["no", "no"]),
+    "a narrow centre": set_array("model.centre", np.zeros(2)),
+    "a short clock": set_array("model.clock", np.zeros(3)),
+    "more marks than groups": set_array("model.marks", np.zeros(50)),
+    "too few stats": set_array("stats", np.zeros(2)),
+    "no stats": drop("state.stats"),
+    "no counts": drop("counts"),
+    "counts of other classes": lambda header, arrays: arrays.update({"counts": np.zeros(7)}),
+    "whole-number points": cast("state.model.points", np.int64),
+    "single precision": cast("state.model.points", np.float32),
+    "a flat table": lambda header, arrays: arrays.update({"state.model.points": arrays["state.model.points"].ravel()}),
+    "a norm that nobody asked for": set_array("norm.square", [1.0]),
+    "an unknown learner": set_header(learner="os"),
+    "an unknown estimator": set_header(estimator="system"),
+    "another estimator": set_header(estimator="AVMRegressor"),
+    "no estimator": lambda header, arrays: header.pop("estimator"),
+    "no params": lambda header, arrays: header.pop("params"),
+    "params that are a list": set_header(params=[1, 2]),
+    "a parameter too many": set_param(command="rm"),
+    "a parameter out of range": set_param(lam=-1.0),
+    "another type of parameter": set_param(lam="small"),
+    "a block without end": set_param(block_size=-5),
+    "columns of another number": set_header(columns=2),
+    "columns without end": set_header(columns=2**60),
+    "no columns": set_header(columns=0),
+    "outputs of another number": set_header(outputs=3),
+    "outputs without end": set_header(outputs=2**60),
+    "classes that do not fit": set_header(classes=["a", "b", "c"]),
+    "no random state": set_header(random={}),
+    "another random state": set_header(random={"bit_generator": "MT19937", "state": {}}),
+    "a format that is no number": set_header(format="one"),
+    "no format": lambda header, arrays: header.pop("format"),
+    "a resolved width of nothing": lambda header, arrays: header["resolved"].update(gamma="x"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_contents_that_do_not_fit(whole, path, name):
+    refuse(forged(whole, FORGERIES[name]), path)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "null", '"text"', "{}"])
+def test_headers_of_another_kind(path, text):
+    arrays = {"state": np.zeros(3)}
+    refuse(signed(arrays, text), path)
+
+
+def test_a_file_of_another_program(path):
+    refuse(safetensors.numpy.save({"weights": np.zeros(3)}, {"format": "pt"}), path)
+    refuse(safetensors.numpy.save({"weights": np.zeros(3)}), path)
+
+
+def test_a_newer_format(whole, path):
+    path.write_bytes(forged(whole, set_header(format=models.FORMAT + 1, versions={"kernling": "9.8.7"})))
+    with pytest.raises(
+        ValueError, match=r"format 3, written by kernling 9\.8\.7; this version reads up to 2: upgrade kernling"
+    ):
+        kernling.load(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        kernling.load(tmp_path / "nothing.kern")
+
+
+class Bomb:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.target),)
+
+
+def test_nothing_in_a_file_is_executed(path, tmp_path):
+    target = tmp_path / "executed"
+    bomb = pickle.dumps(Bomb(target))
+    refuse(bomb, path)
+    text = json.dumps(
+        {"format": models.FORMAT, "learner": "avm", "estimator": "AVMClassifier", "params": {"loss": bomb.decode("latin1")}}
+    )
+    arrays = {"state": np.frombuffer(bomb, np.uint8)}
+    refuse(signed(arrays, text), path)
+    assert not target.exists()
+    pickle.loads(bomb)
+    assert target.exists()
+
+
+# ---------------------------------------------------------------------- forged arrays, for every estimator
+
+
+WHOLE = [-1, 2**31, 2**62, -(2**62)]
+FLOATS = [-1.0, 0.5, 1e9, 1e300, -1e300, np.nan, np.inf]
+
+
+def evil(array):
+    """Arrays of the same type and shape whose numbers would lead compiled code astray if they were believed."""
+    if array.size:
+        for value in WHOLE if array.dtype.kind == "i" else FLOATS:
+            yield np.full_like(array, value)
+            single = array.copy()
+            single.flat[-1] = value
+            yield single
+
+
+def misshapen(array):
+    """The same numbers, or some of them, in other shapes."""
+    for axis in range(array.ndim):
+        yield np.concatenate([array, array], axis=axis)
+        yield np.take(array, range(array.shape[axis] // 2), axis=axis)
+        yield np.take(array, [], axis=axis)
+    yield array.ravel()[:, np.newaxis]
+
+
+def use(path, X, y):
+    """Load a forged file and go on with it: a clear error at once, or a model that can be used."""
+    try:
+        model = kernling.load(path)
+    except ValueError as error:
+        hostile.check_message(error)
+        return
+    hostile.call(model, "partial_fit", X, y)
+    hostile.call(model, "learn_one", X[0], y[0])
+    hostile.call(model, "predict", X)
+
+
+def forge_all(cls, path, forgeries):
+    case = CASES[cls.__name__][0]
+    X, y = stream(case.stream, 100)
+    kernling.save(checks.learn(checks.make(cls, case), X[:60], y[:60], np.unique(y)), path)
+    whole = path.read_bytes()
+    for name, array in safetensors.numpy.load(whole).items():
+        for wrong in forgeries(array):
+            changed = {name: np.ascontiguousarray(wrong)}
+            path.write_bytes(forged(whole, lambda header, arrays, changed=changed: arrays.update(changed)))
+            try:
+                use(path, X[60:], y[60:])
+            except Exception as error:
+                error.add_note(f"{name} became {wrong!r}")
+                raise
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("forgeries", [evil, misshapen])
+def test_forged_arrays(cls, forgeries, path):
+    forge_all(cls, path, forgeries)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_claims_that_the_file_does_not_cover(cls, path):
+    """A small file that says it is a huge model is refused before memory is taken for it."""
+    case = CASES[cls.__name__][0]
+    X, y = stream(case.stream, 60)
+    kernling.save(checks.learn(checks.make(cls, case), X, y), path)
+    whole = path.read_bytes()
+    claims = [set_header(columns=10**7), set_header(outputs=10**7), set_header(classes=list(range(10**5)))]
+    for name, value in checks.make(cls, case).get_params(deep=False).items():
+        if type(value) is int and name not in ("random_state", "passes", "verbose"):
+            claims += [set_param(**{name: 10**7}), lambda header, arrays, name=name: header["resolved"].update({name: 10**7})]
+    tracemalloc.start()
+    for claim in claims:
+        path.write_bytes(forged(whole, claim))
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        try:
+            kernling.load(path)
+        except ValueError as error:
+            hostile.check_message(error)
+        assert tracemalloc.get_traced_memory()[1] - before < 30 * 10**6
+    tracemalloc.stop()
