@@ -178,8 +178,9 @@ def test_a_singular_matrix_gets_a_ridge():
 
 
 def test_shapes_are_checked():
-    gram = of_points(np.eye(3))
+    gram = of_points(np.eye(3)).trimmed(3)
     gram.check(3, 1, 1)
-    for wrong in (gram._replace(inverse=np.eye(3)), gram._replace(record=np.zeros(2)), grams.new_gram()):
+    roomy = gram.grown(5)
+    for wrong in (gram._replace(inverse=np.eye(2)), gram._replace(record=np.zeros(2)), grams.new_gram(), roomy):
         with pytest.raises(ValueError, match="Gram matrix"):
             wrong.check(3, 1, 1)

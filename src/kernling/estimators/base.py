@@ -190,13 +190,13 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
         single = self._take(x)
         single.target[0] = self._target_of(y)
-        counts = self.__dict__.get("_counts")
+        before = dict(self.__dict__)  # balancing classes counts the event
         single.weight[0] = self._weight_of(y, sample_weight)
         if single.weight[0] > 0.0:  # else the row is skipped wholly, random numbers included
             try:
                 self._state = single.learn(self._state, self._rng)
             except Diverged:
-                self._counts = counts
+                self.__dict__.update(before)
                 raise
         return self
 
@@ -495,9 +495,10 @@ def _checked_weights(sample_weight, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     try:
-        if np.iscomplexobj(sample_weight):
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind == "c":
             raise TypeError("they are complex")
-        weights = np.array(sample_weight, dtype=np.float64)
+        weights = weights.astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers only: {error}") from None
     if weights.ndim == 0:
