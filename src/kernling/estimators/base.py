@@ -449,7 +449,8 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
     except (ValueError, TypeError, OverflowError) as error:
         if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
-            raise ValueError(f"{culprit} must hold numbers only: {error}") from None
+            wrong = TypeError if isinstance(error, TypeError) else ValueError
+            raise wrong(f"{culprit} must hold numbers only: {error}") from None
         if "Complex" in str(error):  # with all of the data
             raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
