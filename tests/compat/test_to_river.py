@@ -184,6 +184,33 @@ def test_memory_does_not_grow_with_the_vocabulary():
     assert model.predict_one({"word6": 1.0}) is True
 
 
+@pytest.mark.parametrize("learned", [0, 20])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: model.learn_one({"new": np.nan, "newer": 1.0}, True),
+        lambda model: model.learn_one({"new": 1.0}, np.nan),
+        lambda model: model.learn_one({"new": 1.0}, True, w=-1.0),
+        lambda model: model.learn_many(pandas.DataFrame({"new": [1.0, np.inf]}), pandas.Series([True, False])),
+        lambda model: model.learn_many(pandas.DataFrame({"new": [1.0, 2.0]}), pandas.Series([True])),
+    ],
+)
+def test_a_call_that_raises_leaves_no_trace(call, learned):
+    model = to_river(kernling.AVMClassifier("logistic", delta=0.5, random_state=0))
+    for x, y in ROWS[:learned]:
+        model.learn_one(x, y)
+    names = dict(model._names.place)
+    before = pickle.dumps(model.learned) if learned else None
+    with pytest.raises((ValueError, TypeError)):
+        call(model)
+    assert model._names.place == names
+    if learned:
+        assert pickle.dumps(model.learned) == before
+    model.learn_one(*ROWS[0])
+    assert model.learned.gamma_ == 1.0 / len(ROWS[0][0])
+    assert model.learned.t_ == learned + 1
+
+
 # ---------------------------------------------------------------------- River's evaluation
 
 

@@ -74,6 +74,11 @@ class Vocabulary:
                 out[:, place] += np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return out
 
+    def forget(self, known: int) -> None:
+        """Take back the columns of all names but the first."""
+        while len(self.place) > known:
+            self.place.popitem()
+
     def _admit(self, names: Iterable[Hashable]) -> None:
         for name in sorted((name for name in names if name not in self.place), key=str):
             if self.is_full:

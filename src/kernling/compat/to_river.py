@@ -90,7 +90,7 @@ class _FromRows:
         return self._names.row(x, learning)
 
     def _begin(self, features: int) -> None:
-        gammas = [name for name in self._settings("gamma") if self.learned.get_params()[name] == "scale"]
+        gammas = [name for name in self._settings("gamma") if self.model.get_params()[name] == "scale"]
         self.learned.set_params(**dict.fromkeys(gammas, 1.0 / max(features, 1)))
 
     def _rows(self, X: Any, learning: bool = False) -> tuple[np.ndarray, Any]:
@@ -105,16 +105,35 @@ class _FromRows:
         rows = [self._names.row({k: v for k, v in event.items() if v == v}, learning) for event in events]
         return np.array(rows).reshape(len(frame), self._names.columns), frame
 
+    def _learn_one(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        known = len(self._names.place)
+        try:
+            self.learned.learn_one(self._row(x, learning=True), y, w)
+        except Exception:
+            self._names.forget(known)
+            raise
+
+    def _learn_many(self, X: Any, y: Any) -> None:
+        known = len(self._names.place)
+        try:
+            self._learn_rows(X, y)
+        except Exception:
+            self._names.forget(known)
+            raise
+
     def _learn_rows(self, X: Any, y: Any) -> None:
         rows, _ = self._rows(X, learning=True)
         if not len(rows):
             return
         y = dataframe.into_series(y).to_numpy()
-        if not _has_learned(self.learned):  # what is resolved from data is resolved from the first row, as in learn_one
-            self.learned.learn_one(rows[0], y[0])
-            rows, y = rows[1:], y[1:]
-        if len(rows):
+        if _has_learned(self.learned):
             self.learned.partial_fit(rows, y)
+            return
+        learned = clone(self.learned)  # so that an error in a later row leaves nothing of the first
+        learned.learn_one(rows[0], y[0])  # what is resolved from data is resolved from one row, as in learn_one
+        if len(rows) > 1 or len(y) > 1:
+            learned.partial_fit(rows[1:], y[1:])
+        self.learned = learned
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -131,7 +150,7 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
         return True
 
     def learn_one(self, x, y, w=1.0):
-        self.learned.learn_one(self._row(x, learning=True), y, w)
+        self._learn_one(x, y, w)
 
     def predict_one(self, x, **kwargs):
         return _plain(self.learned.predict_one(self._row(x)))
@@ -145,7 +164,7 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
         return dict(zip(classes.tolist(), probabilities(scores, len(classes))[0].tolist(), strict=True))
 
     def learn_many(self, X, y):
-        self._learn_rows(X, y)
+        self._learn_many(X, y)
 
     def predict_many(self, X):
         rows, frame = self._rows(X)
@@ -182,14 +201,14 @@ class RiverRegressor(_FromRows, base.MiniBatchRegressor):
     _example = AVMRegressor
 
     def learn_one(self, x, y, w=1.0):
-        self.learned.learn_one(self._row(x, learning=True), y, w)
+        self._learn_one(x, y, w)
 
     def predict_one(self, x):
         said = self.learned.predict_one(self._row(x))
         return 0.0 if said is None else said
 
     def learn_many(self, X, y):
-        self._learn_rows(X, y)
+        self._learn_many(X, y)
 
     def predict_many(self, X):
         rows, frame = self._rows(X)
@@ -203,7 +222,7 @@ class RiverAnomalyDetector(_FromRows, base.AnomalyDetector):
     _example = SPAOneClass
 
     def learn_one(self, x, w=1.0):
-        self.learned.learn_one(self._row(x, learning=True), sample_weight=w)
+        self._learn_one(x, None, w)
 
     def score_one(self, x):
         """Minus what ``decision_function`` says: above 0 outside, 0 before any learning."""

@@ -183,7 +183,10 @@ class OnlineClassifier(ClassifierMixin, OnlineWithClasses):
         """The label of one event, a 1-D array; None before any learning."""
         if not self.__sklearn_is_fitted__():
             return None
-        return labels.decide(self.classes_, np.reshape(self.score_one(x), (1, -1)))[0]
+        score = self.score_one(x)
+        if isinstance(score, float):  # the quick way for two classes, or one so far
+            return self.classes_[len(self.classes_) - 1 if score >= 0.0 else 0]
+        return labels.decide(self.classes_, score[np.newaxis])[0]
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):
