@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernling.core import drive, losses
+from kernling.core.changes import add, insert
 from kernling.core.coverage import Coverage, feature_distance, find_cell
-from kernling.core.expansion import Expansion, add, insert
+from kernling.core.expansion import Expansion
 from kernling.core.jit import inline
 from kernling.estimators.parameters import ISOTROPIC_KERNEL, POSITIVE, OneOf, Real
 from kernling.estimators.tasks import OnlineRegressor

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case
+from .common import Case, kept_share
 from .fogd import Features
 from .pairs import Pairwise, pair_slope
 
@@ -26,7 +26,7 @@ class AOGD(Pairwise):
                 w = w - step * (weight * pair_slope(p["loss"], w @ d) * d + p["lam"] * w)
         if sign not in self.example[o] or u < p["refresh"]:
             self.example[o][sign] = z
-        return w
+        return kept_share(p) * w
 
 
 class AOGDRank:
@@ -51,7 +51,7 @@ class AOGDRank:
         if not self.seen or u < p["refresh"]:
             self.example = z, y
         self.seen.append((z, y))
-        self.history.append(w)
+        self.history.append(kept_share(p) * w)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return np.atleast_1d(output(self.params, self.history) @ self.z(x))
@@ -99,6 +99,7 @@ STEPS = {"eta": 0.1, "second_eta": 0.05, "refresh": 0.2, "random_state": 3}
 CASES: dict[str, list[Case]] = {
     "AOGDClassifier": [
         aogd("binary", "squared", 0.5, 0.2, 0.1),
+        aogd("binary", "squared", 0.5, 0.2, 0.1, forget=100.0),
         aogd("binary", "hinge", 0.3, 0.1, 0.5, lam=0.01, output="last", features="orthogonal"),
         aogd("binary", "logistic", 0.2, 0.1, 0.3, features="linear", lam=1e-3),
         aogd("multiclass", "squared", 0.4, 0.3, 0.2, kernel="cauchy"),
@@ -106,6 +107,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "AOGDRanker": [
         Case(AOGDRank, "regression", {**STEPS, "gamma": 1.0, "n_components": 40}),
+        Case(AOGDRank, "regression", {**STEPS, "gamma": 1.0, "n_components": 40, "forget": 50.0}),
         Case(AOGDRank, "regression", {**STEPS, "lam": 0.01, "output": "last", "features": "linear", "gamma": 1.0}),
     ],
     "AOGDMetric": [

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, Models, loss_gradient
+from .common import Case, Models, annealed, loss_gradient
 
 
 class AVM(Models):
@@ -52,6 +52,7 @@ class AVM(Models):
         elif gradient.any():
             c = self.store(x, is_core=False)
         new = np.zeros((len(self.points), self.outputs))
+        t = annealed(o, t)
         new[: len(w)] = (t - 1) / t * w
         if c is not None:
             new[c] -= weight * gradient / (o["lam"] * t)
@@ -74,6 +75,7 @@ CASES: dict[str, list[Case]] = {
         avm("binary", "hinge", 0.05, 0.6, gamma=2.0),
         avm("binary", "logistic", 0.02, 0.8, coverage="box", output="average"),
         avm("binary", "logistic", 0.1, 1.0, approximate="margin"),
+        avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0),  # the scale falls below 1e-6
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, zero_cells=False, output="average"),
         avm("multiclass", "smooth_hinge", 0.05, 0.6, kernel="matern32", output="suffix", suffix=0.6),
@@ -105,6 +107,7 @@ CASES: dict[str, list[Case]] = {
             random_state=5,
         ),
         avm("regression", "l2", 0.3, 0.5, kernel="matern52"),
+        avm("regression", "l2", 0.3, 0.5, forget=7.5),
         avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12),
         avm("regression", "l2", 0.4, 0.6, output="average", approximate="bernoulli", beta=2.0, random_state=6),
         avm("regression", "l2", 1.5, 0.5),

@@ -9,7 +9,7 @@ from scipy.interpolate import RegularGridInterpolator
 
 from kernling.core.merging import TABLE
 
-from .common import Case
+from .common import Case, annealed, kept_share
 from .terms import Terms
 
 
@@ -28,19 +28,25 @@ class NORMA(Terms):
             if self.full():
                 self.remove(self.oldest())
             self.append(x, eta * direction)
+        self.scale(kept_share(o))
 
 
 class Pegasos(Terms):
     def step(self, x, f, direction, margin, u):
-        self.scale((self.t - 1) / self.t)
+        t = annealed(self.params, self.t)
+        self.scale((t - 1) / t)
         if direction.any():
-            self.append(x, direction / (self.params["lam"] * self.t))
+            self.append(x, direction / (self.params["lam"] * t))
 
 
 class BOGD(Terms):
     uniforms = 1
 
     def step(self, x, f, direction, margin, u):
+        self.descend(x, direction, u)
+        self.scale(kept_share(self.params))
+
+    def descend(self, x, direction, u):
         o = self.params
         self.scale(1.0 - o["eta"] * o["lam"])
         if not direction.any():
@@ -113,10 +119,11 @@ class NPBSGD(Terms):
 
     def step(self, x, f, direction, margin, u):
         o = self.params
-        self.scale((self.t - 1) / self.t)
+        t = annealed(o, self.t)
+        self.scale((t - 1) / t)
         if not direction.any():
             return
-        c = direction / (o["lam"] * self.t)
+        c = direction / (o["lam"] * t)
         if not self.points or u < o["beta"] / self.t:
             if self.full():
                 self.replace(self.lightest(), x, c)
@@ -143,15 +150,21 @@ CASES: dict[str, list[Case]] = {
     "NORMAClassifier": [
         case(NORMA, "binary", eta=0.3, lam=0.1, budget=30),
         case(NORMA, "multiclass", False, loss="logistic", eta=0.9, lam=1.0, step="constant"),
+        case(NORMA, "binary", eta=0.5, lam=0.01, budget=30, forget=50.0),
     ],
     "NORMARegressor": [
         case(NORMA, "regression", eta=0.5, lam=0.1, loss="l2", step="diminishing", budget=40, kernel="matern32")
     ],
-    "PegasosClassifier": [case(Pegasos, "binary", False, lam=0.02), case(Pegasos, "multiclass", False, lam=0.05)],
+    "PegasosClassifier": [
+        case(Pegasos, "binary", False, lam=0.02),
+        case(Pegasos, "multiclass", False, lam=0.05),
+        case(Pegasos, "binary", False, lam=0.05, forget=40.0),
+    ],
     "PegasosRegressor": [case(Pegasos, "regression", False, lam=0.05, epsilon=0.05)],
     "BOGDClassifier": [
         case(BOGD, "binary", eta=0.3, lam=0.1, budget=20, clip=3.0, random_state=1),
         case(BOGD, "binary", eta=0.3, lam=0.02, budget=20, removal="weighted", random_state=2),
+        case(BOGD, "binary", eta=0.3, lam=0.02, budget=20, forget=30.0, random_state=6),
         case(
             BOGD,
             "multiclass",
@@ -169,6 +182,7 @@ CASES: dict[str, list[Case]] = {
     "BOGDRegressor": [case(BOGD, "regression", eta=0.3, lam=0.01, budget=30, random_state=5)],
     "BSGDClassifier": [
         case(BSGD, "binary", lam=0.02, budget=15, maintenance="removal"),
+        case(BSGD, "binary", lam=0.05, budget=15, maintenance="merging", forget=60.0),
         case(BSGD, "binary", lam=0.02, budget=15, maintenance="projection"),
         case(BSGD, "binary", lam=0.02, budget=15, maintenance="merging"),
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="removal", kernel="poly", degree=2, coef0=1.0),
@@ -181,6 +195,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "NPBSGDClassifier": [
         case(NPBSGD, "binary", False, lam=0.02, beta=10.0, random_state=1),
+        case(NPBSGD, "binary", False, lam=0.05, beta=10.0, forget=60.0, random_state=4),
         case(NPBSGD, "multiclass", lam=0.02, beta=20.0, budget=20, kernel="matern32", random_state=2),
     ],
     "NPBSGDRegressor": [case(NPBSGD, "regression", lam=0.02, beta=15.0, budget=25, epsilon=0.05, random_state=3)],

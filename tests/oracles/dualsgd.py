@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, kernel_values, loss_gradient
+from .common import Case, annealed, kernel_values, loss_gradient
 from .fogd import Features
 
 
@@ -31,11 +31,12 @@ class DualSGD:
         o = self.params
         gradient, _ = loss_gradient(o, self.scores(x), y)
         self.t += 1
-        self.alpha *= (self.t - 1) / self.t
-        self.w *= (self.t - 1) / self.t
+        t = annealed(o, self.t)
+        self.alpha *= (t - 1) / t
+        self.w *= (t - 1) / t
         if gradient.any():
             self.points.append(x.copy())
-            self.alpha = np.vstack([self.alpha, -weight * gradient / (o["lam"] * self.t)])
+            self.alpha = np.vstack([self.alpha, -weight * gradient / (o["lam"] * t)])
         if len(self.points) > o["budget"]:
             for _ in range(min(o["n_leaving"], len(self.points))):
                 norms = np.linalg.norm(self.alpha, axis=1)
@@ -54,6 +55,7 @@ def dualsgd(stream: str, loss: str, maintain: str, **params) -> Case:
 CASES: dict[str, list[Case]] = {
     "DualSGDClassifier": [
         dualsgd("binary", "hinge", "merge"),
+        dualsgd("binary", "hinge", "merge", forget=50.0),
         dualsgd("binary", "logistic", "merge", kernel="matern32", features="orthogonal"),
         dualsgd("binary", "hinge", "remove", n_leaving=20),
         dualsgd("multiclass", "hinge", "merge", n_leaving=1, kernel="cauchy"),

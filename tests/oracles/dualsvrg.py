@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, kernel_values, loss_gradient
+from .common import Case, kept_share, kernel_values, loss_gradient
 from .fogd import Features
 
 SMOOTHNESS = {"logistic": 1.0, "softmax": 0.5, "l2": 1.0, "huber": 1.0}
@@ -82,6 +82,7 @@ class DualSVRG:
             self.w = self.u
             self.period = []
             self.refresh()
+        self.w = self.w[0] * kept_share(o), self.w[1] * kept_share(o)
 
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
         """Of the period's models."""
@@ -100,6 +101,7 @@ def dualsvrg(stream: str, loss: str, oracle: str, **params) -> Case:
 CASES: dict[str, list[Case]] = {
     "DualSVRGClassifier": [
         dualsvrg("binary", "smooth_hinge", "coverage"),
+        dualsvrg("binary", "smooth_hinge", "coverage", forget=15.0),
         dualsvrg("binary", "smooth_hinge", "budget", features="orthogonal", tau=0.8),
         dualsvrg("binary", "logistic", "always", eta=None, kernel="matern32"),
         dualsvrg("binary", "logistic", "coverage", lam=4.0, period=40, memory=50),  # the scale falls below 1e-6 in a period

@@ -9,7 +9,7 @@ import numpy as np
 
 from .fogd import Features
 
-RECENT, PERIOD = 128, 8
+RECENT, PERIOD = 128, 32
 
 
 def pair_slope(loss: str, m: float) -> float:
@@ -37,7 +37,7 @@ class Recent:
 
     def see(self, sign: float, score: float, t: int) -> None:
         own = self.kept[sign]
-        if t <= 2 * RECENT or not own or t - own[-1][0] >= PERIOD:
+        if not own or t - own[-1][0] >= min(PERIOD, t / (2 * RECENT)):
             own.append((t, score))
             negative, positive = ([score for _, score in self.kept[side][-RECENT:]] for side in (-1.0, 1.0))
             if negative and positive:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from .common import Case, kernel_values, loss_gradient
+from .common import Case, kept_share, kernel_values, loss_gradient
 
 
 def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.ndarray, float]:
@@ -60,7 +60,7 @@ class POLK:
         lossy = [b for b, g in enumerate(gradients) if g.any()]
         points = self.points + [self.waiting[b][0] for b in lossy]
         steps = [-eta / len(self.waiting) * gradients[b] for b in lossy]
-        target = np.vstack([(1.0 - eta * o["lam"]) * self.coef, *steps])
+        target = np.vstack([kept_share(o) ** len(self.waiting) * (1.0 - eta * o["lam"]) * self.coef, *steps])
         K = np.array([kernel_values(o, np.array(points), p) for p in points])
         order = None
         if self.uniforms:
@@ -95,6 +95,7 @@ def polk(stream: str, loss: str, eta: float, parsimony: float, **params) -> Case
 CASES: dict[str, list[Case]] = {
     "POLKClassifier": [
         polk("binary", "hinge", 3.0, 0.1, batch_size=16),
+        polk("binary", "hinge", 3.0, 0.1, forget=40.0),
         polk("binary", "logistic", 4.0, 0.03, prune="random", random_state=1),
         polk("binary", "softmax", 5.0, 0.15, step="diminishing", kernel="cauchy", batch_size=20),
         polk("multiclass", "hinge", 2.0, 0.4, kernel="matern32", gamma=1.0, batch_size=1),

@@ -24,12 +24,13 @@ import math
 from typing import NamedTuple
 
 from ..core import drive, losses
-from ..core.budget import keep, point_value, square
-from ..core.expansion import SCALE, _add_column, add, renormalise
+from ..core.budget import keep, smallest, term_squares
+from ..core.changes import _add_column, add, renormalise
+from ..core.expansion import SCALE
 from ..core.jit import inline, inner
-from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
+from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem
+from ..learners.base import Learner, Needs, Problem, kept_share
 from .shared import BUDGET, budget_of, budgeted, loss_of, no_points, point_count
 
 
@@ -58,7 +59,7 @@ def step(params, state, block, j, f, y, weight, u):
         k = keep(model, block, j, params.budget, victim)
         add(model, block, j, k, -weight * params.eta, block.g)
         if full:
-            clip(model, params.eta * params.clip)
+            clip(model, block, params.eta * params.clip)
     renormalise(model, block, j)
 
 
@@ -67,8 +68,9 @@ def choose_by_weight(model, block, j, u):
     """The point that goes; the others are divided by their chances to stay."""
     size = model.size[0]
     weights = block.work[0]
+    term_squares(model, block.kernel, weights)
     for k in range(size):
-        weights[k] = math.sqrt(square(model, k) * point_value(model, block.kernel, k))
+        weights[k] = math.sqrt(weights[k])
     factor = stay_factor(weights, size)
     victim, decided = size - 1, False
     for k in range(size):
@@ -102,12 +104,14 @@ def stay_factor(weights, size):
 
 
 @inner
-def clip(model, largest):
+def clip(model, block, largest):
     """Shrink the model until no coefficient is larger than this."""
+    size = model.size[0]
     top = 0.0
     for o in range(model.coef.shape[1]):
-        for k in range(model.size[0]):
-            top = max(top, abs(model.coef[0, o, k]))
+        for k in range(size):
+            block.work[0, k] = -abs(model.coef[0, o, k])
+        top = max(top, -smallest(block.work[0], size))
     top *= model.clock[SCALE]
     if top > largest:
         model.clock[SCALE] *= largest / top
@@ -117,8 +121,8 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["eta"] * o["lam"] >= 1.0:
         raise ValueError(f"eta * lam must be less than 1, but eta={o['eta']:g} and lam={o['lam']:g}")
-    weighted = o["removal"] == "weighted"
-    return Params(loss_of(problem), o["eta"], o["lam"], budget_of(problem), weighted, o["clip"]), Needs(uniforms=1)
+    params = Params(loss_of(problem), o["eta"], o["lam"], budget_of(problem), o["removal"] == "weighted", o["clip"])
+    return params, Needs(uniforms=1, keep=kept_share(problem))
 
 
 LEARNER = Learner(
@@ -136,6 +140,7 @@ LEARNER = Learner(
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     "eta": (POSITIVE,),
     "lam": (Real(0.0),),
     "budget": BUDGET,
@@ -161,7 +166,7 @@ class BOGDClassifier(OnlineClassifier):
         All points alike, or small terms more often (BOGD++).
     clip : float
         The largest coefficient of a full model, in units of eta.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -179,9 +184,9 @@ class BOGDClassifier(OnlineClassifier):
     rules = {**_RULES, "loss": (OneOf(("hinge", "logistic")),), "class_weight": CLASS_WEIGHT}
 
     def __init__(
-        self, loss="hinge", *, eta=0.3, lam=0.01, budget=100, removal="uniform", clip=10.0, kernel="rbf", gamma="scale",
-        degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
-        n_jobs=None, verbose=False,
+        self, loss="hinge", *, eta=0.3, lam=0.01, budget=100, removal="uniform", clip=10.0, forget=None, kernel="rbf",
+        gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -195,8 +200,8 @@ class BOGDRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, budget, removal, clip, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs,
-    verbose
+    eta, lam, budget, removal, clip, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    n_jobs, verbose
         As in :class:`BOGDClassifier`.
 
     Examples
@@ -214,7 +219,7 @@ class BOGDRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="epsilon_insensitive", *, eta=0.3, lam=0.01, epsilon=0.1, budget=100, removal="uniform", clip=10.0,
-        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
-        shuffle=False, n_jobs=None, verbose=False,
+        forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128,
+        passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -19,7 +19,8 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
-from ..core.expansion import Expansion, add
+from ..core.changes import add
+from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, Real
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import columns_changed, event_value, keep, point_value, square
-from ..core.expansion import add
+from ..core.changes import add
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

@@ -28,15 +28,16 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import lightest
-from ..core.expansion import EVENTS, SCALE, Expansion, add, insert, remove
+from ..core.changes import add, anneal, insert, remove
+from ..core.expansion import EVENTS, Expansion
 from ..core.gram import Gram, new_gram
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
 from ..core.merging import best_partner, merge
 from ..core.span import add_or_project, project_event, project_point
-from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
+from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem, empty_expansion
+from ..learners.base import Learner, Needs, Problem, empty_expansion, horizon
 from .shared import BUDGET, budget_of, budgeted, loss_of, point_count
 
 REMOVAL, PROJECTION, MERGING = range(3)
@@ -46,6 +47,7 @@ MAINTENANCE = {"removal": REMOVAL, "projection": PROJECTION, "merging": MERGING}
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    horizon: float
     budget: int
     maintenance: int
 
@@ -58,16 +60,14 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = model.clock[EVENTS]
-    lossy = losses.gradient(params.loss, f, y, block.g)
-    model.clock[SCALE] = 1.0 / t  # w = v / (t - 1): to shrink v costs nothing
-    if lossy:
-        size = -weight / (params.lam * t)
+    t = anneal(model, block, j, params.horizon)
+    if losses.gradient(params.loss, f, y, block.g):
+        size, birth = -weight / (params.lam * t), model.clock[EVENTS]
         if params.maintenance == PROJECTION:
             gap = project_event(state.gram, model, block, j)
-            add_or_project(state.gram, model, block, j, gap, False, t, size, block.g)
+            add_or_project(state.gram, model, block, j, gap, False, birth, size, block.g)
         else:
-            add(model, block, j, insert(model, block, j, t), size, block.g)
+            add(model, block, j, insert(model, block, j, birth), size, block.g)
         if model.size[0] > params.budget:
             shorten(params, state, block, j)
 
@@ -76,7 +76,7 @@ def step(params, state, block, j, f, y, weight, u):
 def shorten(params, state, block, j):
     """One point goes."""
     model = state.model
-    p = lightest(model, block.kernel)
+    p = lightest(model, block)
     if params.maintenance == PROJECTION:
         project_point(state.gram, model, block, j, p)
         return
@@ -93,7 +93,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["maintenance"] == "merging" and problem.kernel.kind != RBF:
         raise ValueError(f"maintenance='merging' needs kernel='rbf', not {o['kernel']!r}; use 'removal' or 'projection'")
-    return Params(loss_of(problem), o["lam"], budget_of(problem), MAINTENANCE[o["maintenance"]]), Needs()
+    return Params(loss_of(problem), o["lam"], horizon(problem), budget_of(problem), MAINTENANCE[o["maintenance"]]), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -114,7 +114,12 @@ LEARNER = Learner(
     certificate=point_count,
 )
 
-_RULES: dict[str, tuple[Rule, ...]] = {"lam": (POSITIVE,), "budget": BUDGET, "maintenance": (OneOf(tuple(MAINTENANCE)),)}
+_RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
+    "lam": (POSITIVE,),
+    "budget": BUDGET,
+    "maintenance": (OneOf(tuple(MAINTENANCE)),),
+}
 
 
 class BSGDClassifier(OnlineClassifier):
@@ -128,7 +133,7 @@ class BSGDClassifier(OnlineClassifier):
         The largest number of points.
     maintenance : {"merging", "removal", "projection"}
         What becomes of the term that is one too many; merging needs the Gaussian kernel.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -147,7 +152,7 @@ class BSGDClassifier(OnlineClassifier):
     loss = "hinge"
 
     def __init__(
-        self, lam=0.001, *, budget=100, maintenance="merging", kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        self, lam=0.001, *, budget=100, maintenance="merging", forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
         class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
         verbose=False,
     ):  # fmt: skip
@@ -161,7 +166,8 @@ class BSGDRegressor(OnlineRegressor):
     ----------
     epsilon : float
         Half the width of the tube without loss.
-    lam, budget, maintenance, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    lam, budget, maintenance, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    n_jobs, verbose
         As in :class:`BSGDClassifier`.
 
     Examples
@@ -178,7 +184,7 @@ class BSGDRegressor(OnlineRegressor):
     rules = {**_RULES, "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, lam=0.01, *, epsilon=0.1, budget=100, maintenance="merging", kernel="rbf", gamma="scale", degree=3, coef0=0.0,
-        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        self, lam=0.01, *, epsilon=0.1, budget=100, maintenance="merging", forget=None, kernel="rbf", gamma="scale", degree=3,
+        coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -20,8 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
+from ..core.block import point_values
 from ..core.budget import Values, event_value, keep, point_value
-from ..core.expansion import Expansion, add, point_values
+from ..core.changes import add
+from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, Real
 from ..estimators.tasks import OnlineClassifier

@@ -22,13 +22,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.expansion import EVENTS, SCALE, Expansion, add, inner_product, insert, remove
-from ..core.fourier import Linear, new_linear
+from ..core.block import inner_product
+from ..core.changes import add, anneal, insert, remove
+from ..core.expansion import EVENTS, SCALE, Expansion
+from ..core.fourier import Linear, feature_scale, new_linear
 from ..core.jit import inline, inner
 from ..core.vector import sincos
-from ..estimators.parameters import CLASS_WEIGHT, FEATURES, POSITIVE, OneOf, Real, Rule, Whole
+from ..estimators.parameters import CLASS_WEIGHT, FEATURES, FORGET, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem, empty_expansion
+from ..learners.base import Learner, Needs, Problem, empty_expansion, horizon
 
 TIE = 1e-9  # coefficients of equal size differ by rounding
 AGE = 0  # the tag of a point: when it was stored
@@ -37,6 +39,7 @@ AGE = 0  # the tag of a point: when it was stored
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    horizon: float
     budget: int
     leavers: int
     merge: bool
@@ -50,21 +53,12 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, features, j, f, y, weight, u):
     model = state.model
-    t = model.clock[EVENTS]
-    shrink_features(state.linear, (t - 1.0) / t)
-    model.clock[SCALE] = 1.0 / t  # w = v / t: to shrink v costs nothing
+    t = anneal(model, block, j, params.horizon)
+    feature_scale(state.linear, (t - 1.0) / t)
     if losses.gradient(params.loss, f, y, block.g):
-        add(model, block, j, insert(model, block, j, t), -weight / (params.lam * t), block.g)
+        add(model, block, j, insert(model, block, j, model.clock[EVENTS]), -weight / (params.lam * t), block.g)
         if model.size[0] > params.budget:
             make_room(params, state, block, j)
-
-
-@inline
-def shrink_features(linear, factor):
-    for o in range(linear.coef.shape[1]):
-        w = linear.coef[0, o]
-        for i in range(w.size):
-            w[i] *= factor
 
 
 @inner
@@ -120,7 +114,7 @@ def move(model, linear, k):
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     loss = losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0)
-    return Params(loss, o["lam"], o["budget"], o["n_leaving"], o["maintain"] == "merge"), Needs()
+    return Params(loss, o["lam"], horizon(problem), o["budget"], o["n_leaving"], o["maintain"] == "merge"), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -150,6 +144,7 @@ LEARNER = Learner(
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     **FEATURES,
     "lam": (POSITIVE,),
     "budget": (Whole(1),),
@@ -177,7 +172,7 @@ class DualSGDClassifier(OnlineClassifier):
         Number of random features: a cosine and a sine for each frequency, so an odd number is one more.
     features : {"fourier", "orthogonal", "linear"}
         Random frequencies, orthogonal ones, or the columns themselves.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`.
 
     Examples
@@ -195,7 +190,7 @@ class DualSGDClassifier(OnlineClassifier):
 
     def __init__(
         self, loss="hinge", *, lam=1e-4, budget=100, maintain="merge", n_leaving=20, n_components=200, features="fourier",
-        kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64",
+        forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64",
         block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
@@ -210,7 +205,7 @@ class DualSGDRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    lam, budget, maintain, n_leaving, n_components, features, kernel, gamma, degree, coef0, random_state, dtype,\
+    lam, budget, maintain, n_leaving, n_components, features, forget, kernel, gamma, degree, coef0, random_state, dtype,\
     block_size, passes, shuffle, n_jobs, verbose
         As in :class:`DualSGDClassifier`.
 
@@ -229,7 +224,7 @@ class DualSGDRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="epsilon_insensitive", *, lam=0.01, epsilon=0.1, budget=100, maintain="merge", n_leaving=20,
-        n_components=200, features="fourier", kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None,
+        n_components=200, features="fourier", forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None,
         dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

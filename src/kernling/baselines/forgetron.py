@@ -26,7 +26,8 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import keep, mistaken, point_scores, point_value, square
-from ..core.expansion import SCALE, Expansion, add, renormalise
+from ..core.changes import add, renormalise
+from ..core.expansion import SCALE, Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT
 from ..estimators.tasks import OnlineClassifier

@@ -23,8 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive
+from ..core.block import point_values
 from ..core.budget import BIRTH, TIE, point_scores, point_value
-from ..core.expansion import EVENTS, Expansion, add, insert, padded, point_values, remove, scale_model
+from ..core.changes import add, insert, remove, scale_model
+from ..core.expansion import EVENTS, Expansion, padded
 from ..core.jit import inline, inner
 from ..core.pairs import Recent, Sides, is_due, keep_score, new_recent, new_sides, note, side_of
 from ..core.state import recoded

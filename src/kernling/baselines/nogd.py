@@ -26,7 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.expansion import Expansion, add, check_room, insert, point_values
+from ..core.block import point_values
+from ..core.changes import add, insert
+from ..core.expansion import Expansion, check_room
 from ..core.jit import inline, jit
 from ..estimators.parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 from ..core import drive, losses
 from ..core.budget import keep, oldest
-from ..core.expansion import EVENTS, SCALE, add, renormalise
+from ..core.changes import add, renormalise
+from ..core.expansion import EVENTS, SCALE
 from ..core.jit import inline
-from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
+from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem
+from ..learners.base import Learner, Needs, Problem, kept_share
 from .shared import OPTIONAL_BUDGET, Points, budget_of, budgeted, loss_of, no_points, point_count
 
 STEPS = ("constant", "diminishing")
@@ -53,7 +54,9 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["eta"] * o["lam"] >= 1.0:
         raise ValueError(f"eta * lam must be less than 1, but eta={o['eta']:g} and lam={o['lam']:g}")
-    return Params(loss_of(problem), o["eta"], o["step"] == "diminishing", o["lam"], budget_of(problem)), Needs()
+    return Params(loss_of(problem), o["eta"], o["step"] == "diminishing", o["lam"], budget_of(problem)), Needs(
+        keep=kept_share(problem)
+    )
 
 
 def certificate(params: Params, state: Points, problem: Problem) -> dict[str, float]:
@@ -80,6 +83,7 @@ LEARNER = Learner(
 
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     "eta": (POSITIVE,),
     "lam": (Real(0.0),),
     "step": (OneOf(STEPS),),
@@ -102,7 +106,7 @@ class NORMAClassifier(OnlineClassifier):
         eta, or eta / sqrt(t).
     budget : int, optional
         The number of newest terms to keep; without it, all are.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -120,9 +124,9 @@ class NORMAClassifier(OnlineClassifier):
     rules = {**_RULES, "loss": (OneOf(("hinge", "logistic", "softmax")),), "class_weight": CLASS_WEIGHT}
 
     def __init__(
-        self, loss="hinge", *, eta=0.5, lam=0.01, step="constant", budget=None, kernel="rbf", gamma="scale", degree=3,
-        coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
-        verbose=False,
+        self, loss="hinge", *, eta=0.5, lam=0.01, step="constant", budget=None, forget=None, kernel="rbf", gamma="scale",
+        degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
+        n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -136,7 +140,8 @@ class NORMARegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, step, budget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    eta, lam, step, budget, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    n_jobs, verbose
         As in :class:`NORMAClassifier`.
 
     Examples
@@ -153,8 +158,8 @@ class NORMARegressor(OnlineRegressor):
     rules = {**_RULES, "loss": (OneOf(("epsilon_insensitive", "l2", "l1")),), "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, loss="epsilon_insensitive", *, eta=0.2, lam=0.01, step="constant", epsilon=0.1, budget=None, kernel="rbf",
-        gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
-        n_jobs=None, verbose=False,
+        self, loss="epsilon_insensitive", *, eta=0.2, lam=0.01, step="constant", epsilon=0.1, budget=None, forget=None,
+        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -21,17 +21,19 @@ from typing import NamedTuple
 
 from ..core import drive, losses
 from ..core.budget import keep, lightest, project_on_nearest
-from ..core.expansion import EVENTS, SCALE, add
+from ..core.changes import add, anneal
+from ..core.expansion import EVENTS
 from ..core.jit import inline
-from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
+from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem
+from ..learners.base import Learner, Needs, Problem, horizon
 from .shared import OPTIONAL_BUDGET, Points, budget_of, budgeted, loss_of, no_points, point_count
 
 
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    horizon: float
     beta: float
     budget: int
 
@@ -39,14 +41,12 @@ class Params(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = model.clock[EVENTS]
-    lossy = losses.gradient(params.loss, f, y, block.g)
-    model.clock[SCALE] = 1.0 / t  # w = v / (t - 1): to shrink v costs nothing
-    if not lossy:
+    t = anneal(model, block, j, params.horizon)
+    if not losses.gradient(params.loss, f, y, block.g):
         return
     size = -weight / (params.lam * t)
-    if model.size[0] == 0 or u[0] < params.beta / t:
-        victim = lightest(model, block.kernel) if model.size[0] == params.budget else -1
+    if model.size[0] == 0 or u[0] < params.beta / model.clock[EVENTS]:
+        victim = lightest(model, block) if model.size[0] == params.budget else -1
         add(model, block, j, keep(model, block, j, params.budget, victim), size, block.g)
     else:
         for n in range(project_on_nearest(model, block, j)):
@@ -55,7 +55,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(loss_of(problem), o["lam"], o["beta"], budget_of(problem)), Needs(uniforms=1)
+    return Params(loss_of(problem), o["lam"], horizon(problem), o["beta"], budget_of(problem)), Needs(uniforms=1)
 
 
 def certificate(params: Params, state: Points, problem: Problem) -> dict[str, float]:
@@ -75,7 +75,7 @@ LEARNER = Learner(
     certificate=certificate,
 )
 
-_RULES: dict[str, tuple[Rule, ...]] = {"lam": (POSITIVE,), "beta": (POSITIVE,), "budget": OPTIONAL_BUDGET}
+_RULES: dict[str, tuple[Rule, ...]] = {"forget": FORGET, "lam": (POSITIVE,), "beta": (POSITIVE,), "budget": OPTIONAL_BUDGET}
 
 
 class NPBSGDClassifier(OnlineClassifier):
@@ -89,7 +89,7 @@ class NPBSGDClassifier(OnlineClassifier):
         An event with a loss is stored with probability min(1, beta / t).
     budget : int, optional
         The largest number of points.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -108,8 +108,9 @@ class NPBSGDClassifier(OnlineClassifier):
     loss = "hinge"
 
     def __init__(
-        self, lam=0.001, *, beta=50.0, budget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None,
-        random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        self, lam=0.001, *, beta=50.0, budget=None, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
+        verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -121,7 +122,7 @@ class NPBSGDRegressor(OnlineRegressor):
     ----------
     epsilon : float
         Half the width of the tube without loss.
-    lam, beta, budget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    lam, beta, budget, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`NPBSGDClassifier`.
 
     Examples
@@ -138,7 +139,7 @@ class NPBSGDRegressor(OnlineRegressor):
     rules = {**_RULES, "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, lam=0.01, *, beta=50.0, epsilon=0.1, budget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        self, lam=0.01, *, beta=50.0, epsilon=0.1, budget=None, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
         random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

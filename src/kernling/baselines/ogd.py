@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core import drive, losses
-from ..core.expansion import EVENTS, add, insert
+from ..core.changes import add, insert
+from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

@@ -27,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.expansion import EVENTS, Expansion, add, insert
+from ..core.changes import add, insert
+from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

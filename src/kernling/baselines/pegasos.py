@@ -18,32 +18,32 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core import drive, losses
-from ..core.expansion import EVENTS, SCALE, add, insert
+from ..core.changes import add, anneal, insert
+from ..core.expansion import EVENTS
 from ..core.jit import inline
-from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real
+from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, Real
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem
+from ..learners.base import Learner, Needs, Problem, horizon
 from .shared import loss_of, no_points, point_count, unbounded
 
 
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    horizon: float
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = model.clock[EVENTS]
-    lossy = losses.gradient(params.loss, f, y, block.g)
-    model.clock[SCALE] = 1.0 / t  # w = v / (t - 1): to shrink v costs nothing
-    if lossy:
-        k = insert(model, block, j, t)
+    t = anneal(model, block, j, params.horizon)
+    if losses.gradient(params.loss, f, y, block.g):
+        k = insert(model, block, j, model.clock[EVENTS])
         add(model, block, j, k, -weight / (params.lam * t), block.g)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
-    return Params(loss_of(problem), problem.options["lam"]), Needs()
+    return Params(loss_of(problem), problem.options["lam"], horizon(problem)), Needs()
 
 
 LEARNER = Learner(
@@ -68,7 +68,7 @@ class PegasosClassifier(OnlineClassifier):
     ----------
     lam : float
         Regularisation.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`kernling.AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -83,11 +83,11 @@ class PegasosClassifier(OnlineClassifier):
     """
 
     learner = "pegasos"
-    rules = {"lam": (POSITIVE,), "class_weight": CLASS_WEIGHT}
+    rules = {"lam": (POSITIVE,), "forget": FORGET, "class_weight": CLASS_WEIGHT}
     loss = "hinge"
 
     def __init__(
-        self, lam=0.001, *, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None,
+        self, lam=0.001, *, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None,
         dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
@@ -102,7 +102,7 @@ class PegasosRegressor(OnlineRegressor):
         Regularisation.
     epsilon : float
         Half the width of the tube without loss.
-    kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`PegasosClassifier`.
 
     Examples
@@ -116,10 +116,10 @@ class PegasosRegressor(OnlineRegressor):
     """
 
     learner = "pegasos"
-    rules = {"lam": (POSITIVE,), "epsilon": (Real(0.0),)}
+    rules = {"lam": (POSITIVE,), "forget": FORGET, "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, lam=0.01, *, epsilon=0.1, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
-        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        self, lam=0.01, *, epsilon=0.1, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None,
+        dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

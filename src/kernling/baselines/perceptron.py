@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from ..core import drive, losses
 from ..core.budget import mistaken
-from ..core.expansion import EVENTS, add, insert
+from ..core.changes import add, insert
+from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor

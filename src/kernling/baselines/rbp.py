@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..core import drive, losses
 from ..core.budget import keep, mistaken
-from ..core.expansion import add
+from ..core.changes import add
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT
 from ..estimators.tasks import OnlineClassifier

@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from .expansion import EVENTS, TOTAL, add, insert, scale_model
+from .changes import add, insert, scale_model
+from .expansion import EVENTS, TOTAL
 from .jit import inline
 
 CENTRE, MEAN, BOTH = range(3)  # N, B and P above

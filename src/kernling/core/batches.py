@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kernels
+from .block import as_distances, products
 from .bounds import SCORE, Diverged
-from .expansion import EVENTS, SCALE, Expansion, as_distances, check_room, products
+from .expansion import EVENTS, SCALE, Expansion, check_room
 from .jit import jit
 from .rows import centred_row
 from .state import are_targets, copied, recoded, restore

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import losses
-from .expansion import EVENTS, inner_product, insert, padded, point_values, replace
+from .block import inner_product, point_values
+from .changes import insert, replace
+from .expansion import EVENTS, padded
 from .jit import inline, inner
 from .kernels import is_isotropic, self_value, transform
 
@@ -67,15 +69,42 @@ def oldest(model):
 
 
 @inner
-def lightest(model, kernel):
+def term_squares(model, kernel, out):
+    """Write the squared norms of the terms of all points, without scale."""
+    size = model.size[0]
+    for k in range(size):
+        out[k] = 0.0
+    for o in range(model.coef.shape[1]):
+        coef = model.coef[0, o]
+        for k in range(size):
+            out[k] += coef[k] * coef[k]
+    if not is_isotropic(kernel):
+        for k in range(size):
+            out[k] *= point_value(model, kernel, k)
+
+
+@inner
+def smallest(values, size):
+    """The least of the first numbers, found in four strands, since each comparison waits for the one before it."""
+    a = b = c = d = np.inf
+    for k in range(0, size - 3, 4):
+        a, b = min(a, values[k]), min(b, values[k + 1])
+        c, d = min(c, values[k + 2]), min(d, values[k + 3])
+    for k in range(size - size % 4, size):
+        a = min(a, values[k])
+    return min(min(a, b), min(c, d))
+
+
+@inner
+def lightest(model, block):
     """The point whose term has the smallest norm; of equal ones, the oldest."""
-    best = 0
-    least = np.inf
-    for k in range(model.size[0]):
-        weight = square(model, k) * point_value(model, kernel, k)
-        older = model.tags[BIRTH, k] < model.tags[BIRTH, best]
-        if weight < least * (1.0 - TIE) or (older and weight <= least * (1.0 + TIE)):
-            least = weight
+    size = model.size[0]
+    weights = block.work[0]
+    term_squares(model, block.kernel, weights)
+    most = smallest(weights, size) * (1.0 + TIE)
+    best = -1
+    for k in range(size):
+        if weights[k] <= most and (best < 0 or model.tags[BIRTH, k] < model.tags[BIRTH, best]):
             best = k
     return best
 

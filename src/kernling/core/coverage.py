@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .expansion import squared_distance
+from .block import squared_distance
 from .jit import inline, inner, jit
 from .kernels import Kernel, transform
 

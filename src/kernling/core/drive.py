@@ -16,9 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .averages import AVERAGE, begin_event, output_mix
+from .block import new_scratch, open_block
 from .bounds import Diverged, in_bounds
-from .expansion import EVENTS, new_scratch, open_block, read_scores
-from .fourier import Linear, begin_feature_event, feature_outputs, feature_scores, new_feature_scratch, open_features
+from .changes import forget, read_scores
+from .expansion import EVENTS
+from .fourier import (
+    Linear,
+    begin_feature_event,
+    feature_outputs,
+    feature_scale,
+    feature_scores,
+    new_feature_scratch,
+    open_features,
+)
 from .jit import bind, entry_point, inline
 from .rows import Rows, as_rows, read_only, row_count
 from .scoring import EventScorer, Setup, mix_scores
@@ -72,6 +82,8 @@ def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, 
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
                 step(params, state, block, j, scratch.f, events.targets[i], events.weights[i], u)
+                if setup.keep < 1.0:
+                    forget(model, block, j, setup.keep)
     return last
 
 
@@ -114,6 +126,8 @@ def _feature_blocks(setup, params, state, events, uniforms, before, first, last,
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
                 step(params, state, features, j, scratch.f, events.targets[i], events.weights[i], u)
+                if setup.keep < 1.0:
+                    feature_scale(model, setup.keep)
     return last
 
 
@@ -153,6 +167,9 @@ def _dual_blocks(setup, params, state, events, uniforms, before, first, last, sc
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
                 step(params, state, block, features, j, scratch.f, events.targets[i], events.weights[i], u)
+                if setup.keep < 1.0:
+                    forget(model, block, j, setup.keep)
+                    feature_scale(linear, setup.keep)
     return last
 
 

@@ -29,8 +29,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels
+from .block import products, set_column
 from .bounds import COEFFICIENT
-from .expansion import EVENTS, check_room, products, set_column
+from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit
 from .rows import centred_row, is_sparse
 from .vector import sincos
@@ -250,6 +251,15 @@ def feature_add(model, features, j, factor, values):
             w = model.coef[0, o]
             for i in range(w.size):
                 w[i] += change * np.float64(features.Z[j, i])
+
+
+@inline
+def feature_scale(model, factor):
+    """w <- factor * w."""
+    for o in range(model.coef.shape[1]):
+        w = model.coef[0, o]
+        for i in range(w.size):
+            w[i] *= factor
 
 
 @inline

@@ -21,7 +21,7 @@ from .batches import kernel_matrix, squared_norms
 from .expansion import Expansion, padded
 from .jit import jit
 
-DEPENDENT = 1e-8  # squared distance from the span, relative to k(x, x), below which a point is projected
+DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
 DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
 DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
 PROBE = 8  # updates between probes
@@ -87,8 +87,7 @@ def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPEN
     rest = own - cross.T @ shares
     kept = np.zeros(len(own), np.bool_)
     lower = np.zeros_like(own)
-    trusted = max(dependent, gram.record[LAST])  # a distance that is smaller may be nothing but drift
-    error = _factorise(rest, trusted * np.diagonal(own), shares, old, new, kept, lower)
+    error = _factorise(rest, dependent * np.diagonal(own), shares, old, new, kept, lower)
     lower = lower[kept][:, kept]
     identity = np.eye(len(lower))
     inverse_lower = lapack.dtrtri(lower, lower=1)[0] if len(lower) else identity

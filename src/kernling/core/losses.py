@@ -183,3 +183,8 @@ def gradients(loss, scores, targets, weights, rows):
 
 LIPSCHITZ = {"hinge": 1.0, "smooth_hinge": 1.0, "logistic": 1.0, "l1": 1.0, "epsilon_insensitive": 1.0,
              "smooth_epsilon": 1.0, "softmax": np.sqrt(2.0)}  # fmt: skip
+
+
+def smoothness(loss: str, tau: float) -> float:
+    """M, by which the gradient of the loss is Lipschitz."""
+    return {"smooth_hinge": 1.0 / tau, "smooth_epsilon": 1.0 / tau, "softmax": 0.5}.get(loss, 1.0)

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels, losses
-from .expansion import _add_column, as_distances, check_room, inner_product, products
+from .block import as_distances, inner_product, products
+from .changes import _add_column
+from .expansion import check_room
 from .fourier import feature_score
 from .jit import inline, inner
 from .state import are_targets, recoded
@@ -196,3 +198,14 @@ def _snapshot_scores(memory, model, kernel, features, first, last):
             if c != 0.0:
                 for j in range(b):
                     memory.gradients[first + j, o] += c * np.float64(K[k, j])
+
+
+@inner
+def average_columns(columns, first, last, total, sign, period):
+    """u and w become (total w + sign s) / period, s the period's sum, which begins anew."""
+    for o in range(columns.shape[1]):
+        for i in range(first, last):
+            mean = (total * columns[0, o, i] + sign * columns[1, o, i]) / period
+            columns[SNAPSHOT, o, i] = mean
+            columns[0, o, i] = mean
+            columns[1, o, i] = 0.0

@@ -16,8 +16,9 @@ import math
 
 import numpy as np
 
+from .block import fill_row, inner_product, set_column
 from .budget import square, squared_gap
-from .expansion import _add_column, clear, fill_row, inner_product, remove, set_column
+from .changes import _add_column, clear, remove
 from .jit import inline, inner
 from .vector import exp
 

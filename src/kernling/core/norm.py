@@ -1,4 +1,4 @@
-"""The RKHS norm of a model with one output, kept while it changes.
+"""The RKHS norm of a model with one output, kept while it changes, and the projection on a ball that needs it.
 
 It takes the Gram matrix of the stored points and the model's value at each of them: an addition to point k changes all
 values by one row of the matrix.  Values and norm are those of v, without the model's scale.
@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .expansion import EVENTS, padded
+from .changes import scale_model
+from .expansion import EVENTS, SCALE, padded
 from .jit import inner
 from .kernels import self_value
 
@@ -49,6 +50,8 @@ def new_norm(used: bool) -> Norm:
 @inner
 def norm_insert(norm, model, block, j, k):
     """Point k has just been stored: it is event j."""
+    if norm.square.size == 0:
+        return
     for i in range(k):
         norm.gram[i, k] = block.K[i, j]
         norm.gram[k, i] = block.K[i, j]
@@ -59,23 +62,36 @@ def norm_insert(norm, model, block, j, k):
 @inner
 def norm_add(norm, model, k, change):
     """The coefficient of point k has grown by this much, without scale."""
+    if norm.square.size == 0:
+        return
     norm.square[0] += change * (2.0 * norm.values[k] + change * norm.gram[k, k])
-    size = model.size[0]
-    for i in range(size):
+    for i in range(model.size[0]):
         norm.values[i] += change * norm.gram[k, i]
-    if model.clock[EVENTS] % REFRESH == 0.0:
-        norm.square[0] = 0.0
-        for i in range(size):
-            value = 0.0
-            for m in range(size):
-                value += norm.gram[i, m] * model.coef[0, 0, m]
-            norm.values[i] = value
-            norm.square[0] += value * model.coef[0, 0, i]
 
 
 @inner
-def norm_scale(norm, model, factor):
-    """All coefficients have been multiplied by this factor."""
-    norm.square[0] *= factor * factor
-    for i in range(model.size[0]):
-        norm.values[i] *= factor
+def _sum_anew(norm, model):
+    """Values and norm from the coefficients."""
+    size = model.size[0]
+    norm.square[0] = 0.0
+    for i in range(size):
+        value = 0.0
+        for m in range(size):
+            value += norm.gram[i, m] * model.coef[0, 0, m]
+        norm.values[i] = value
+        norm.square[0] += value * model.coef[0, 0, i]
+
+
+@inner
+def project_on_ball(norm, model, block, j, radius):
+    """Shrink the model until its norm is at most the radius; to be called after every event."""
+    scale = model.clock[SCALE]
+    if scale == 1.0 or model.clock[EVENTS] % REFRESH == 0.0:  # a scale of 1: it has just been put into the coefficients
+        _sum_anew(norm, model)
+    length = scale * np.sqrt(max(0.0, norm.square[0]))
+    if length > radius:
+        factor = radius / length
+        scale_model(model, block, j, factor)
+        norm.square[0] *= factor * factor
+        for i in range(model.size[0]):
+            norm.values[i] *= factor

@@ -17,7 +17,7 @@ from .losses import HINGE, L2, LOGISTIC, margin_slope
 
 LOSSES = {"squared": L2, "hinge": HINGE, "logistic": LOGISTIC}  # squared: (1 - m)^2 / 2, which is l2 of the score m
 RECENT = 128  # scores of each side behind a threshold
-PERIOD = 8  # events between two scores that one side keeps, once there are enough
+PERIOD = 32  # events between two scores that one side keeps, on a long stream
 
 
 @inline
@@ -200,8 +200,8 @@ def new_recent(outputs: int) -> Recent:
 
 @inline
 def is_due(recent, o, side, t):
-    """Whether event t of this side should give its score: a side that has many events gives one now and then."""
-    return t <= 2.0 * RECENT or t - recent.times[o, side] >= PERIOD
+    """Whether event t of this side should give its score: all do at first, then one now and then."""
+    return t - recent.times[o, side] >= min(PERIOD, t / (2.0 * RECENT))
 
 
 @inner
@@ -216,7 +216,8 @@ def keep_score(recent, o, side, score, t):
         i = size
         size += 1
     else:
-        while i < size - 1 and not (scores[i] == ring[slot] and sides[i] == side):
+        i = _first_not_below(scores, size, ring[slot])
+        while i < size - 1 and sides[i] != side:  # the same score of the other side
             i += 1
     while i > 0 and scores[i - 1] > score:
         scores[i], sides[i] = scores[i - 1], sides[i - 1]
@@ -231,6 +232,19 @@ def keep_score(recent, o, side, score, t):
 
 
 @inner
+def _first_not_below(scores, size, score):
+    """The place of the first of the sorted scores that is not below this one."""
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if scores[middle] < score:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
 def _part(recent, o, size):
     """Put the threshold where the balanced accuracy on the recent scores is largest, the lowest such place."""
     scores, sides = recent.scores[o], recent.sides[o]
@@ -240,7 +254,7 @@ def _part(recent, o, size):
     best = value = 0.0  # times twice the size of both sides: whole numbers, so that ties are ties
     recent.threshold[o] = scores[0]
     for i in range(size - 1):
-        value += positives if sides[i] == 0 else -negatives
+        value += positives - (positives + negatives) * sides[i]  # either positives or -negatives, without a branch
         if value > best and scores[i + 1] > scores[i]:
             best = value
             recent.threshold[o] = 0.5 * (scores[i] + scores[i + 1])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from . import losses
 from .ball import centre_distance, count_centre, move_centre, output_norm
-from .expansion import add, insert
+from .changes import add, insert
 from .jit import inline
 from .kernels import ISOTROPIC, KINDS
 

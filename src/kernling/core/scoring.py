@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .averages import AVERAGE, output_mix
-from .expansion import EVENTS, Expansion, new_scratch, open_block
+from .block import new_scratch, open_block
+from .expansion import EVENTS, Expansion
 from .fourier import MEAN, Linear, feature_outputs, feature_score, new_feature_scratch, open_features
 from .jit import entry_point, inline, inner, jit
 from .kernels import Kernel
@@ -29,6 +30,7 @@ class Setup(NamedTuple):
     uniforms: int  # random numbers per event
     room: int  # points that one call of the step may add, where that is more than the block
     notes: int  # numbers recorded beside the outputs of each event
+    keep: float  # what the model is multiplied by after each event; 1 where nothing is forgotten
 
 
 @inline

@@ -11,7 +11,7 @@ Solutions by a G that has drifted a little get a step of iterative refinement wi
 from __future__ import annotations
 
 from .budget import event_value
-from .expansion import _add_column, add, insert, remove
+from .changes import _add_column, add, insert, remove
 from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
 from .jit import inline, inner
 

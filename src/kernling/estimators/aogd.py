@@ -12,11 +12,12 @@ from ..core import scoring
 from ..core.pairs import LOSSES
 from .base import checked
 from .pairwise import PAIRWISE, PairwiseClassifier
-from .parameters import OneOf, Real, Rule
+from .parameters import FORGET, OneOf, Real, Rule
 from .ranges import GAMMA, Log, Range
 from .tasks import OnlineRegressor, OnlineWithClasses
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     **PAIRWISE,
     "eta": (Real(0.0),),
     "second_eta": (Real(0.0),),
@@ -50,7 +51,7 @@ class AOGDClassifier(PairwiseClassifier):
         Number of features, rounded up to an even one.
     features : {"fourier", "orthogonal", "linear"}
         Random frequencies, orthogonal ones, or the columns themselves.
-    kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`AVMClassifier`.
 
     Examples
@@ -71,8 +72,8 @@ class AOGDClassifier(PairwiseClassifier):
 
     def __init__(
         self, loss="squared", *, eta=0.25, second_eta=0.0625, refresh=0.1, lam=0.0, output="average", n_components=200,
-        features="fourier", kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None,
-        dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
+        features="fourier", forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
+        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -90,8 +91,8 @@ class AOGDRanker(OnlineRegressor):
         Size of the step against the event that was kept.
     refresh : float
         The probability with which an event is kept in place of the one before.
-    lam, output, n_components, features, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
-    n_jobs, verbose
+    lam, output, n_components, features, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\
+    shuffle, n_jobs, verbose
         As in :class:`AOGDClassifier`.
 
     Examples
@@ -109,8 +110,8 @@ class AOGDRanker(OnlineRegressor):
 
     def __init__(
         self, *, eta=0.25, second_eta=0.0625, refresh=0.1, lam=0.0, output="average", n_components=200, features="fourier",
-        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
-        shuffle=False, n_jobs=None, verbose=False,
+        forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128,
+        passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 

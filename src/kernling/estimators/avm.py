@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.averages import averaged_share
 from ..learners.avm import CELLS, DROPPED
-from .parameters import CLASS_WEIGHT, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
+from .parameters import CLASS_WEIGHT, FORGET, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
 from .ranges import GAMMA, Log, Range, Times
 from .tasks import OnlineClassifier, OnlineRegressor
 
@@ -20,6 +20,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "suffix": (Real(0.0, 1.0, strict=True),),
     "max_cells": (NOTHING, Whole(1)),
     "zero_cells": (SWITCH,),
+    "forget": FORGET,
 }
 _SEARCH: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-7, 1e-2), "delta": Times(0.5, 2.0)}
 
@@ -52,6 +53,9 @@ class AVMClassifier(OnlineClassifier):
         Whether events without loss open cells, as in the paper.
     tau : float
         Width of the smooth hinge.
+    forget : float, optional
+        Half-life in events, for streams that drift: after so many, what was learned counts half.  The step stops getting
+        smaller at the t where 1 - 1 / t forgets that fast.  The mean of all models still remembers: use ``output="last"``.
     kernel : {"rbf", "exponential", "matern32", "matern52", "rational_quadratic", "cauchy"}
         A function of the Euclidean distance.
     gamma : float or "scale"
@@ -105,8 +109,8 @@ class AVMClassifier(OnlineClassifier):
 
     def __init__(
         self, loss="hinge", *, lam=1e-4, delta="auto", coverage="sphere", approximate="always", beta=0.0, rho=1.0,
-        output="last", suffix=0.5, max_cells=None, zero_cells=True, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
-        class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
+        output="last", suffix=0.5, max_cells=None, zero_cells=True, tau=0.5, forget=None, kernel="rbf", gamma="scale", degree=3,
+        coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
         verbose=False,
     ):  # fmt: skip
         self._remember(locals())
@@ -125,7 +129,7 @@ class AVMRegressor(OnlineRegressor):
         Half the width of the tube without loss.
     y_max : float, optional
         Largest absolute target, for the ball; the largest seen so far unless given.
-    lam, delta, coverage, approximate, beta, rho, output, suffix, max_cells, zero_cells, kernel, gamma, degree, coef0,\
+    lam, delta, coverage, approximate, beta, rho, output, suffix, max_cells, zero_cells, forget, kernel, gamma, degree, coef0,\
     random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`AVMClassifier`; the margin rule approximates events within epsilon.
 
@@ -152,8 +156,8 @@ class AVMRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="epsilon_insensitive", *, lam=0.01, epsilon=0.1, y_max=None, delta="auto", coverage="sphere",
-        approximate="always", beta=0.0, rho=1.0, output="last", suffix=0.5, max_cells=None, zero_cells=True, kernel="rbf",
-        gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
-        n_jobs=None, verbose=False,
+        approximate="always", beta=0.0, rho=1.0, output="last", suffix=0.5, max_cells=None, zero_cells=True, forget=None,
+        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

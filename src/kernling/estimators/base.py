@@ -159,6 +159,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
                 uniforms=needs.uniforms,
                 room=needs.room,
                 notes=needs.notes,
+                keep=needs.keep,
             )
         )
         self._rng = _generator(self.random_state)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .parameters import CLASS_WEIGHT, FEATURES, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
+from .parameters import CLASS_WEIGHT, FEATURES, FORGET, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from .ranges import GAMMA, Log, Range, Times
 from .tasks import OnlineClassifier, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     **FEATURES,
     "lam": (POSITIVE,),
     "eta": (NOTHING, POSITIVE),
@@ -47,7 +48,7 @@ class DualSVRGClassifier(OnlineClassifier):
         Events between snapshots.
     tau : float
         Width of the smooth hinge.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`AVMClassifier`.
 
     Examples
@@ -66,7 +67,7 @@ class DualSVRGClassifier(OnlineClassifier):
 
     def __init__(
         self, loss="smooth_hinge", *, lam=1e-4, eta=None, oracle="coverage", theta="auto", budget=100, n_components=200,
-        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        features="fourier", memory=100, period=100, tau=0.5, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
         class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None,
         verbose=False,
     ):  # fmt: skip
@@ -89,8 +90,8 @@ class DualSVRGRegressor(OnlineRegressor):
         Knee of Huber's loss; width of the rounded corner of smooth_epsilon.
     epsilon : float
         Half the width of smooth_epsilon's tube without loss.
-    lam, eta, oracle, theta, budget, n_components, features, memory, period, kernel, gamma, degree, coef0, random_state,\
-    dtype, block_size, passes, shuffle, n_jobs, verbose
+    lam, eta, oracle, theta, budget, n_components, features, memory, period, forget, kernel, gamma, degree, coef0,\
+    random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`DualSVRGClassifier`.
 
     Examples
@@ -108,7 +109,7 @@ class DualSVRGRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="l2", *, lam=1e-4, eta=None, epsilon=0.1, oracle="coverage", theta="auto", budget=100, n_components=200,
-        features="fourier", memory=100, period=100, tau=0.5, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
+        features="fourier", memory=100, period=100, tau=0.5, forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0,
         random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

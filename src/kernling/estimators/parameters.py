@@ -119,6 +119,7 @@ FEATURES: dict[str, tuple[Rule, ...]] = {
     "n_components": (Whole(1),),
     "features": (OneOf(("fourier", "orthogonal", "linear")),),
 }
+FORGET: tuple[Rule, ...] = (NOTHING, Real(1.0))
 CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Weights())
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule, Whole
+from .parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule, Whole
 from .ranges import GAMMA, Log, Range
 from .tasks import OnlineClassifier, OnlineRegressor
 
 _RULES: dict[str, tuple[Rule, ...]] = {
+    "forget": FORGET,
     "eta": (POSITIVE,),
     "lam": (Real(0.0),),
     "parsimony": (Real(0.0),),
@@ -36,7 +37,7 @@ class POLKClassifier(OnlineClassifier):
         Rows per step; rows that do not fill a batch wait for the next call of ``partial_fit``.
     prune : {"komp", "random"}
         The cheapest removal first, or removals in random order until one does not fit.
-    kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
+    forget, kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`AVMClassifier`; the kernels "poly" and "linear" work too.
 
     Examples
@@ -55,9 +56,9 @@ class POLKClassifier(OnlineClassifier):
     n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Rows that wait for a batch to fill.")
 
     def __init__(
-        self, loss="hinge", *, eta=10.0, lam=1e-6, parsimony=0.01, step="constant", batch_size=32, prune="komp", kernel="rbf",
-        gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1,
-        shuffle=False, n_jobs=None, verbose=False,
+        self, loss="hinge", *, eta=10.0, lam=1e-6, parsimony=0.01, step="constant", batch_size=32, prune="komp", forget=None,
+        kernel="rbf", gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128,
+        passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -73,7 +74,7 @@ class POLKRegressor(OnlineRegressor):
         Half the width of the tube without loss.
     eta : float
         Step size; with the loss "l2" and a kernel of at most 1, steps below 2 are stable.
-    lam, parsimony, step, batch_size, prune, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\
+    lam, parsimony, step, batch_size, prune, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\
     shuffle, n_jobs, verbose
         As in :class:`POLKClassifier`.
 
@@ -93,7 +94,7 @@ class POLKRegressor(OnlineRegressor):
 
     def __init__(
         self, loss="l2", *, eta=1.0, lam=1e-6, parsimony=0.01, epsilon=0.1, step="constant", batch_size=8, prune="komp",
-        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
-        shuffle=False, n_jobs=None, verbose=False,
+        forget=None, kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128,
+        passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -46,7 +46,7 @@ from ..core.pairs import (
     pair_slope,
     side_of,
 )
-from .base import Learner, Needs, Problem, empty_linear, feature_count, no_points
+from .base import Learner, Needs, Problem, empty_linear, feature_count, kept_share, no_points
 
 
 class Params(NamedTuple):
@@ -110,7 +110,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
     params = Params(loss, o["eta"], o["second_eta"], o["refresh"], o["lam"], o["output"] == "average")
-    return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs)
+    return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, keep=kept_share(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:

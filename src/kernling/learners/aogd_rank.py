@@ -25,7 +25,7 @@ from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
 from ..core.pairs import pair_move, pair_product
-from .base import Learner, Needs, Problem, empty_linear, feature_count, no_points
+from .base import Learner, Needs, Problem, empty_linear, feature_count, kept_share, no_points
 
 
 class Params(NamedTuple):
@@ -66,7 +66,8 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(o["eta"], o["second_eta"], o["refresh"], o["lam"]), Needs(output=o["output"], uniforms=1)
+    params = Params(o["eta"], o["second_eta"], o["refresh"], o["lam"])
+    return params, Needs(output=o["output"], uniforms=1, keep=kept_share(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:

@@ -29,11 +29,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
+from ..core.changes import add, anneal, insert
 from ..core.coverage import Coverage, cell_distance, feature_distance, find_cell
-from ..core.expansion import EVENTS, SCALE, Expansion, add, insert, scale_model
+from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.jit import inline
-from ..core.norm import Norm, new_norm, norm_add, norm_insert, norm_scale
-from .base import Learner, Needs, Problem, empty_expansion
+from ..core.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
+from .base import Learner, Needs, Problem, empty_expansion, horizon
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
 RULES = {"always": ALWAYS, "bernoulli": BERNOULLI, "margin": MARGIN}
@@ -51,6 +52,7 @@ class Params(NamedTuple):
     zero_cells: bool
     project: bool
     y_max: float
+    horizon: float  # where t stops, to forget
 
 
 class State(NamedTuple):
@@ -61,27 +63,25 @@ class State(NamedTuple):
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
-    model, stats = state.model, state.stats
-    t = model.clock[EVENTS]
-    alpha = block.g
+    model, stats, alpha = state.model, state.stats, block.g
+    t = anneal(model, block, j, params.horizon)
     lossy = losses.gradient(params.loss, f, y, alpha)
-    if approximates(params, f, y, t, u):
+    if approximates(params, f, y, model.clock[EVENTS], u):
         c = find_cell(params.coverage, model, block, j)
         if c >= 0:
             stats[FARTHEST] = max(stats[FARTHEST], cell_distance(params.coverage, model, block, j, c))
         elif lossy or params.zero_cells:
             c = open_cell(params, state, block, j)
     else:
-        c = keep(params, state, block, j, 1.0) if lossy else -1
-    model.clock[SCALE] = 1.0 / t  # w = v / (t - 1): to shrink v costs nothing
+        c = keep(state, block, j, 1.0) if lossy else -1
     stats[LARGEST_WEIGHT] = max(stats[LARGEST_WEIGHT], weight)
     stats[LARGEST_Y] = max(stats[LARGEST_Y], abs(y))
     if lossy and c >= 0:
         add(model, block, j, c, -weight / (params.lam * t), alpha)
-        if params.project:
-            norm_add(state.norm, model, c, -weight * alpha[0] / params.lam)
+        norm_add(state.norm, model, c, -weight * alpha[0] / (params.lam * t * model.clock[SCALE]))
     if params.project:
-        project(params, state, block, j)
+        y_max = params.y_max if params.y_max > 0.0 else stats[LARGEST_Y]
+        project_on_ball(state.norm, model, block, j, y_max / math.sqrt(params.lam))
 
 
 @inline
@@ -101,25 +101,14 @@ def open_cell(params, state, block, j):
         state.stats[DROPPED] += 1
         return -1
     state.stats[CELLS] += 1
-    return keep(params, state, block, j, 0.0)
+    return keep(state, block, j, 0.0)
 
 
 @inline
-def keep(params, state, block, j, tag):
+def keep(state, block, j, tag):
     c = insert(state.model, block, j, tag)
-    if params.project:
-        norm_insert(state.norm, state.model, block, j, c)
+    norm_insert(state.norm, state.model, block, j, c)
     return c
-
-
-@inline
-def project(params, state, block, j):
-    y_max = params.y_max if params.y_max > 0.0 else state.stats[LARGEST_Y]
-    norm = state.model.clock[SCALE] * math.sqrt(max(0.0, state.norm.square[0]))
-    radius = y_max / math.sqrt(params.lam)
-    if norm > radius:
-        scale_model(state.model, block, j, radius / norm)
-        norm_scale(state.norm, state.model, radius / norm)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -137,6 +126,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         zero_cells=o["zero_cells"],
         project=o["loss"] == "l2" and o["lam"] <= 1.0,
         y_max=o.get("y_max") or 0.0,
+        horizon=horizon(problem),
     )
     needs = Needs(
         tolerance=coverage.tolerance if o["coverage"] == "sphere" else -1.0,

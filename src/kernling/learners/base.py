@@ -36,6 +36,7 @@ class Needs:
     uniforms: int = 0  # random numbers per event
     room: int = 0  # points that one call of the step may add, where that is more than the block
     notes: int = 0  # numbers that the learner records beside the outputs of each event
+    keep: float = 1.0  # what the model is multiplied by after each event, to forget
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,18 @@ def no_points(params: Any, t: int) -> float:
 def feature_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
     """The certificate of a learner of which nothing is promised: the number of features."""
     return {"features": state.model.coef.shape[2]}
+
+
+def kept_share(problem: Problem) -> float:
+    """What an event leaves of the model's coefficients, for a half-life of ``forget`` events."""
+    half_life = problem.options["forget"]
+    return 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+
+
+def horizon(problem: Problem) -> float:
+    """The t at which steps of size 1 / (lam t) must stop to get smaller, so that 1 - 1/t is what an event leaves."""
+    kept = kept_share(problem)
+    return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
 
 
 def typed(record: Any) -> Any:

@@ -28,11 +28,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion, add, insert, renormalise
+from ..core.changes import add, insert, renormalise
+from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score, new_linear
 from ..core.jit import inline, inner
-from ..core.memory import COUNT, SNAPSHOT, STALE, Memory, new_memory, refresh, remember, subtract_gradient
-from .base import Learner, Needs, Problem, empty_expansion
+from ..core.memory import (
+    COUNT,
+    SNAPSHOT,
+    STALE,
+    Memory,
+    average_columns,
+    new_memory,
+    refresh,
+    remember,
+    subtract_gradient,
+)
+from .base import Learner, Needs, Problem, empty_expansion, kept_share
 
 COVERAGE, BUDGET, ALWAYS = range(3)
 ORACLES = {"coverage": COVERAGE, "budget": BUDGET, "always": ALWAYS}
@@ -107,25 +118,9 @@ def take_snapshot(params, state, block, features, j):
     refresh(state.memory, params.loss, model, linear, block, features, j)
 
 
-@inner
-def average_columns(columns, first, last, total, sign, period):
-    """u and w become (total w + sign s) / period, s the period's sum, which begins anew."""
-    for o in range(columns.shape[1]):
-        for i in range(first, last):
-            mean = (total * columns[0, o, i] + sign * columns[1, o, i]) / period
-            columns[SNAPSHOT, o, i] = mean
-            columns[0, o, i] = mean
-            columns[1, o, i] = 0.0
-
-
-def smoothness(loss: str, tau: float) -> float:
-    """M, by which the gradient of the loss is Lipschitz."""
-    return {"smooth_hinge": 1.0 / tau, "smooth_epsilon": 1.0 / tau, "softmax": 0.5}.get(loss, 1.0)
-
-
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    M = smoothness(o["loss"], o["tau"])
+    M = losses.smoothness(o["loss"], o["tau"])
     params = Params(
         loss=losses.Loss(losses.KINDS[o["loss"]], o["tau"], o.get("epsilon", 0.0)),
         eta=o["eta"] or 1.0 / (76.0 * M),
@@ -136,7 +131,8 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         period=o["period"],
     )
     tie = 1e-9 if problem.dtype is np.float64 else 1e-5
-    return params, Needs(tolerance=tie * params.threshold if params.oracle == COVERAGE else -1.0, dense=True)
+    tolerance = tie * params.threshold if params.oracle == COVERAGE else -1.0
+    return params, Needs(tolerance=tolerance, dense=True, keep=kept_share(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -155,7 +151,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     """Theorem 2's rate per period holds only if ``rate_applies`` is 1, which needs long periods or a large lam."""
     o = problem.options
     eta, lam, n = params.eta, params.lam, params.period
-    M = smoothness(o["loss"], o["tau"])
+    M = losses.smoothness(o["loss"], o["tau"])
     rate = math.inf
     if 12.0 * eta * M < 1.0:
         rate = 13.0 * M * eta / ((eta * lam + 1.0) * (1.0 - 12.0 * eta * M)) + 1.0 / (n * lam * eta * (1.0 - 12.0 * eta * M))

@@ -29,7 +29,7 @@ from ..core import losses
 from ..core.batches import Batch, Waiting, batch_loop, batch_scores, learn_waiting, new_waiting
 from ..core.expansion import Expansion
 from ..core.gram import Gram, add_and_prune, greedy, new_gram
-from .base import Learner, Needs, Problem, empty_expansion
+from .base import Learner, Needs, Problem, empty_expansion, kept_share
 
 STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
 
@@ -38,6 +38,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
+    keep: float  # of the model after each event, to forget
     parsimony: float
     diminishing: bool
     random_order: bool
@@ -58,7 +59,7 @@ def step(params: Params, state: State, kernel, batch: Batch) -> None:
     g = np.empty_like(scores)
     losses.gradients(params.loss, scores, batch.targets, batch.weights, g)
     size = int(state.model.size[0])
-    old = (1.0 - eta * params.lam) * state.model.coef[0, :, :size].T
+    old = params.keep ** len(g) * (1.0 - eta * params.lam) * state.model.coef[0, :, :size].T
     lossy = np.flatnonzero(g.any(axis=1))
     new = -eta / len(g) * g[lossy]
     error = add_and_prune(state.model, state.gram, kernel, old, new, batch.X[lossy], cross[:, lossy], eps, order(params, batch))
@@ -88,6 +89,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         loss=losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0),
         eta=o["eta"],
         lam=o["lam"],
+        keep=kept_share(problem),
         parsimony=o["parsimony"],
         diminishing=o["step"] == "diminishing",
         random_order=o["prune"] == "random",
