@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from . import cells
 from .cells import Cell
+from .hand import Hand
 from .measuring import metric_task
 from .rows import Row
 
@@ -108,7 +109,7 @@ def reproduce(
     asked = _known(chosen, "method", [method["name"] for method in chosen.facts.get("methods", [])], methods)
     held = recorded(chosen)
     rows = []
-    at_hand = cells.Hand()
+    at_hand = Hand()
     for one in chosen.cells():
         if one.data not in wanted or one.method not in asked:
             continue
@@ -135,7 +136,7 @@ def _search(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
-def _ran(one: Cell, chosen: Table, at_hand: cells.Hand, found: Any) -> Row:
+def _ran(one: Cell, chosen: Table, at_hand: Hand, found: Any) -> Row:
     try:
         return cells.run(one, at_hand, chosen.scale, found)
     except (ValueError, OSError, ImportError) as error:

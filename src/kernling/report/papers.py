@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..evaluate.cells import Hand, fitted
+from ..evaluate.cells import fitted
+from ..evaluate.hand import Hand
 from ..evaluate.papers import Table, folder, results, tables
 from .figures import curve, surface, sweep
 from .tables import Cells, Row, markdown
