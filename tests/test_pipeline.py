@@ -1,6 +1,7 @@
 """Pipelines on a stream: what a row is scaled by, all calls, files, and what an error leaves behind."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -21,6 +22,7 @@ import kernling
 from checks import assert_identical
 from kernling import evaluate, models
 from kernling.cli import app
+from kernling.estimators.ranges import GAMMA
 from kernling.streams import Encode, MinMax, Standardise
 from kernling.streams import stream as rows_of
 from oracles import stream
@@ -302,6 +304,15 @@ def test_evaluation_and_running_again():
     values = evaluate.online(regressor(), (X, VALUES))
     assert evaluate.model_of(values[0]).target.to_state() == Standardise().to_state()
     assert values[-1]["n_stored"] > 0
+
+
+def test_search_for_the_last_steps_parameters():
+    found = evaluate.search(classifier(model=kernling.AVMClassifier()), rows_of(X, LABELS), candidates=4, first=100, factor=2)
+    assert sorted(found.params) == ["model__delta", "model__gamma", "model__lam"]
+    assert found.model.t_ == 300
+    assert all(0.01 < json.loads(row["params"])["steps"][1][1]["params"]["gamma"] < 100.0 for row in found.rows)  # scaled rows
+    with pytest.raises(ValueError, match="no parameter 'gamma'"):
+        evaluate.search(classifier(), rows_of(X, LABELS), ranges={"gamma": GAMMA})
 
 
 def test_the_command_line_takes_a_pipelines_file(tmp_path, monkeypatch):

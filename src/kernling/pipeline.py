@@ -32,7 +32,7 @@ def _scores(name: str, what: str):
     """A method of the last step, for rows that have gone through the steps before it."""
 
     def method(self, X):
-        return getattr(self._learned(), name)(self._passed(X))
+        return getattr(self._learned(), name)(self.passed(X))
 
     method.__name__, method.__doc__ = name, what
     return _last_has(name)(method)
@@ -157,7 +157,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     @_last_has("predict")
     def predict(self, X):
         """The label or value of each row."""
-        said = self._learned().predict(self._passed(X))
+        said = self._learned().predict(self.passed(X))
         return said if self.target_ is None else self.target_.inverse_transform(said)
 
     @_last_has("fit_predict")
@@ -176,7 +176,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         model = self._learned()
         if self.target_ is not None:
             y = self.target_.transform(_column(y))[:, 0]
-        return model.score(self._passed(X), y, **_given(sample_weight=sample_weight))
+        return model.score(self.passed(X), y, **_given(sample_weight=sample_weight))
 
     @_last_has("predict_one")
     def predict_one(self, x):
@@ -191,8 +191,8 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         """The score of one event, as the last step gives it; 0 before any learning."""
         return self.steps_[-1][1].score_one(self._passed_one(x)) if hasattr(self, "steps_") else 0.0
 
-    def _passed(self, X) -> Any:
-        """Rows as the last step gets them; nothing is learned."""
+    def passed(self, X) -> Any:
+        """Rows as the last step gets them, by what is known now; nothing is learned."""
         self._learned()
         X = self._rows(X, reset=False)
         for _, part in self.steps_[:-1]:
@@ -201,7 +201,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     def _passed_one(self, x) -> np.ndarray:
         if not self._is_quick:
-            return _dense(self._passed(one_row(x)))[0]
+            return _dense(self.passed(one_row(x)))[0]
         for _, part in self.steps_[:-1]:
             x = part.transform_one(x)
         return x

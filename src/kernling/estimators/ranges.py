@@ -56,6 +56,9 @@ GENERIC: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-8, 1e-2), "eta": Log(
 
 
 def ranges_of(estimator: Any) -> dict[str, Range]:
-    """The ranges that an estimator declares, or those that parameters of such names have everywhere."""
+    """The ranges that an estimator, or a pipeline's last step, declares, or those that such names have everywhere."""
+    if hasattr(estimator, "steps"):
+        name, last = estimator.steps[-1]
+        return {f"{name}__{own}": values for own, values in ranges_of(last).items()}
     known = estimator.get_params(deep=False)
     return {name: values for name, values in (estimator.search or GENERIC).items() if name in known}

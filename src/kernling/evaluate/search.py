@@ -67,7 +67,7 @@ def search(
     Parameters
     ----------
     model : estimator
-        Not changed; its other parameters are kept.
+        Not changed; its other parameters are kept.  Of a :class:`kernling.StreamPipeline`, the last step's are looked for.
     rows : Stream
     ranges : mapping of str to range, optional
         Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.
@@ -105,7 +105,7 @@ def search(
     name = metric or ("rmse" if model.task == "regression" else "mistakes")
     metric_of(name)  # names the ones there are if this is none
     ranges = ranges or ranges_of(model)
-    known = model.get_params(deep=False)
+    known = model.get_params()
     unknown = [one for one in ranges if one not in known]
     if unknown:
         raise ValueError(f"{type(model).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
@@ -120,7 +120,7 @@ def search(
     events, rung = 0, first
     for X, y in rows:
         if not alive:
-            drawn = _drawn(ranges, _bases(X, model), candidates, grid, seed)
+            drawn = _drawn(ranges, _bases(X, y, model), candidates, grid, seed)
             alive = [
                 Candidate(params, Course(clone(model).set_params(**params), rows.info, metrics=[name])) for params in drawn
             ]
@@ -146,15 +146,18 @@ def search(
     return Found(alive[0].course.model, alive[0].params, [one.course.end()[-1] for one in ordered])
 
 
-def _bases(X: Any, model: Any) -> dict[str, float]:
-    """What parameters are by default on these rows."""
+def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
+    """What parameters are by default on these rows; those of a pipeline's last step on the rows that it gets."""
+    if hasattr(model, "steps"):
+        X = clone(model).partial_fit(X, y).passed(X)
+        model = model.steps[-1][1]
     gamma = scale_gamma(X) if model.gamma == "scale" else float(model.gamma)
     delta = auto_delta(X, gamma)
     return {"gamma": gamma, "delta": delta, "theta": delta / 2.0}
 
 
 def _drawn(ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int) -> Sequence[dict[str, Any]]:
-    base = {name: bases.get(name, 1.0) for name in ranges}
+    base = {name: bases.get(name.rpartition("__")[2], 1.0) for name in ranges}
     if not grid:
         shares = np.random.default_rng(seed).random((n, len(ranges)))
         return [
