@@ -124,7 +124,7 @@ def test_reproduce_puts_ours_beside_theirs_and_says_why_not(table):
     assert rows["diabetes", "RBP"]["size"] <= 10, "parameters for both together come last"
     assert f"{ran['ours']:.2f} ± {ran['ours_std']:.2f}" in output
     assert "30.00 ± 0.50" in output
-    assert "poker (AVM-Hinge): poker needs" in output
+    assert "poker (AVM-Hinge): poker needs poker, which is not at hand" in output
     assert "60.00" in output
     assert "printed only" in output
     page = (table / "RESULTS.md").read_text()

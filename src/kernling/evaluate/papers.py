@@ -7,6 +7,7 @@ in ``<name>.jsonl``, a line per cell, written as cells are finished: a run that 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -63,10 +64,13 @@ def folder() -> Path:
 
 def tables() -> list[Table]:
     """All tables and figures, by paper, tables first."""
-    found = sorted(
-        folder().glob("*/*.toml"), key=lambda path: (path.parent.name, "figure" in path.stem, len(path.stem), path.stem)
-    )
+    found = sorted(folder().glob("*/*.toml"), key=_place)
     return [Table(f"{path.parent.name}/{path.stem}", path, tomllib.loads(path.read_text("utf-8"))) for path in found]
+
+
+def _place(path: Path) -> tuple[str, bool, list[int], str]:
+    numbers = [int(number) for number in re.findall("[0-9]+", path.stem)]
+    return path.parent.name, "figure" in path.stem, numbers, path.stem
 
 
 def named(name: str) -> list[Table]:
@@ -139,8 +143,10 @@ def _search(row: Row) -> dict[str, Any]:
 def _ran(one: Cell, chosen: Table, at_hand: Hand, found: Any) -> Row:
     try:
         return cells.run(one, at_hand, chosen.scale, found)
+    except FileNotFoundError as error:  # "NAME needs FILE, but downloading it failed ..."
+        return {"why": re.split(", (?:but|which) ", str(error))[0] + ", which is not at hand"}
     except (ValueError, OSError, ImportError) as error:
-        return {"why": str(error).split("; ")[0].split(": get ")[0]}
+        return {"why": str(error).split("; ")[0]}
 
 
 def _known(chosen: Table, what: str, known: list[str], asked: Iterable[str] | None) -> list[str]:
