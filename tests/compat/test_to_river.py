@@ -13,8 +13,7 @@ from river import anomaly, checks, datasets, evaluate, linear_model, metrics, pr
 from sklearn.base import clone
 
 import kernling
-from checks import assert_identical
-from kernling import baselines
+from checks import assert_identical, estimators
 from kernling.compat import to_river
 from kernling.compat.names import Vocabulary
 from kernling.streams import Standardise
@@ -23,6 +22,10 @@ LOGISTIC = kernling.AVMClassifier("logistic", gamma=0.1, delta=0.5, lam=0.01, ra
 REGRESSOR = kernling.AVMRegressor(gamma=0.1, delta=0.5, lam=0.01, random_state=0)
 SCALED = kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.AVMRegressor())], target=Standardise())
 ROWS = list(datasets.Phishing().take(300))
+
+
+def type_name(model):
+    return type(model).__name__
 
 
 class CreditCard:
@@ -35,27 +38,11 @@ class CreditCard:
             yield dict(enumerate((rng.standard_normal(8) * (3.0 if odd else 1.0)).tolist())), int(odd)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        kernling.AVMClassifier("logistic"),
-        kernling.AVMRegressor(),
-        SCALED,
-        kernling.SPAOneClass(),
-        *(
-            pytest.param(model, marks=pytest.mark.long)
-            for model in (
-                kernling.AVMClassifier(),
-                kernling.DualSVRGClassifier(),
-                kernling.AOGDClassifier(),
-                kernling.SPARegressor(),
-                kernling.POLKClassifier("softmax", parsimony=1.0),
-                baselines.PassiveAggressiveOneClass(),
-            )
-        ),
-    ],
-    ids=lambda model: type(model).__name__,
-)
+QUICK = [kernling.AVMClassifier("logistic"), kernling.AVMRegressor(), kernling.SPAOneClass(), SCALED]
+ALL = [cls() for cls in estimators() if cls.task != "metric"]
+
+
+@pytest.mark.parametrize("model", [*QUICK, *(pytest.param(model, marks=pytest.mark.long) for model in ALL)], ids=type_name)
 def test_rivers_own_checks(model, monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", CreditCard)
     wrapped = to_river(model, seed=0)
