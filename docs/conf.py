@@ -28,6 +28,7 @@ extensions = [
 exclude_patterns = ["_ext", "examples"]
 templates_path = ["_templates"]
 default_role = "code"
+smartquotes = False  # "auto" must stay what one can type
 
 html_theme = "furo"
 html_title = "kernling"
