@@ -2,9 +2,9 @@
 A world that turns
 ==================
 
-Two classes on opposite sides of a circle that turns once in 20,000 events. AVM's steps shrink as 1/t: it trusts old
-events as much as new ones, and follows less and less. POLK with constant steps, and NORMA, whose oldest points go, both
-shrink what they know at every event (``lam``), so they live in the present.
+Two classes on opposite sides of a circle that turns once in 20,000 events. AVM's steps shrink as 1/t: it trusts old events as
+much as new ones, and follows less and less. With a half-life (``forget``) it keeps up. So does POLK, whose steps are constant,
+with a large ``lam``; and NORMA, which also drops its oldest points.
 """
 
 import matplotlib.pyplot as plt
@@ -18,6 +18,7 @@ from kernling.streams import synthetic
 EVENTS = 80_000
 models = {
     "AVM: steps of 1/t": kl.AVMClassifier(gamma=1.0, lam=1e-3, delta=0.5),
+    "AVM, forget=2000": kl.AVMClassifier(gamma=1.0, lam=1e-3, delta=0.5, forget=2000),
     "POLK: constant steps": kl.POLKClassifier(gamma=1.0, eta=3.0, lam=1e-2, parsimony=0.01),
     "NORMA: constant steps, 100 newest points": NORMAClassifier(gamma=1.0, eta=0.5, lam=0.005, budget=100),
 }
