@@ -36,6 +36,7 @@ def test_every_public_name_has_an_example(name):
     module, _, attribute = name.rpartition(".")
     thing = getattr(import_module(module), attribute)
     assert ">>>" in (thing.__doc__ or ""), f"{name} has no example"
+    assert "\\\n" not in thing.__doc__, f"a line of {name}'s docstring ends in a backslash: one, not two, in the source"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: str(page.relative_to(ROOT)))

@@ -200,7 +200,7 @@ class BOGDRegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, budget, removal, clip, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    eta, lam, budget, removal, clip, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`BOGDClassifier`.
 

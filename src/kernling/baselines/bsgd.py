@@ -166,7 +166,7 @@ class BSGDRegressor(OnlineRegressor):
     ----------
     epsilon : float
         Half the width of the tube without loss.
-    lam, budget, maintenance, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    lam, budget, maintenance, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`BSGDClassifier`.
 

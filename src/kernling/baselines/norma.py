@@ -140,7 +140,7 @@ class NORMARegressor(OnlineRegressor):
         Of the residual.
     epsilon : float
         Half the width of the tube without loss.
-    eta, lam, step, budget, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\\
+    eta, lam, step, budget, forget, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`NORMAClassifier`.
 
