@@ -39,7 +39,7 @@ def cells(rows: list[Row]) -> Cells:
 
 def _text(name: str, row: Row) -> str:
     value, spread = row.get(name), row.get(f"{name}_std")
-    if value is None:
+    if value is None or (name == "size" and not value):
         return ""
     if isinstance(value, str):
         return value
