@@ -108,7 +108,7 @@ def page() -> str:
     """All that was recorded, as one page."""
     parts = [
         "# Results",
-        "Made by `kernling reproduce TABLE --record`; not to be edited by hand. [README.md](README.md) says how to read it.",
+        "Made by `kernling reproduce TABLE --record`; not to be edited by hand. `papers/README.md` says how to read it.",
     ]
     for one in tables():
         rows = results(one)
