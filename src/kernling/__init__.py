@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .estimators.avm import AVMRegressor as AVMRegressor
     from .estimators.dualsvrg import DualSVRGClassifier as DualSVRGClassifier
     from .estimators.dualsvrg import DualSVRGRegressor as DualSVRGRegressor
+    from .estimators.merging import merge as merge
     from .estimators.polk import POLKClassifier as POLKClassifier
     from .estimators.polk import POLKRegressor as POLKRegressor
     from .estimators.resolve import suggest_delta as suggest_delta
@@ -41,6 +42,7 @@ _NAMES = {
     "StreamPipeline": "pipeline",
     "kernel": "core.kernels",
     "load": "models",
+    "merge": "estimators.merging",
     "save": "models",
     "suggest_delta": "estimators.resolve",
 }

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from ..core import drive, losses
 from ..core.budget import keep, smallest, term_squares
 from ..core.changes import _add_column, add, renormalise
+from ..core.combine import Merge, to_budget
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
@@ -137,6 +138,7 @@ LEARNER = Learner(
     start=no_points,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=to_budget),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {

@@ -20,6 +20,7 @@ import numpy as np
 from ..core import drive, losses
 from ..core.budget import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
 from ..core.changes import add
+from ..core.combine import Merge, to_budget
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, Real
@@ -104,6 +105,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=to_budget),
 )
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from ..core import drive, losses
 from ..core.budget import columns_changed, event_value, keep, point_value, square
 from ..core.changes import add
+from ..core.combine import Merge, to_budget
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
@@ -83,6 +84,7 @@ LEARNER = Learner(
     start=no_points,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=to_budget),
 )
 
 RULES: dict[str, tuple[Rule, ...]] = {"C": (POSITIVE,), "budget": BUDGET}

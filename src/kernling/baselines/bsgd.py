@@ -29,12 +29,14 @@ import numpy as np
 from ..core import drive, losses
 from ..core.budget import lightest
 from ..core.changes import add, anneal, insert, remove
+from ..core.combine import Merge
 from ..core.expansion import EVENTS, Expansion
 from ..core.gram import Gram, new_gram
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
 from ..core.merging import best_partner, merge
 from ..core.span import add_or_project, project_event, project_point
+from ..core.union import Reduction
 from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion, horizon
@@ -100,6 +102,11 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_gram(params.maintenance == PROJECTION))
 
 
+def independent_if_projected(params: Params, a: State, b: State) -> Reduction:
+    """Projection inverts the matrix of the points."""
+    return Reduction(budget=params.budget, independent=params.maintenance == PROJECTION)
+
+
 LEARNER = Learner(
     name="bsgd",
     title="Budgeted Stochastic Gradient Descent",
@@ -112,6 +119,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=independent_if_projected, harmonic=True),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {

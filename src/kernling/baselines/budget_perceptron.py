@@ -23,6 +23,7 @@ from ..core import drive, losses
 from ..core.block import point_values
 from ..core.budget import Values, event_value, keep, point_value
 from ..core.changes import add
+from ..core.combine import Merge, to_budget
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT, Real
@@ -104,6 +105,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=to_budget),
 )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from ..core import drive, losses
 from ..core.block import inner_product
 from ..core.changes import add, anneal, insert, remove
+from ..core.combine import Merge, to_budget
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.fourier import Linear, feature_scale, new_linear
 from ..core.jit import inline, inner
@@ -141,6 +142,7 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=to_budget, harmonic=True),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {

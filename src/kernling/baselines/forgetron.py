@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
-from ..core.budget import keep, mistaken, point_scores, point_value, square
+from ..core.budget import keep, mistaken, oldest, point_scores, point_value, square
 from ..core.changes import add, renormalise
+from ..core.combine import Merge, each, to_budget
 from ..core.expansion import SCALE, Expansion
 from ..core.jit import inline, inner
 from ..estimators.parameters import CLASS_WEIGHT
@@ -52,9 +53,10 @@ def step(params, state, block, j, f, y, weight, u):
     model, stats = state.model, state.stats
     if mistaken(params.loss, f, y, block.g):
         stats[MISTAKES] += 1.0
-        r = int(stats[MISTAKES] - 1.0) % params.budget  # places are taken in turn, so this is the oldest point
+        r = -1
         phi = 1.0
         if model.size[0] == params.budget:
+            r = oldest(model)
             phi = shrinkage(state, block, j, f, weight, r)
             model.clock[SCALE] *= phi
             renormalise(model, block, j)
@@ -115,6 +117,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=certificate,
+    merge=Merge(points=to_budget, arrays={"stats": each("total", "total", "smallest")}),
 )
 
 

@@ -26,10 +26,12 @@ from ..core import drive
 from ..core.block import point_values
 from ..core.budget import BIRTH, TIE, point_scores, point_value
 from ..core.changes import add, insert, remove, scale_model
+from ..core.combine import Merge
 from ..core.expansion import EVENTS, Expansion, padded
 from ..core.jit import inline, inner
 from ..core.pairs import Recent, Sides, is_due, keep_score, new_recent, new_sides, note, side_of
 from ..core.state import recoded
+from ..core.union import Reduction
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import POSITIVE, SWITCH, OneOf, Real, Whole
 from ..learners.base import Learner, Needs, Problem, empty_expansion
@@ -61,6 +63,13 @@ class Labels(NamedTuple):
     def widened(self, change: np.ndarray) -> Labels:
         """As targets are called for outputs ``change @ outputs``."""
         return Labels(recoded(self.targets, change))
+
+    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
+        """Of the points of the merged model."""
+        targets = np.zeros(merging.model.stored)
+        left = merging.places >= 0
+        targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
+        return Labels(targets)
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -197,6 +206,11 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {"points": state.model.stored, "points_per_class": params.buffer_size}
 
 
+def each_class(params: Params, a: State, b: State) -> Reduction:
+    """A buffer per class."""
+    return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
+
+
 LEARNER = Learner(
     name="koil",
     title="Kernelised Online Imbalanced Learning",
@@ -207,6 +221,7 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=each_class),
 )
 
 

@@ -26,8 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive, losses
+from ..core.batches import point_matrix
 from ..core.block import point_values
 from ..core.changes import add, insert
+from ..core.combine import Merge, Merging, to_budget
 from ..core.expansion import Expansion, check_room
 from ..core.jit import inline, jit
 from ..estimators.parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
@@ -146,6 +148,17 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     }
 
 
+def merged_features(merging: Merging, name: str) -> np.ndarray:
+    """The features of the merged landmarks, once there are enough; their coefficients stay what the mean made them."""
+    M = np.zeros_like(merging.a.M)
+    if merging.model.stored == merging.params.budget:
+        values, vectors = np.linalg.eigh(point_matrix(merging.kernel, merging.model))
+        rank = int(np.count_nonzero(values > merging.params.cutoff * values[-1]))
+        for r in range(min(len(M), rank)):
+            M[r] = vectors[:, -1 - r] / math.sqrt(values[-1 - r])
+    return M
+
+
 LEARNER = Learner(
     name="nogd",
     title="Nystrom Online Gradient Descent",
@@ -155,6 +168,7 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=to_budget, arrays={"M": merged_features}),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {

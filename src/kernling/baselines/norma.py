@@ -20,6 +20,7 @@ from typing import NamedTuple
 from ..core import drive, losses
 from ..core.budget import keep, oldest
 from ..core.changes import add, renormalise
+from ..core.combine import Merge, to_budget
 from ..core.expansion import EVENTS, SCALE
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, OneOf, Real, Rule
@@ -79,6 +80,7 @@ LEARNER = Learner(
     start=no_points,
     bound=budgeted,
     certificate=certificate,
+    merge=Merge(points=to_budget),
 )
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ..core import drive, losses
 from ..core.budget import keep, lightest, project_on_nearest
 from ..core.changes import add, anneal
+from ..core.combine import Merge, to_budget
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, Real, Rule
@@ -73,6 +74,7 @@ LEARNER = Learner(
     start=no_points,
     bound=budgeted,
     certificate=certificate,
+    merge=Merge(points=to_budget, harmonic=True),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {"forget": FORGET, "lam": (POSITIVE,), "beta": (POSITIVE,), "budget": OPTIONAL_BUDGET}

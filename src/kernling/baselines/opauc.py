@@ -22,7 +22,8 @@ from ..core import drive
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
-from ..core.pairs import Recent, inherited, keep_scores, new_recent, note, side_of
+from ..core.pairs import Recent, inherited, keep_scores, new_recent, note, pooled_means, side_of
+from ..core.state import added
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE, Real
 from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
@@ -32,6 +33,11 @@ class Params(NamedTuple):
     eta: float
     lam: float
     averaged: bool
+
+
+def outer(means: np.ndarray) -> np.ndarray:
+    """m m' of each mean m."""
+    return means[..., :, np.newaxis] * means[..., np.newaxis, :]
 
 
 class Moments(NamedTuple):
@@ -57,6 +63,12 @@ class Moments(NamedTuple):
         apart = self.means[0] - means[0]
         covariances[0] = np.tensordot(share, self.covariances[0], (0, 0)) + (share * apart.T) @ apart
         return counts, means, covariances
+
+    def merged(self, other: Moments, start: Moments | None, merging) -> Moments:
+        """The counts, means and covariances of all events, exactly."""
+        counts, means = pooled_means(self, other, start)
+        squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))
+        return Moments(counts, means, squares / np.maximum(counts, 1.0)[..., None, None] - outer(means))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.changes import add, insert
+from ..core.combine import Merge, each
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, OneOf, Real, Rule
@@ -95,6 +96,7 @@ LEARNER = Learner(
     bound=bound,
     expected_bound=True,
     certificate=certificate,
+    merge=Merge(arrays={"stats": each("total")}),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {

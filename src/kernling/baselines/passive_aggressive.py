@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive
-from ..core.ball import new_ball
+from ..core.ball import merged_ball, new_ball
+from ..core.combine import Merge
 from ..core.expansion import Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -94,6 +95,7 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(arrays={"ball": merged_ball}),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {"C": (POSITIVE,), "variant": (OneOf(tuple(VARIANTS)),)}

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ..core import drive, losses
 from ..core.changes import add, anneal, insert
+from ..core.combine import Merge
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, FORGET, POSITIVE, Real
@@ -58,6 +59,7 @@ LEARNER = Learner(
     start=no_points,
     bound=unbounded,
     certificate=point_count,
+    merge=Merge(harmonic=True),
 )
 
 

@@ -21,10 +21,12 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.budget import mistaken
+from ..core.combine import Merge
 from ..core.expansion import EVENTS, Expansion
 from ..core.gram import RENEWED, WORST, Gram, new_gram
 from ..core.jit import inline
 from ..core.span import add_or_project, project_event
+from ..core.union import Reduction
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE, Real, Rule
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion
@@ -67,6 +69,13 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {**point_count(params, state, problem), "drift": float(record[WORST]), "renewed": float(record[RENEWED])}
 
 
+def independent(params: Params, a: State, b: State) -> Reduction:
+    """Projection inverts the matrix of the points."""
+    return Reduction(budget=params.budget, independent=True)
+
+
+MERGE = Merge(points=independent)
+
 LEARNER = Learner(
     name="projectron",
     title="Projectron",
@@ -76,6 +85,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=certificate,
+    merge=MERGE,
 )
 
 RULES: dict[str, tuple[Rule, ...]] = {"threshold": (Real(0.0),), "budget": OPTIONAL_BUDGET}

@@ -28,7 +28,7 @@ from ..core.span import add_or_project, add_projection, project_event
 from ..estimators.parameters import CLASS_WEIGHT, POSITIVE
 from ..estimators.tasks import OnlineClassifier
 from ..learners.base import Learner
-from .projectron import RULES, certificate, configure, start
+from .projectron import MERGE, RULES, certificate, configure, start
 from .shared import budgeted
 
 
@@ -58,6 +58,7 @@ LEARNER = Learner(
     start=start,
     bound=budgeted,
     certificate=certificate,
+    merge=MERGE,
 )
 
 

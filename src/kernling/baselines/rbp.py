@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..core import drive, losses
 from ..core.budget import keep, mistaken
 from ..core.changes import add
+from ..core.combine import Merge, to_budget
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT
 from ..estimators.tasks import OnlineClassifier
@@ -49,6 +50,7 @@ LEARNER = Learner(
     start=no_points,
     bound=budgeted,
     certificate=point_count,
+    merge=Merge(points=to_budget),
 )
 
 

@@ -46,6 +46,10 @@ class Saddle(NamedTuple):
         turned = (change < 0.0).any(axis=1)
         return Saddle(np.column_stack([np.where(turned, b, a), np.where(turned, a, b), al]))
 
+    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
+        """The mean, as of the model."""
+        return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
+
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.values.shape != (outputs, 3):

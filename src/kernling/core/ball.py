@@ -12,8 +12,9 @@ import math
 import numpy as np
 
 from .changes import add, insert, scale_model
-from .expansion import EVENTS, TOTAL
+from .expansion import EVENTS, SCALE, TOTAL
 from .jit import inline
+from .union import products
 
 CENTRE, MEAN, BOTH = range(3)  # N, B and P above
 
@@ -21,6 +22,20 @@ CENTRE, MEAN, BOTH = range(3)  # N, B and P above
 def new_ball() -> np.ndarray:
     """The norms of the centre at the origin."""
     return np.zeros(3)
+
+
+def merged_ball(merging, name: str) -> np.ndarray:
+    """The norms of the merged model and of its average, from kernel values; 0 where there is no ball."""
+    model = merging.model
+    norms = new_ball()
+    if merging.params.task.radius > 0.0:
+        centre = model.clock[SCALE] * model.coef[0]
+        norms[CENTRE] = products(merging.kernel, model.points, centre, centre)[0]
+        if len(model.coef) > 1:
+            mean = (model.clock[TOTAL] * model.coef[0] - model.coef[1]) / max(model.clock[EVENTS], 1.0)
+            norms[MEAN] = products(merging.kernel, model.points, mean, mean)[0]
+            norms[BOTH] = products(merging.kernel, model.points, mean, centre)[0]
+    return norms
 
 
 @inline

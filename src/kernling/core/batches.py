@@ -29,6 +29,10 @@ class Waiting(NamedTuple):
         """For outputs ``change @ outputs``."""
         return self._replace(targets=recoded(self.targets, change))
 
+    def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:
+        """Of no rows: those that waited have been learned before models merge."""
+        return self._replace(count=np.zeros_like(self.count))
+
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n = len(self.targets)
@@ -85,6 +89,12 @@ def kernel_matrix(kernel, A, a_norms, B, b_norms):
 def squared_norms(X: np.ndarray) -> np.ndarray:
     """Of the rows of a table."""
     return np.einsum("ic,ic->i", X, X)
+
+
+def point_matrix(kernel, model: Expansion) -> np.ndarray:
+    """Kernel values between all points of a model."""
+    n = int(model.size[0])
+    return kernel_matrix(kernel, model.points[:n], model.norms[:n], model.points[:n], model.norms[:n]).astype(np.float64)
 
 
 def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

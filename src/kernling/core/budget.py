@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import losses
+from .batches import point_matrix
 from .block import inner_product, point_values
 from .changes import insert, replace
 from .expansion import EVENTS, padded
@@ -152,6 +153,10 @@ class Values(NamedTuple):
         """For outputs ``change @ outputs``."""
         return Values(change @ self.scores)
 
+    def merged(self, other: Values, start: Values | None, merging) -> Values:
+        """Of the merged model."""
+        return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
+
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.scores.shape != (outputs, size):
@@ -171,6 +176,14 @@ class Pairs(NamedTuple):
     def trimmed(self, size: int) -> Pairs:
         """The same without spare room."""
         return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
+
+    def merged(self, other: Pairs, start: Pairs | None, merging) -> Pairs:
+        """Of the points of the merged model."""
+        matrix = point_matrix(merging.kernel, merging.model)
+        distances = matrix.diagonal() - 2.0 * matrix
+        np.fill_diagonal(distances, np.inf)
+        alone = len(matrix) < 2
+        return Pairs(matrix, np.full(len(matrix), -1) if alone else distances.argmin(axis=1))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

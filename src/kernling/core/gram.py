@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .batches import kernel_matrix, squared_norms
+from .batches import kernel_matrix, point_matrix, squared_norms
 from .expansion import Expansion, padded
 from .jit import jit
 
@@ -52,6 +52,16 @@ class Gram(NamedTuple):
     def trimmed(self, size: int) -> Gram:
         """The same without spare room."""
         return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
+
+    def merged(self, other: Gram, start: Gram | None, merging) -> Gram:
+        """Of the points of the merged model."""
+        if not len(self.record):
+            return self
+        matrix = point_matrix(merging.kernel, merging.model)
+        gram = Gram(matrix, np.zeros_like(matrix), np.zeros(5))
+        renew(gram, len(matrix))
+        gram.record[LAST] = gram.record[FLOOR] = probe(gram, len(matrix))
+        return gram
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -149,12 +159,13 @@ def _factorise(rest, least, shares, old, new, kept, lower):
 
 
 @jit
-def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive):
+def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive, least=0):
     """Remove points, refitting the rest after each, while the squared error stays within budget; returns (removed, error).
 
     The inverse in force is ``inverse`` (old points) + factor'factor.  Without an ``order`` the point whose removal costs
-    least goes first; with one, points are tried in that order until the first that does not fit.  ``coef`` (points, outputs)
-    is refitted in place, ``alive`` says who is left, and rows of ``columns`` are the u of each removal.
+    least goes first; with one, points are tried in that order until the first that does not fit.  ``least`` of them stay in
+    any case.  ``coef`` (points, outputs) is refitted in place, ``alive`` says who is left, and rows of ``columns`` are the u of
+    each removal.
     """
     n, outputs = coef.shape
     old = inverse.shape[0]
@@ -170,7 +181,7 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
         for o in range(outputs):
             squares[i] += coef[i, o] * coef[i, o]
     removed = 0
-    for turn in range(n):
+    for turn in range(n - least):
         if order.size > 0:
             chosen = order[turn]
         else:
@@ -300,6 +311,8 @@ def probe(gram: Gram, size: int) -> float:
 def renew(gram: Gram, size: int) -> None:
     """Compute the inverse from the kernel values; in single precision they may need a ridge to have one."""
     matrix = gram.matrix[:size, :size]
+    if not size:
+        return
     for ridge in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
         lower, failed = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()), lower=1)
         if not failed:

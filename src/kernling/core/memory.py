@@ -7,6 +7,7 @@ change only when the snapshot does, so a step costs the same whatever the size o
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,35 @@ class Memory(NamedTuple):
             features_sum=np.zeros((len(change), self.features_sum.shape[1])),
             ring=ring,
         )
+
+    def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
+        """The newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
+
+        An event whose point is gone, or is that of another event too, lives through its features.
+        """
+        turns = zip_longest(self._newest_first(), other._newest_first())
+        events = [(memory, e) for turn in turns for memory, e in zip((self, other), turn, strict=True) if e is not None]
+        known: dict[tuple[bytes, float], tuple] = {}
+        for memory, e in events:
+            x = memory.X[e] + (0.0 if memory is self else merging.shift)
+            slot = int(memory.slots[e])
+            place = -1 if slot < 0 else int(merging.places[slot if memory is self else merging.a.model.stored + slot])
+            known.setdefault((x.tobytes(), float(memory.targets[e])), (x, memory, e, place))
+        both = new_memory(len(self.targets), self.X.shape[1], *self.features_sum.shape[::-1], self.X.dtype)
+        chosen = list(known.values())[: len(self.targets)][::-1]
+        taken: set[int] = set()
+        for i, (x, memory, e, place) in enumerate(chosen):
+            both.X[i], both.Z[i], both.targets[i], both.weights[i] = x, memory.Z[e], memory.targets[e], memory.weights[e]
+            if place >= 0 and place not in taken:
+                both.slots[i] = place
+                both.stored[len(taken)] = i
+                taken.add(place)
+        both.ring[[COUNT, STORED, STALE]] = len(chosen), len(taken), 1
+        return both
+
+    def _newest_first(self) -> list[int]:
+        count, oldest = int(self.ring[COUNT]), int(self.ring[OLDEST])
+        return [(oldest + n) % len(self.targets) for n in reversed(range(count))]
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .batches import point_matrix
 from .changes import scale_model
 from .expansion import EVENTS, SCALE, padded
 from .jit import inner
@@ -28,6 +29,14 @@ class Norm(NamedTuple):
         if not len(self.square):
             return self
         return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
+
+    def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
+        """Of the merged model."""
+        if not len(self.square):
+            return self
+        v = merging.model.coef[0, 0]
+        gram = point_matrix(merging.kernel, merging.model)
+        return Norm(gram, gram @ v, np.array([v @ gram @ v]))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

@@ -14,6 +14,7 @@ from .expansion import EVENTS, check_room
 from .fourier import feature_outputs
 from .jit import inline, inner
 from .losses import HINGE, L2, LOGISTIC, margin_slope
+from .state import added
 
 LOSSES = {"squared": L2, "hinge": HINGE, "logistic": LOGISTIC}  # squared: (1 - m)^2 / 2, which is l2 of the score m
 RECENT = 128  # scores of each side behind a threshold
@@ -37,6 +38,24 @@ def inherited(change: np.ndarray) -> list[tuple[int, int] | None]:
     return [(o := int(np.argmax(np.abs(row))), 1 if row[o] > 0.0 else -1) if row.any() else None for row in change]
 
 
+def quota(most: int, own: int, other: int, share: float) -> int:
+    """How many of ``most`` kept things one of two merged models gives, which have so many; its share is what they would be."""
+    most = min(most, own + other)
+    return min(max(round(most * share), most - other), own)
+
+
+def pooled_means(own: Any, other: Any, start: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Counts, and means over the last axis, of two parts that have ``counts`` and ``means``."""
+    counts = added(own, other, start, lambda part: part.counts)
+    sums = added(own, other, start, lambda part: part.counts[..., np.newaxis] * part.means)
+    return counts, sums / np.maximum(counts, 1.0)[..., np.newaxis]
+
+
+def pooled_examples(own: Any, other: Any) -> np.ndarray:
+    """Of two parts that have ``counts`` and ``examples``, the example of the one that has met more."""
+    return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
+
+
 class Sides(NamedTuple):
     """Of each side of each output: how many events came, the mean of their features and one of them."""
 
@@ -58,6 +77,10 @@ class Sides(NamedTuple):
         means[0] = self.counts[0] @ self.means[0] / max(1.0, counts[0])
         examples[0] = self.examples[0, np.argmax(self.counts[0])]
         return counts, means, examples
+
+    def merged(self, other: Sides, start: Sides | None, merging) -> Sides:
+        """The counts and means of all events, exactly."""
+        return Sides(*pooled_means(self, other, start), pooled_examples(self, other))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -127,6 +150,19 @@ class Buffers(NamedTuple):
                 counts[p], rows[p] = self.counts[old[0], :: old[1]], self.rows[old[0], :: old[1]]
         return Buffers(counts, rows)
 
+    def merged(self, other: Buffers, start: Buffers | None, merging) -> Buffers:
+        """As many rows of either as it has met events: of exchangeable rows, the first of one and the last of the other."""
+        size = self.rows.shape[2]
+        rows = np.zeros_like(self.rows)
+        for place in np.ndindex(*self.counts.shape):
+            met = self.counts[place], other.counts[place]
+            held = [int(min(n, size)) for n in met]
+            own = quota(size, *held, met[0] / max(1.0, sum(met)))
+            rest = min(size, sum(held)) - own
+            rows[place][:own] = self.rows[place][:own]
+            rows[place][own : own + rest] = other.rows[place][held[1] - rest : held[1]]
+        return Buffers(added(self, other, start, lambda part: part.counts), rows)
+
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2) or not are_counts(self.counts):
@@ -179,6 +215,33 @@ class Recent(NamedTuple):
             wider.sides[p, :size] = self.sides[o, :size] if order > 0 else 1 - self.sides[o, :size][::-1]
             wider.threshold[p] = factor * self.threshold[o]
         return wider
+
+    def merged(self, other: Recent, start: Recent | None, merging) -> Recent:
+        """The newest scores of both; the threshold is the mean, as the function is, until the next score comes."""
+        both = new_recent(len(self.threshold))
+        for o, side in np.ndindex(*self.counts.shape):
+            a, b = self._in_order(o, side), other._in_order(o, side)
+            own = quota(RECENT, len(a), len(b), merging.shares[0])
+            kept = np.concatenate([a[len(a) - own :], b[len(b) - min(RECENT - own, len(b)) :]])
+            both.ring[o, side, : len(kept)] = kept
+            both.counts[o, side] = len(kept)
+        for o in range(len(self.threshold)):
+            held = [both.ring[o, side, : int(both.counts[o, side])] for side in range(2)]
+            scores, sides = np.concatenate(held), np.repeat([0, 1], [len(part) for part in held])
+            order = np.argsort(scores, kind="stable")
+            both.scores[o, : len(order)], both.sides[o, : len(order)] = scores[order], sides[order]
+        both.times[:] = merging.model.clock[EVENTS]
+        both.threshold[:] = merging.shares @ np.stack([self.threshold, other.threshold])
+        return both
+
+    def retimed(self, factor: float) -> Recent:
+        """With times as of a clock that runs so much faster."""
+        return self._replace(times=factor * self.times)
+
+    def _in_order(self, o: int, side: int) -> np.ndarray:
+        """Scores by arrival, the oldest first."""
+        count = int(self.counts[o, side])
+        return np.roll(self.ring[o, side], -count % RECENT) if count >= RECENT else self.ring[o, side, :count]
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

@@ -86,6 +86,11 @@ def are_targets(targets: np.ndarray, outputs: int) -> bool:
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
+def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
+    """What adds up when two parts become one: their values, less that of the part from which both went on."""
+    return value(own) + value(other) - (0.0 if start is None else value(start))
+
+
 def recoded(targets: np.ndarray, change: np.ndarray) -> np.ndarray:
     """Targets as they are called once the outputs are ``change @ outputs``: classes may have got other indices."""
     if change.shape == (1, 1):  # a second class has come

@@ -44,6 +44,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     _setup: scoring.Setup
     _state: Any
     _rng: np.random.Generator
+    _merged: tuple[float, int] = (0.0, -1)  # by how much a merged model may differ from the mean, and at which event
 
     def _remember(self, arguments: dict[str, Any]) -> None:
         """Keep the arguments of the constructor as attributes of the same names, as scikit-learn wants."""
@@ -163,6 +164,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             )
         )
         self._rng = _generator(self.random_state)
+        self._merged = (0.0, -1)
         self._state = self._method.start(self._params, needs, self._problem, self._rng)
         self._largest = self._largest_entry()
 
@@ -283,8 +285,12 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         return _nbytes(self._fitted())
 
     def certificate(self) -> dict[str, float]:
-        """What the theory promises for this run, in numbers."""
-        return self._method.certificate(self._params, self._fitted(), self._problem)
+        """What the theory promises for this run, in numbers.
+
+        Of a merged model that has learned nothing since, ``merge_error`` bounds its distance from the mean of the models.
+        """
+        found = self._method.certificate(self._params, self._fitted(), self._problem)
+        return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
 
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr says no before fitting
@@ -325,6 +331,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             "columns": self.n_features_in_,
             "outputs": self._problem.outputs,
             "random": self._rng.bit_generator.state,
+            "merged": list(self._merged),
         }
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
@@ -363,6 +370,8 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         states.check_contents(model._state, columns, outputs)
         model._largest = model._largest_entry()
         model._rng.bit_generator.state = header["random"]
+        error, event = header.get("merged", model._merged)
+        model._merged = (float(error), int(event))
         return model
 
     def _take_classes(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:

@@ -25,7 +25,7 @@ import numpy as np
 from ..core import drive, losses
 from ..core.fourier import Linear, new_linear
 from ..core.jit import inline, inner
-from ..core.pairs import LOSSES, pair_slope
+from ..core.pairs import LOSSES, pair_slope, pooled_examples, pooled_means
 from .base import Learner, Needs, Problem, feature_count, no_points
 
 
@@ -47,6 +47,10 @@ class Classes(NamedTuple):
     def with_class(self, place: int) -> Classes:
         """With room for one more class."""
         return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
+
+    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
+        """The counts and means of all events, exactly."""
+        return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive
+from ..core.combine import Merge, Merging, events_of
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
@@ -76,6 +77,20 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, np.zeros(width), np.zeros(width), np.zeros(2))
 
 
+def of_all_events(merging: Merging, name: str) -> np.ndarray:
+    """A mean over all events."""
+    return merging.total(lambda state: events_of(state) * getattr(state, name)) / max(1.0, merging.total(events_of))
+
+
+def of_the_larger(merging: Merging, name: str) -> np.ndarray:
+    """What the state has that has met more events."""
+    return getattr(merging.b if events_of(merging.b) > events_of(merging.a) else merging.a, name)
+
+
+def merged_values(merging: Merging, name: str) -> np.ndarray:
+    return np.array([of_all_events(merging, name)[0], of_the_larger(merging, name)[1]])
+
+
 LEARNER = Learner(
     name="aogd_rank",
     title="Averaged Online Gradient Descent for ranking",
@@ -86,4 +101,5 @@ LEARNER = Learner(
     start=start,
     bound=no_points,
     certificate=feature_count,
+    merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),
 )

@@ -30,10 +30,12 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.changes import add, anneal, insert
+from ..core.combine import Merge, Merging, each
 from ..core.coverage import Coverage, cell_distance, feature_distance, find_cell
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.jit import inline
 from ..core.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
+from ..core.union import Reduction
 from .base import Learner, Needs, Problem, empty_expansion, horizon
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
@@ -157,11 +159,24 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
         y_max = params.y_max or stats[LARGEST_Y]
         norm_bound = y_max / math.sqrt(params.lam) if params.project else y_max / (params.lam - 1.0)
     return {
-        "delta_phi": feature_distance(problem.kernel, radius),
+        "delta_phi": feature_distance(problem.kernel, max(radius, math.sqrt(stats[FARTHEST]))),
         "farthest": math.sqrt(stats[FARTHEST]),
         "cells": int(stats[CELLS]),
         "norm_bound": float(norm_bound),
     }
+
+
+def apart(params: Params, a: State, b: State) -> Reduction:
+    """Merged cores own cells as all cores do, and there are no more of them than there may be."""
+    return Reduction(coverage=params.coverage, budget=bound(params, math.inf))
+
+
+def merged_stats(merging: Merging, name: str) -> np.ndarray:
+    """An event is as far from its core as it was, and as its core has moved."""
+    stats = each("total", "total", "largest", "largest", "largest")(merging, name)
+    stats[CELLS] = np.count_nonzero(merging.model.tags[0] == 0.0)
+    stats[FARTHEST] = (math.sqrt(stats[FARTHEST]) + merging.moved) ** 2
+    return stats
 
 
 LEARNER = Learner(
@@ -176,4 +191,5 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=apart, harmonic=True, arrays={"stats": merged_stats}),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import averages
+from ..core.combine import Merge
 from ..core.expansion import Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
@@ -53,6 +54,7 @@ class Learner:
     certificate: Callable[[Any, Any, Problem], dict[str, float]]  # what the theory promises for this run
     finish: Callable[[Any, Any, Kernel], None] | None = None  # learn what still waits, at the end of fit
     expected_bound: bool = False  # the bound holds for the mean over random draws
+    merge: Merge = field(default_factory=Merge)  # how two of its models become one
 
 
 def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int | None = None) -> Expansion:

@@ -29,6 +29,8 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.changes import add, insert, renormalise
+from ..core.combine import Merge
+from ..core.coverage import SPHERE, Coverage
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score, new_linear
 from ..core.jit import inline, inner
@@ -43,6 +45,7 @@ from ..core.memory import (
     remember,
     subtract_gradient,
 )
+from ..core.union import Reduction
 from .base import Learner, Needs, Problem, empty_expansion, kept_share
 
 COVERAGE, BUDGET, ALWAYS = range(3)
@@ -165,6 +168,13 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     }
 
 
+def within_bound(params: Params, a: State, b: State) -> Reduction:
+    """Stored points are apart by more than theta, or no more than the budget."""
+    if params.oracle == COVERAGE:
+        return Reduction(coverage=Coverage(SPHERE, math.sqrt(params.threshold), 0.0))
+    return Reduction(budget=bound(params, math.inf))
+
+
 LEARNER = Learner(
     name="dualsvrg",
     title="Dual-space Stochastic Variance-Reduced Gradient",
@@ -174,4 +184,5 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=within_bound, period=lambda params: params.period),
 )

@@ -27,8 +27,10 @@ import numpy as np
 
 from ..core import losses
 from ..core.batches import Batch, Waiting, batch_loop, batch_scores, learn_waiting, new_waiting
+from ..core.combine import Merge, each
 from ..core.expansion import Expansion
 from ..core.gram import Gram, add_and_prune, greedy, new_gram
+from ..core.union import Reduction
 from .base import Learner, Needs, Problem, empty_expansion, kept_share
 
 STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
@@ -123,6 +125,11 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     }
 
 
+def within_eps(params: Params, a: State, b: State) -> Reduction:
+    """The union is pruned as a step's model is, with the larger eps of both last steps."""
+    return Reduction(eps=float(max(a.stats[EPS], b.stats[EPS])))
+
+
 LEARNER = Learner(
     name="polk",
     title="Parsimonious Online Learning with Kernels",
@@ -134,4 +141,5 @@ LEARNER = Learner(
     bound=bound,
     certificate=certificate,
     finish=finish,
+    merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * 4)}, steps={"stats": STEPS}),
 )

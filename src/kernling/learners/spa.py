@@ -35,7 +35,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import drive
-from ..core.ball import new_ball
+from ..core.ball import merged_ball, new_ball
+from ..core.combine import Merge, each
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -127,4 +128,5 @@ LEARNER = Learner(
     bound=bound,
     expected_bound=True,
     certificate=certificate,
+    merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest")}),
 )

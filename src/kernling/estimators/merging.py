@@ -1,0 +1,172 @@
+"""Many models as one, as small as if it had been trained in one place."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..core import combine
+from ..core.fourier import Linear
+from ..learners.base import typed
+from .base import OnlineEstimator
+
+FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # parameters that change no function
+
+
+def merge(
+    models: Sequence[Any], weights: Sequence[float] | None = None, *, start: Any = None, budget: int | None = None
+) -> Any:
+    """One model from many: the weighted mean of their functions, brought back to what the method itself keeps.
+
+    Both what the merged model predicts with and what it goes on learning from are the weighted means of the models', up to
+    ``certificate()["merge_error"]``, a bound on the distance in the norm of the kernel's space: for kernels of the distance no
+    score of any row differs by more.  Approximation vector machines stay covered by cells, methods with a budget within it,
+    POLK within the error of its own steps; methods that never forget keep the union of the points, and random features the
+    mean of their weights.  Events, class counts and class means add up, classes are united.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        Fitted, of one class, with the same parameters, resolved ones such as ``gamma_`` included, and the same columns.  They
+        are not changed.  Rows that wait for a mini-batch to fill count as learned, as at the end of ``fit``.
+    weights : sequence of float, optional
+        How much each counts; the events it has learned (since ``start``) if not given.
+    start : estimator, optional
+        The model from which all went on, if they did: what they learned before is counted once.
+    budget : int, optional
+        The largest number of points, where the method has none of its own, or a larger one.
+
+    Returns
+    -------
+    estimator
+        A new one, which can go on learning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> import kernling as kl
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> parts = [kl.AVMClassifier(gamma=0.02, delta=5.0, lam=1e-3).fit(X[i::2], y[i::2]) for i in range(2)]
+    >>> model = kl.merge(parts)
+    >>> print(model.t_, f"{model.score(X, y):.2f}")
+    569 0.96
+    """
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; merge needs at least one")
+    for place, model in enumerate(models):
+        _check_alike(models[0], model, f"models[{place}]")
+    if start is not None:
+        _check_alike(models[0], start, "start")
+    if budget is not None and budget < 1:
+        raise ValueError(f"budget must be at least 1 point, not {budget}")
+    shares = _weights(models, weights, start)
+    if len(models) == 1:
+        return copy.deepcopy(models[0])
+    labels = _all_labels([*models, *([] if start is None else [start])])
+    ready = [_ready(model, labels) for model in models]
+    begun = None if start is None else _ready(start, labels)
+    return _tree(list(zip(ready, shares, strict=True)), begun, math.inf if budget is None else budget)[0]
+
+
+def _tree(weighted: list[tuple[Any, float]], start: Any, budget: float) -> tuple[Any, float]:
+    """Neighbours merge, then their neighbours: the shape depends on the number of models alone."""
+    while len(weighted) > 1:
+        pairs = [weighted[i : i + 2] for i in range(0, len(weighted), 2)]
+        weighted = [pair[0] if len(pair) == 1 else merge_two(*pair[0], *pair[1], start, budget) for pair in pairs]
+    return weighted[0]
+
+
+def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budget: float = math.inf) -> tuple[Any, float]:
+    """One model from two of the same classes, and its weight."""
+    weight = a_weight + b_weight
+    shares = np.array([a_weight, b_weight]) / weight if weight > 0.0 else np.full(2, 0.5)
+    merged = copy.deepcopy(a)
+    method, begun = a._method, None if start is None else start._state
+    merged._state, error = combine.merged_states(method.merge, a._setup, a._params, a._state, b._state, begun, shares, budget)
+    if hasattr(merged, "_counts"):
+        merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
+    merged._merged = (error + float(shares @ [_error(a), _error(b)]), merged.t_)
+    return merged, weight
+
+
+def _error(model: OnlineEstimator) -> float:
+    """By how much a model that nothing has changed since differs from the mean that it was made as."""
+    return model.certificate().get("merge_error", 0.0)
+
+
+def _ready(model: Any, labels: np.ndarray | None) -> Any:
+    """A copy that knows all classes and has learned the rows that waited."""
+    model = copy.deepcopy(model)
+    if model._method.finish:
+        model._method.finish(model._params, model._state, model._problem.kernel)
+    if labels is not None:
+        for label in np.setdiff1d(labels, model.classes_):
+            model._add_class(label)
+        model._params = typed(model._method.configure(model._problem)[0])
+    return model
+
+
+def _all_labels(models: list[Any]) -> np.ndarray | None:
+    if not hasattr(models[0], "classes_"):
+        return None
+    found = models[0].classes_
+    for model in models[1:]:
+        if (found.dtype.kind in "OUS") != (model.classes_.dtype.kind in "OUS"):
+            raise ValueError(f"labels of type {model.classes_.dtype} cannot join labels of type {found.dtype}")
+        found = np.union1d(found, model.classes_)
+    return found
+
+
+def _weights(models: list[Any], weights: Sequence[float] | None, start: Any) -> list[float]:
+    if weights is None:
+        return [float(model.t_ - (0 if start is None else start.t_)) for model in models]
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (len(models),):
+        raise ValueError(f"weights has shape {given.shape}, but there are {len(models)} models")
+    if not np.isfinite(given).all() or (given < 0.0).any() or not given.any():
+        raise ValueError(f"weights must be finite, not negative and not all zero, not {given.tolist()}")
+    return given.tolist()
+
+
+def _check_alike(first: Any, other: Any, name: str) -> None:
+    """Raise an error that names the first difference between models that cannot merge."""
+    for model in (first, other):
+        if not isinstance(model, OnlineEstimator):
+            raise TypeError(f"merge takes kernling's estimators, not a {type(model).__name__}")
+        check_is_fitted(model)
+    if type(other) is not type(first):
+        raise ValueError(f"{name} is a {type(other).__name__}, but models[0] is a {type(first).__name__}")
+    for what, cure in _differences(first, other):
+        raise ValueError(f"{name} differs from models[0] in {what}: {cure}")
+
+
+def _differences(a: Any, b: Any):
+    """Pairs of what differs and what to do about it."""
+    if a.n_features_in_ != b.n_features_in_:
+        yield "the number of columns", f"{b.n_features_in_} and {a.n_features_in_}; train on the same columns"
+    names = [list(getattr(model, "feature_names_in_", [])) for model in (a, b)]
+    if names[0] and names[1] and names[0] != names[1]:
+        own, other = next(pair for pair in zip(*names, strict=True) if pair[0] != pair[1])
+        yield "the names of columns", f"{other!r} and {own!r}; give the columns in the same order"
+    for name, own in a._problem.options.items():
+        other = b._problem.options[name]
+        if name not in FREE and not _same(own, other):
+            given = a.get_params(deep=False).get(name)
+            resolved = isinstance(given, str) and not isinstance(own, str)
+            cure = f"it came from the data by {name}={given!r}; give a number" if resolved else "use the same value"
+            yield name, f"{other!r} and {own!r}; {cure}"
+    for own, other in zip(a._state, b._state, strict=True):
+        if isinstance(own, Linear) and not np.array_equal(own.frequencies, other.frequencies):
+            yield "random frequencies", "give all models the same random_state"
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
