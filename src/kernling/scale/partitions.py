@@ -1,0 +1,82 @@
+"""Data that lies in pieces, and how a worker reads one of them in chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from ..streams import Columns, stream
+from ..streams.base import CHUNK
+from ..streams.files import format_of, opened
+from ..streams.libsvm import count_features
+
+
+class Partition(NamedTuple):
+    """A file, or a piece of a Dask collection, which a worker gets as an argument of its task."""
+
+    name: str
+    path: str | None = None
+
+
+class Reading(NamedTuple):
+    """How rows are read: options of ``kernling.streams.stream``, and the state of columns once it is known."""
+
+    options: dict[str, Any]
+    columns: dict[str, Any]
+
+    def chunks(self, partition: Partition, piece: Any, columns: Columns | None = None) -> Iterator[tuple[Any, Any]]:
+        """The rows of a partition, of a file never more than a chunk in memory; columns given learn what they do not know."""
+        columns = columns or Columns.from_state(self.columns)
+        if partition.path is not None:
+            yield from stream(partition.path, columns=columns, **self.options)
+        elif isinstance(piece, tuple):
+            X, y = piece
+            yield from stream(X if sparse.issparse(X) else np.asarray(X), y, chunk=self.options.get("chunk", CHUNK))
+        else:
+            yield from stream(piece, columns=columns, **self.options)
+
+
+def partitions_of(data: Any, y: Any) -> tuple[list[Partition], list[Any]]:
+    """The partitions of files, of a Dask frame, or of Dask arrays; and for each its piece, or None for a file."""
+    if hasattr(data, "to_delayed") and hasattr(data, "divisions"):
+        pieces = data.to_delayed()
+        return [Partition(f"partition {i} of the frame") for i in range(len(pieces))], list(pieces)
+    if hasattr(data, "to_delayed") and hasattr(data, "chunks"):
+        return _of_arrays(data, y)
+    if y is not None:
+        raise ValueError("y is for Dask arrays; name the target column of files and frames with target=")
+    if isinstance(data, (str, os.PathLike)):
+        data = [data]
+    if not isinstance(data, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in data):
+        raise TypeError(f"data must be a Dask frame, Dask arrays or a list of files, not {type(data).__name__}")
+    return [Partition(os.fspath(path), os.path.abspath(path)) for path in data], [None] * len(data)
+
+
+def _of_arrays(X: Any, y: Any) -> tuple[list[Partition], list[Any]]:
+    if X.ndim != 2:
+        raise ValueError(f"rows must be a 2-D array, not {X.ndim}-D")
+    X = X.rechunk({1: -1})
+    blocks = X.to_delayed().ravel().tolist()
+    targets: list[Any] = [None] * len(blocks)
+    if y is not None:
+        if y.shape != X.shape[:1]:
+            raise ValueError(f"y has shape {y.shape}, but there are {X.shape[0]} rows")
+        targets = y.rechunk({0: X.chunks[0]}).to_delayed().ravel().tolist()
+    return [Partition(f"block {i} of the array") for i in range(len(blocks))], list(zip(blocks, targets, strict=True))
+
+
+def libsvm_width(partition: Partition, options: dict[str, Any]) -> int:
+    """The largest index of a LIBSVM file; 0 for other formats and for a file that cannot be read."""
+    if partition.path is None:
+        return 0
+    try:
+        with opened(partition.path) as file:
+            if (options.get("format") or format_of(partition.path, file)) != "libsvm":
+                return 0
+            return count_features(file, options.get("zero_based", False))
+    except (ValueError, OSError, ImportError):
+        return 0  # it is named when it is learned
