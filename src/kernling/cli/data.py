@@ -98,17 +98,7 @@ class Source:
 
         reading = self.reading
         if self.data == "-" or Path(self.data).exists():
-            return stream(
-                self.data,
-                columns=self.columns,
-                format=reading.format,
-                header=reading.header,
-                delimiter=reading.delimiter,
-                n_features=reading.n_features,
-                zero_based=self.zero_based,
-                dense=self.dense,
-                chunk=self.chunk,
-            )
+            return stream(self.data, columns=self.columns, **self.options())
         if self.data in dataset_names():
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(self.data, positive)
@@ -119,6 +109,19 @@ class Source:
             return synthetic(self.data, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {self.data!r}, nor a data set of that name; the data sets are {known}")
+
+    def options(self) -> dict[str, Any]:
+        """How files are read, besides their columns."""
+        reading = self.reading
+        return {
+            "format": reading.format,
+            "header": reading.header,
+            "delimiter": reading.delimiter,
+            "n_features": reading.n_features,
+            "zero_based": self.zero_based,
+            "dense": self.dense,
+            "chunk": self.chunk,
+        }
 
     def _shuffled(self, rows: "Stream") -> "Stream":
         if self.reading.shuffle is None:
