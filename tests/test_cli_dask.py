@@ -41,7 +41,8 @@ def test_a_run_on_a_local_cluster(files):
     with open("1.csv", "a") as file:
         file.write("1,2,3,4,5\n")
     output = call("run", *files, *SETTINGS, "--dask", "local:1", "--save", "some.kern", code=1)
-    assert "1.csv: row 1501 has 5 columns, not 3; --skip-bad goes on without" in output
+    assert "1.csv: row 1501 has 5 columns, not 3" in output
+    assert "--skip-bad goes on without" in output
     assert kernling.load("some.kern").t_ == ROWS  # nothing trained is lost
     output = call("run", *files, *SETTINGS, "--dask", "local:1", "--skip-bad", "--save", "rest.kern")
     assert "1.csv cannot be read and was left out" in output

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from . import settings
+from . import settings, spread
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 
-Data = Annotated[str, typer.Argument(help="A file, '-' for standard input, a named data set or a synthetic stream.")]
+WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
+Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
 Every = Annotated[int, typer.Option(min=1, help="Events between two measurements.")]
 WindowSize = Annotated[int, typer.Option(min=1, help="Events of the sliding window.")]
@@ -22,7 +23,7 @@ Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with fig
 
 @takes_reading
 def run(
-    data: Data,
+    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files with --dask.")],
     reading: Reading,
     learner: settings.LearnerOption = "avm",
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
@@ -36,8 +37,16 @@ def run(
     checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
     results: Results = None,
     report: Report = None,
+    dask: spread.Dask = None,
+    rounds: spread.Rounds = 1,
+    merge_every: spread.MergeEvery = None,
+    parts: spread.Parts = None,
+    skip_bad: spread.SkipBad = False,
 ) -> None:
-    """Learn a stream: every event is predicted first and learned then."""
+    """Learn a stream: every event is predicted first and learned then.
+
+    With --dask, files train models side by side that merge into one; nothing is predicted on the way.
+    """
     from .. import models
     from ..evaluate import Course
 
@@ -50,7 +59,18 @@ def run(
     saved = models.read(resume) if resume else None
     if saved and reading.n_features is None:
         reading.n_features = saved.model.n_features_in_
-    source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
+    if dask:
+        spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
+        cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
+
+        def make(source: Source) -> Any:
+            return settings.new_model(learner, task or source.task_of(next(iter(source.chunks()))[1]), given, seed)
+
+        spread.learn(data, reading, cluster, make, saved, save)
+        return
+    if len(data) > 1:
+        raise typer.BadParameter("several files are learned with --dask, such as --dask local:2", param_hint="DATA")
+    source = Source(data[0], reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
     course: Course | None = None
     failure: Exception | None = None
     next_save = checkpoint_every or 0
@@ -77,7 +97,7 @@ def run(
             failure = error
         keep()
     if course and course.events:
-        _tell(course, results, report, data)
+        _tell(course, results, report, data[0])
         if failure or interrupts.received:
             _where_it_stopped(course.events, reading.skip, save)
     if failure:
@@ -85,7 +105,7 @@ def run(
     if interrupts.received:
         raise typer.Exit(interrupts.exit_code)
     if course is None:
-        raise ValueError(f"{data} has no rows")
+        raise ValueError(f"{data[0]} has no rows")
 
 
 def _check_outputs(*paths: Path | None) -> None:
