@@ -81,7 +81,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
         why = why or "printed only"
         return Cell(data, method["name"], at, {}, printed, about.get("note"), why)
     task = metric_task(facts["metric"])
-    known = parameters_of(method["learner"], task)
+    known = [name for name in parameters_of(method["learner"], task) if name not in method.get("without", [])]
     params = {name: given for name, given in about.get("params", {}).items() if name in known}
     params |= method.get("params", {}) | own.get("params", {}) | at
     grid = {name: values for name, values in about.get("grid", {}).items() if name in known}
