@@ -95,3 +95,11 @@ def find(name: str) -> Entry:
         return METHODS[name]
     except KeyError:
         raise ValueError(f"no learner is called {name!r}; there are {', '.join(METHODS)}") from None
+
+
+def estimator_for(name: str, task: str) -> type:
+    """The estimator class of a method for a task."""
+    for cls in find(name).classes():
+        if cls.task == task:  # type: ignore[attr-defined]
+            return cls
+    raise ValueError(f"{name} has no estimator for {task}")

@@ -95,6 +95,7 @@ def _begun(
     names: list[str], task: str, pairs: dict[str, str], seed: int, info: Any, options: Any, failed: dict[str, str]
 ) -> Any:
     """A course for each method that can run."""
+    from .. import registry
     from ..evaluate import Course
 
     for pair in pairs:
@@ -104,7 +105,7 @@ def _begun(
     courses = {}
     for name in names:
         try:
-            known = settings.estimator_of(name, task)().get_params(deep=False)
+            known = registry.estimator_for(name, task)().get_params(deep=False)
             common = {key: value for key, value in pairs.items() if "." not in key and key in known}
             own = {key.removeprefix(f"{name}."): value for key, value in pairs.items() if key.startswith(f"{name}.")}
             courses[name] = Course(settings.new_model(name, task, common | own, seed), info, **options)

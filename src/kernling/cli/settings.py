@@ -40,19 +40,11 @@ def split_pairs(pairs: list[str], option: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def estimator_of(learner: str, task: str) -> type:
-    """The estimator class of a method for a task."""
-    from .. import registry
-
-    for cls in registry.find(learner).classes():
-        if cls.task == task:  # type: ignore[attr-defined]
-            return cls
-    raise ValueError(f"{learner} has no estimator for {task}")
-
-
 def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> Any:
     """A model that has learned nothing, with parameters from text."""
-    cls = estimator_of(learner, task)
+    from .. import registry
+
+    cls = registry.estimator_for(learner, task)
     model = cls()
     known = model.get_params(deep=False)
     for name in settings:

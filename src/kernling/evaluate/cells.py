@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from .held import folds, held_out
 from .measuring import metric_task, orders
 from .protocols import batch, online
 from .rows import Row
-from .selection import Choice, choose, points_of
+from .selection import Choice, choose
 
 SEARCH_SEED = 1000  # of the order whose first rows are for the search; those that are evaluated have 0, 1, ...
 DATA = ("dataset", "synthetic", "rows", "seed", "part", "test", "positive", "norm", "rare")
@@ -62,15 +61,10 @@ def key_of(row: Row) -> str:
     return json.dumps([row["data"], row["method"], row.get("at", {})], sort_keys=True)
 
 
-def points(vary: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The points at which a figure is measured."""
-    return points_of(vary)
-
-
 def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
     """The cell of a table, with its parameters gathered from the table's parts.
 
-    The method's own come first, then those of the data set that the method has, last those for both together.
+    Those of the data set that the method has give way to the method's own, these to those for both together.
     """
     about = facts["data"][data]
     own = method.get("on", {}).get(data, {})
@@ -110,10 +104,7 @@ def parameters_of(learner: str, task: str) -> list[str]:
 def _maker(learner: str, task: str) -> Any:
     if learner.startswith(BATCH):
         return getattr(batch_methods, learner.removeprefix(BATCH))
-    for cls in registry.find(learner).classes():
-        if cls.task == task:  # type: ignore[attr-defined]
-            return cls
-    raise ValueError(f"{learner} has no estimator for {task}")
+    return registry.estimator_for(learner, task)
 
 
 def run(one: Cell, at_hand: Hand, scale: float, found: Any = None) -> Row:

@@ -18,6 +18,7 @@ from .cells import Cell
 from .hand import Hand
 from .measuring import metric_task
 from .rows import Row
+from .selection import points_of
 
 
 class Table(NamedTuple):
@@ -44,7 +45,7 @@ class Table(NamedTuple):
                 if data not in method.get("data", [data]):  # what is printed is shown all the same
                     method = {name: value for name, value in method.items() if name != "learner"}
                 if "learner" in method or data in method.get("printed", {}):
-                    for at in cells.points(self._varied(method)):
+                    for at in points_of(self._varied(method)):
                         yield cells.cell(self.facts, data, method, at)
 
     def _varied(self, method: Row) -> dict[str, list[Any]]:
