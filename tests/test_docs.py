@@ -14,7 +14,15 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 GENERATED = ("gallery", "generated")  # made by sphinx-build
 PAGES = sorted(page for page in DOCS.rglob("*.md") if not set(GENERATED) & set(page.relative_to(DOCS).parts))
-MODULES = ("kernling", "kernling.baselines", "kernling.streams", "kernling.evaluate", "kernling.report", "kernling.compat")
+MODULES = (
+    "kernling",
+    "kernling.baselines",
+    "kernling.streams",
+    "kernling.evaluate",
+    "kernling.report",
+    "kernling.scale",
+    "kernling.compat",
+)
 NAMES = [f"{module}.{name}" for module in MODULES for name in import_module(module).__all__]
 
 

@@ -26,7 +26,14 @@ COLUMN_OPTIONS = ("target", "features", "categorical", "hash", "missing")
 
 
 class Progress(NamedTuple):
-    """How far training has come."""
+    """How far training has come.
+
+    Examples
+    --------
+    >>> from kernling.scale import Progress
+    >>> Progress(round=1, parts=2, of=4, events=1000, seconds=2.0).rate
+    500.0
+    """
 
     round: int
     parts: int  # learned in this stage
@@ -41,7 +48,14 @@ class Progress(NamedTuple):
 
 
 class BadPartitions(ValueError):
-    """Some partitions cannot be read; ``model`` has learned all others of the stage."""
+    """Some partitions cannot be read; ``model`` has learned all others of the stage.
+
+    Examples
+    --------
+    >>> from kernling.scale import BadPartitions
+    >>> print(BadPartitions([("3.parquet", "damaged Parquet file")], None))
+    cannot be read: 3.parquet: damaged Parquet file; skip_bad=True goes on without
+    """
 
     def __init__(self, failures: Sequence[tuple[str, str]], model: Any):
         named = "; ".join(f"{name}: {error}" for name, error in failures)
@@ -257,6 +271,16 @@ def predict(client: Any, model: Any, data: Any, method: str = "predict", *, colu
     Returns
     -------
     numpy.ndarray
+
+    Examples
+    --------
+    >>> import dask.array, numpy as np, kernling as kl
+    >>> from kernling import scale
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3).fit(X, X[:, 0] > X[:, 1])
+    >>> said = scale.predict("local:1", model, dask.array.from_array(X, chunks=(250, 2)))
+    >>> print(f"{np.mean(said == (X[:, 0] > X[:, 1])):.1f}")
+    1.0
     """
     check_is_fitted(model)
     if not hasattr(model, method):
