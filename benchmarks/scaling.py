@@ -19,9 +19,8 @@ from kernling.scale import training
 from kernling.scale.partitions import Partition, Reading
 from kernling.streams import Columns, dataset, synthetic
 
-PARTS = (1, 2, 4, 8, 16, 64)
+PARTS = "1,2,4,8,16,64"
 ROUNDS = 3
-FIRST = 1000
 TEST = 50_000  # rows of data sets that have no test part
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "a9a": {"": {"gamma": 0.0921}, "avm": {"delta": 7.0, "lam": 0.000408}},
@@ -49,12 +48,12 @@ def load(name: str, rows: int | None):
     return X[order[:rows]], y[order[:rows]], *test
 
 
-def trained(model: Any, X: Any, y: Any, parts: int):
+def trained(model: Any, X: Any, y: Any, parts: int, first: int):
     """The merged model after each round."""
     cuts = [X.shape[0] * i // parts for i in range(parts + 1)]
     pieces = [(X[first:last], y[first:last]) for first, last in pairwise(cuts)]
     named = [Partition(f"part {i}") for i in range(parts)]
-    current = training.begin(model, named[0], pieces[0], READING, min(FIRST, cuts[1]), np.unique(y)).model
+    current = training.begin(model, named[0], pieces[0], READING, min(first, cuts[1]), np.unique(y)).model
     for number in range(ROUNDS):
         start = training.started(current, parts if number else 0)
         level = [
@@ -68,15 +67,15 @@ def trained(model: Any, X: Any, y: Any, parts: int):
         yield current
 
 
-def lines(methods: list[str], data: list[str], rows: int | None):
+def lines(methods: list[str], data: list[str], counts: list[int], rows: int | None, first: int):
     for name in data:
         X, y, X_test, y_test = load(name, rows)
         for method in methods:
             classes: list[Any] = [cls for cls in registry.find(method).classes() if cls.task == "classification"]
-            for parts in PARTS if classes else ():
+            for parts in counts if classes else ():
                 params = {"random_state": 0, **SETTINGS[name][""], **SETTINGS[name].get(method, {})}
                 cells = [f"{method} | {name} | {X.shape[0]:,} | {parts}"]
-                for model in trained(classes[0](**params), X, y, parts):
+                for model in trained(classes[0](**params), X, y, parts, first):
                     mistakes = 100.0 * np.mean(model.predict(X_test) != y_test)
                     cells += [f"{mistakes:.2f}", f"{model.n_stored_ or model._state.model.coef.shape[-1]:,}"]
                 yield f"| {' | '.join(cells)} |"
@@ -86,13 +85,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="avm,polk,spa,dualsvrg,aogd")
     parser.add_argument("--data", default=",".join(SETTINGS))
+    parser.add_argument("--parts", default=PARTS)
+    parser.add_argument("--first", type=int, default=1000, help="rows learned before the parts go different ways")
     parser.add_argument("--rows", type=int, help="training rows of each data set at most")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     head = " | ".join(f"mistakes % after {r} | points" for r in range(1, ROUNDS + 1))
     table = [f"| method | data | rows | parts | {head} |", "|---" * (4 + 2 * ROUNDS) + "|"]
     print(*table, sep="\n", flush=True)
-    for line in lines(given.methods.split(","), given.data.split(","), given.rows):
+    counts = [int(count) for count in given.parts.split(",")]
+    for line in lines(given.methods.split(","), given.data.split(","), counts, given.rows, given.first):
         print(line, flush=True)
         table.append(line)
         if given.output:
