@@ -135,3 +135,11 @@ def test_page_is_whole_and_alone(tmp_path):
     assert re.search(r"A\(delta=0.5\)", text)
     with pytest.raises(ValueError, match="no rows"):
         page([], tmp_path / "p.html", "nothing")
+
+
+def test_many_names_stand_beside_the_lines_not_on_them():
+    rows = [{"method": f"m{i}", "events": t, "mistakes": 0.1 * i} for i in range(6) for t in (1, 2)]
+    figure = curve(rows)
+    assert figure.axes[0].get_legend() is None
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:6] == [f"m{i}" for i in range(6)]
+    assert curve(rows[:4]).axes[0].get_legend() is not None

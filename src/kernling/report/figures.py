@@ -14,6 +14,7 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
+INSIDE = 4  # names of lines at most that stand among them
 
 
 def need_matplotlib() -> Any:
@@ -224,5 +225,8 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     elif x in ("events", "n_stored"):
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylim(bottom=0)
-    if len(axes.get_legend_handles_labels()[1]) > 1:
+    handles, names = axes.get_legend_handles_labels()
+    if 1 < len(names) <= INSIDE:
         axes.legend(frameon=False)
+    elif len(names) > INSIDE and axes is axes.figure.axes[0]:
+        axes.figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)  # it would cover lines
