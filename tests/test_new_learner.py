@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import checks
+import kernling
 from kernling import registry
 
 FOLDER = Path(__file__).parents[1] / "docs" / "new_learner"
@@ -41,3 +42,12 @@ def test_it_learns():
     model = METHOD.QKLMSRegressor(gamma=1.0, delta=0.2).fit(X, np.sin(X[:, 0]))
     assert model.score(X, np.sin(X[:, 0])) > 0.99
     assert model.n_stored_ < 60
+
+
+def test_it_merges():
+    X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    parts = [METHOD.QKLMSRegressor(gamma=1.0, delta=0.2).fit(X[i::2], np.sin(X[i::2, 0])) for i in range(2)]
+    model = kernling.merge(parts)
+    points = np.sort(model.support_vectors_[:, 0])
+    assert np.diff(points).min() >= 0.1 - 1e-9
+    assert model.score(X, np.sin(X[:, 0])) > 0.98

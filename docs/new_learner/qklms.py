@@ -21,9 +21,11 @@ import numpy as np
 
 from kernling.core import drive, losses
 from kernling.core.changes import add, insert
+from kernling.core.combine import Merge
 from kernling.core.coverage import Coverage, feature_distance, find_cell
 from kernling.core.expansion import Expansion
 from kernling.core.jit import inline
+from kernling.core.union import Reduction
 from kernling.estimators.parameters import ISOTROPIC_KERNEL, POSITIVE, OneOf, Real
 from kernling.estimators.tasks import OnlineRegressor
 from kernling.learners.base import Learner, Needs, Problem, empty_expansion
@@ -69,6 +71,11 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {"delta_phi": feature_distance(problem.kernel, params.coverage.radius), "points": state.model.stored}
 
 
+def apart(params: Params, a: State, b: State) -> Reduction:
+    """The points of merged models are as far apart as those of one."""
+    return Reduction(coverage=params.coverage, budget=np.inf)
+
+
 LEARNER = Learner(
     name="qklms",
     title="Quantised kernel least mean squares",
@@ -78,6 +85,7 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
+    merge=Merge(points=apart),
 )
 
 
