@@ -14,6 +14,7 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
+HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
 INSIDE = 4  # names of lines at most that stand among them
 
 
@@ -221,10 +222,12 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
-        axes.xaxis.set_minor_formatter(plain)
+        few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
+        axes.xaxis.set_minor_formatter(few)
     elif x in ("events", "n_stored"):
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylim(bottom=0)
+    if y.removesuffix("_window") not in HIGH:
+        axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if 1 < len(names) <= INSIDE:
         axes.legend(frameon=False)
