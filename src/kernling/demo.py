@@ -82,7 +82,7 @@ def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
     for name, entry in registry.METHODS.items():
         if everything or entry.is_main:
             for cls in filter(lambda cls: is_classifier(cls()), entry.classes()):
-                found[name] = partial(cls, random_state=0)
+                found[name] = partial(cls, random_state=1)  # not the seed of the streams: coins would go with the data
     return found
 
 

@@ -218,3 +218,16 @@ def test_errors():
         batch(MODEL, rows, test_size=1.0)
     with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
         write_rows([], "rows.json")
+
+
+def test_auto_is_resolved_from_the_whole_first_chunk_whatever_is_measured():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    y[0], y[1:20] = -1, 1  # the second class comes at once
+    diameters = set()
+    for metrics in (["mistakes"], ["mistakes", "auc"]):
+        model = kl.AVMClassifier(delta="auto")
+        test_then_train(model, stream(X, y), metrics=metrics)
+        diameters.add(model.delta_)
+    assert len(diameters) == 1

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import labels
+from ..estimators.base import OnlineEstimator
 from ..estimators.tasks import probabilities
 from .metrics import Batch, Counts, metric
 from .rows import Row
@@ -82,6 +83,8 @@ def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> 
     """Learn rows; returns what was said about each before."""
     if need == "predict":
         return Batch(y, model.predict_then_learn(X, y))
+    if isinstance(model, OnlineEstimator) and not _fitted(model):  # "auto" and "scale" come from all rows of the chunk
+        model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
     parts = []
     known = model.classes_ if _fitted(model) else y[:1]
     for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
