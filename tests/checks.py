@@ -316,7 +316,7 @@ def check_before_learning(cls, case):
         np.testing.assert_array_equal(labels, np.unique(y)[best])
 
 
-def check_weights(cls, case):
+def check_sample_weight(cls, case):
     """A row of weight 0 is as if it were not there, other weights matter, and learn_one takes them, too."""
     X, y = stream(case.stream, EVENTS)
     weights = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 3.0], EVENTS)
@@ -348,7 +348,7 @@ CHECKS = [
     check_repeatable,
     check_degenerate,
     check_before_learning,
-    check_weights,
+    check_sample_weight,
 ]
 
 # ---------------------------------------------------------------------- checks of one learner per kind of state

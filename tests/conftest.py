@@ -7,6 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import contract
+
+
+def pytest_addoption(parser):
+    parser.addoption("--contract", action="store_true", help="write what the tests found into docs/contract.md")
+
+
+def pytest_configure(config):
+    if config.getoption("--contract") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(contract.Recorder())
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
@@ -35,8 +46,11 @@ def run_python():
 
 
 def pytest_collection_modifyitems(items):
-    """Let one process run all tests of a method, so that it is compiled once."""
+    """Let one process run all tests of a method, so that it is compiled once; say what each has to do with the contract."""
     for item in items:
+        check = contract.check_of(item)
+        if check:
+            item.user_properties.append(("contract", (contract.estimator_of(item), check)))
         values = getattr(getattr(item, "callspec", None), "params", {}).values()
         for value in values:
             learner = getattr(value, "learner", None)

@@ -31,28 +31,33 @@ def test_a_reference_exists(cls):
     assert CASES.get(cls.__name__), f"add a module to tests/oracles with a slow reference of {cls.__name__} and its CASES"
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("cls", "case"), ALL_CASES, ids=case_name)
 @pytest.mark.parametrize("check", checks.CHECKS, ids=case_name)
 def test_learner(check, cls, case):
     check(cls, case)
 
 
+@pytest.mark.contract("memory")
 @pytest.mark.parametrize(("cls", "case"), [pair for pair in ALL_CASES if pair[1].bounded], ids=case_name)
 def test_memory(cls, case):
     checks.check_memory(cls, case)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("cls", "case"), [long_unless_sampled(*pair) for pair in ALL_CASES], ids=case_name)
 @pytest.mark.parametrize("check", checks.SAMPLED, ids=case_name)
 def test_kind_of_state(check, cls, case):
     check(cls, case)
 
 
+@pytest.mark.contract("compiled")
 @pytest.mark.parametrize("cls", [long_unless_sampled(cls) for cls in ESTIMATORS if cls.__name__ in CASES], ids=case_name)
 def test_compiled_equals_plain_python(cls):
     checks.check_compiled(cls)
 
 
+@pytest.mark.contract("scikit_learn")
 @parametrize_with_checks(
     [cls() for cls in ESTIMATORS],
     expected_failed_checks=lambda estimator: {

@@ -26,12 +26,14 @@ def name(value) -> str:
     return getattr(value, "__name__", "").removeprefix("check_")
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("cls", "case"), FIRST, ids=name)
 @pytest.mark.parametrize("check", hostile.QUICK, ids=name)
 def test_hostile_input(check, cls, case):
     check(cls, case)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("cls", "case"), [long_unless(cls.__name__ in CHEAP, cls, case) for cls, case in FIRST], ids=name)
 @pytest.mark.parametrize("check", hostile.THOROUGH, ids=name)
 def test_hostile_input_thoroughly(check, cls, case):
@@ -130,6 +132,7 @@ EXAMPLES = int(os.environ.get("KERNLING_EXAMPLES", "300"))
 QUIETLY = dict(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.contract("random_calls")
 @pytest.mark.parametrize(("cls", "case"), FIRST, ids=name)
 def test_random_calls(cls, case):
     settings(**QUIETLY, max_examples=5, derandomize=True)(given(st.data())(lambda data: one_after_another(data, cls, case)))()

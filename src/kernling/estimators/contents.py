@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.bounds import LARGEST
+
 SIMPLE = (bool, int, float, str, type(None))
 
 
@@ -37,6 +39,13 @@ def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any
             raise ValueError(f"{prefix} is {array.dtype} of shape {array.shape}, not {like.dtype} of shape {like.shape}")
         return np.array(array, order="C")
     return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
+
+
+def check_rows(state: Any) -> None:
+    """Raise if rows in a state that comes from outside are larger than rows may be, which would make distances infinite."""
+    for name, array in flatten(state).items():
+        if name.endswith((".points", ".centre", ".X")) and np.abs(array).max(initial=0.0) > 4.0 * LARGEST[array.dtype.name]:
+            raise ValueError(f"{name} holds numbers above {LARGEST[array.dtype.name]:g}")
 
 
 def plain(value: Any, name: str) -> Any:
