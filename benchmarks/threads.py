@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import kernling as kl
 from benchmarks.streams import stream
 
-ROUNDS = 5
+ROUNDS = 3
 
 
 def wall(action) -> float:
