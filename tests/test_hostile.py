@@ -133,7 +133,7 @@ QUIETLY = dict(deadline=None, database=None, suppress_health_check=list(HealthCh
 
 
 @pytest.mark.contract("random_calls")
-@pytest.mark.parametrize(("cls", "case"), FIRST, ids=name)
+@pytest.mark.parametrize(("cls", "case"), [long_unless(cls.__name__ in CHEAP, cls, case) for cls, case in FIRST], ids=name)
 def test_random_calls(cls, case):
     settings(**QUIETLY, max_examples=5, derandomize=True)(given(st.data())(lambda data: one_after_another(data, cls, case)))()
 

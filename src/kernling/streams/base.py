@@ -48,8 +48,8 @@ class Stream:
         info: dict[str, Any] | None = None,
         once: bool = False,
     ):
-        if chunk < 1:
-            raise ValueError(f"chunk must be at least 1 row, not {chunk}")
+        if not isinstance(chunk, (int, np.integer)) or chunk < 1:
+            raise ValueError(f"chunk must be a whole number of at least 1 row, not {chunk!r}")
         self._pieces = pieces
         self._once = once
         self._used = False

@@ -6,7 +6,7 @@ The state (names and categories) is plain data, so that a saved model can be giv
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy import sparse
 
 Table = dict[str, np.ndarray]
 MISSING = ("error", "drop")
+MOST = 2**31 - 1  # columns
 
 
 class RowError(ValueError):
@@ -63,8 +64,14 @@ class Columns:
     ):
         if missing not in MISSING:
             raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
-        if hash is not None and hash < 1:
-            raise ValueError(f"hash must be at least 1 column, not {hash}")
+        if hash is not None and (not isinstance(hash, int) or not 1 <= hash <= MOST):
+            raise ValueError(f"hash must be a whole number of columns from 1 to {MOST}, not {hash!r}")
+        if not isinstance(target, (str, int, type(None))):
+            raise TypeError(f"target must be the name or the place of a column, not {target!r}")
+        listed = [categorical, *(categorical.values() if isinstance(categorical, Mapping) else ())]
+        for name, names in (("features", () if features is None else features), *(("categorical", names) for names in listed)):
+            if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+                raise TypeError(f"{name} must be a list of names, not {names!r}")
         self.target = target
         self.features = None if features is None else tuple(features)
         self.categorical = tuple(categorical)

@@ -75,7 +75,11 @@ def stream(
     [[0.5 0.  2. ]
      [0.  1.  0. ]] [ 1. -1.]
     """
-    columns = columns or Columns(target, features, categorical, hash, missing)
+    columns = Columns(target, features, categorical, hash, missing) if columns is None else columns
+    if not isinstance(columns, Columns):
+        raise TypeError(f"columns must be made by kernling.streams.Columns, not {columns!r}")
+    if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
+        raise ValueError(f"n_features must be a whole number of at least 1, not {n_features!r}")
     if isinstance(source, np.ndarray) or sparse.issparse(source):
         pieces, once = _arrays(source, y, dense), False
     elif y is not None:
@@ -153,7 +157,7 @@ def frames(source: Any) -> Iterator[Table]:
         yield files.arrow_table(source)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
         yield {str(name): _column(source[name]) for name in source.columns}
-    elif isinstance(source, Iterable):
+    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
         for part in source:
             yield from frames(part)
     else:
