@@ -129,9 +129,9 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    rank = problem.options["rank"] or max(1, params.budget // 5)
-    check_room(params.budget, params.budget, "landmarks")
-    return State(empty_expansion(needs, problem), np.zeros((min(rank, params.budget), params.budget)))
+    rank = min(params.budget, problem.options["rank"] or max(1, params.budget // 5))
+    check_room(rank, params.budget, "features")
+    return State(empty_expansion(needs, problem), np.zeros((rank, params.budget)))
 
 
 def bound(params: Params, t: int) -> float:
