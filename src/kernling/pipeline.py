@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from . import registry
-from .estimators.base import checked
+from .estimators.checking import checked
 from .estimators.contents import Contents, plain, unplain
 from .estimators.facts import ShowsFacts
 from .streams.encode import one_row, part_from_state

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import scoring
 from ..core.pairs import LOSSES
-from .base import checked
+from .checking import checked
 from .pairwise import PAIRWISE, PairwiseClassifier
 from .parameters import FORGET, OneOf, Real, Rule
 from .ranges import GAMMA, Log, Range

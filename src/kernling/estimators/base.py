@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..core import averages, drive, scoring
@@ -23,10 +23,12 @@ from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.rows import as_rows, read_only
 from ..learners.base import Learner, Problem, typed
 from . import parameters
+from .checking import canonical, check_entries, checked, checked_weights, one_row
 from .contents import Contents, check_rows, fill, flatten, plain, unplain
 from .facts import ShowsFacts
 from .parameters import short
 from .progress import Progress
+from .randomness import SOURCES, Standing, generator
 from .ranges import Range
 from .resolve import auto_delta, scale_gamma, warn_if_uneven
 
@@ -130,7 +132,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         if options.get("theta") == "auto":  # a radius where delta is a diameter; only the coverage asks for it
             options["theta"] = auto_delta(X, options["gamma"]) / 2.0 if options["oracle"] == "coverage" else 0.0
         self._begin(options, X.shape[1], outputs)
-        _check_entries(X, self._largest)
+        check_entries(X, self._largest)
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -163,7 +165,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
                 keep=needs.keep,
             )
         )
-        self._rng = _generator(self.random_state)
+        self._rng = generator(self.random_state)
         self._merged = (0.0, -1)
         self._state = self._method.start(self._params, needs, self._problem, self._rng)
         self._largest = self._largest_entry()
@@ -187,7 +189,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         if isinstance(y, np.ndarray) and y.ndim == 0:
             y = y[()]
         if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(_one_row(x)[np.newaxis], [y], [sample_weight])
+            self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
             return self
         if not isinstance(sample_weight, _NUMBERS) or not 0.0 <= sample_weight <= WEIGHT:
             raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
@@ -209,7 +211,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(_canonical(X)), _thread_count(self.n_jobs))
+        return scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
 
     def score_one(self, x):
         """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
@@ -224,7 +226,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         if single is None:
             single = drive.Single(self._method.loop, self._setup, self._params, self._state)
             self._single = single
-        x = _one_row(x)
+        x = one_row(x)
         if x.shape != single.row.shape[1:]:
             raise ValueError(f"x has shape {x.shape}, but this model takes {single.row.shape[1:]}")
         try:
@@ -387,10 +389,10 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         largest = LARGEST[np.dtype(dtype).name] if fresh else self._largest
         if self.task == "oneclass":
             X = checked(self, X, largest=largest, dtype=dtype, reset=fresh)
-            return _canonical(X), np.ones(X.shape[0]), _checked_weights(sample_weight, X.shape[0])
+            return canonical(X), np.ones(X.shape[0]), checked_weights(sample_weight, X.shape[0])
         numeric = self.task == "regression"
         X, y = checked(self, X, y, largest=largest, dtype=dtype, reset=fresh, y_numeric=numeric)
-        weights = _checked_weights(sample_weight, len(y))
+        weights = checked_weights(sample_weight, len(y))
         if numeric:
             y = y.astype(np.float64)
             if not np.isfinite(y).all():  # None has become NaN
@@ -398,7 +400,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             highest = TARGET[np.dtype(dtype).name]
             if np.abs(y).max() > highest:
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
-        return _canonical(X), y, weights
+        return canonical(X), y, weights
 
     @classmethod
     def _rules(cls) -> dict[str, tuple[parameters.Rule, ...]]:
@@ -407,7 +409,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         before = dict(self.__dict__)
-        generators = [_Random(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, _SOURCES)]
+        generators = [Standing(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
             yield
         except drive.Interrupted:
@@ -415,8 +417,8 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
-            for generator in generators:
-                generator.restore()
+            for standing in generators:
+                standing.restore()
             raise
 
     # ------------------------------------------------------------------ what classifiers do differently
@@ -453,103 +455,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         return weight
 
 
-def checked(estimator, *arrays, largest: float | None = None, **options):
-    """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
-    try:
-        found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
-    except (ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
-            culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
-            wrong = TypeError if isinstance(error, TypeError) else ValueError
-            raise wrong(f"{culprit} must hold numbers only: {error}") from None
-        if "Complex" in str(error):  # with all of the data
-            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
-        raise
-    X = found[0] if isinstance(found, tuple) else found
-    _check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
-    return found
-
-
-def _check_entries(X, largest: float) -> None:
-    """Raise for numbers that are not finite or too large."""
-    values = X.data.reshape(1, -1) if sparse.issparse(X) else X
-    if within(read_only(values), largest):
-        return
-    try:
-        assert_all_finite(X, input_name="X")
-    except ValueError as error:  # of its page of advice on missing values, the sentence that says what is wrong
-        raise ValueError(str(error).splitlines()[0]) from None
-    raise ValueError(f"X contains numbers above {largest:g}, too large for this model in {X.dtype.name}: scale the columns")
-
-
-def _is_numeric(y) -> bool:
-    try:
-        np.asarray(y, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
-
-
-def _one_row(x) -> np.ndarray:
-    """One event as an array."""
-    try:
-        x = np.asarray(x)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"x must be a 1-D array of numbers: {error}") from None
-    if x.ndim != 1:
-        raise ValueError(f"x has shape {x.shape}, but one event is a 1-D array")
-    if x.dtype.kind == "c":
-        raise ValueError("x must hold real numbers, not complex ones")
-    return x
-
-
-def _checked_weights(sample_weight, n: int) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weights = np.asarray(sample_weight)
-        if weights.dtype.kind == "c":
-            raise TypeError("they are complex")
-        weights = weights.astype(np.float64)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"sample_weight must hold numbers only: {error}") from None
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n} rows")
-    if not ((weights >= 0.0) & (weights <= WEIGHT)).all():
-        raise ValueError(f"sample_weight must be finite and not negative, and at most {WEIGHT:g}")
-    return weights
-
-
-def _canonical(X):
-    """CSR rows with sorted columns that occur once; the caller's matrix is not changed."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
 _NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
-_SOURCES = (np.random.Generator, np.random.RandomState)
-
-
-class _Random:
-    """Where a source of random numbers stood."""
-
-    def __init__(self, source: np.random.Generator | np.random.RandomState):
-        self.bits = source._bit_generator if isinstance(source, np.random.RandomState) else source.bit_generator
-        self.state = self.bits.state
-
-    def restore(self) -> None:
-        """Go back there."""
-        self.bits.state = self.state
-
-
-def _generator(random_state) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    return np.random.default_rng(random_state)
 
 
 def _thread_count(n_jobs: int | None) -> int:

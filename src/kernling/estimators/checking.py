@@ -1,0 +1,87 @@
+"""Rows, targets and weights as they come from outside, checked: what is wrong is said in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import assert_all_finite, validate_data
+
+from ..core.bounds import LARGEST, WEIGHT, within
+from ..core.rows import read_only
+
+
+def checked(estimator, *arrays, largest: float | None = None, **options):
+    """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
+    try:
+        found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
+            culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
+            wrong = TypeError if isinstance(error, TypeError) else ValueError
+            raise wrong(f"{culprit} must hold numbers only: {error}") from None
+        if "Complex" in str(error):  # with all of the data
+            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
+        raise
+    X = found[0] if isinstance(found, tuple) else found
+    check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
+    return found
+
+
+def check_entries(X, largest: float) -> None:
+    """Raise for numbers that are not finite or too large."""
+    values = X.data.reshape(1, -1) if sparse.issparse(X) else X
+    if within(read_only(values), largest):
+        return
+    try:
+        assert_all_finite(X, input_name="X")
+    except ValueError as error:  # of its page of advice on missing values, the sentence that says what is wrong
+        raise ValueError(str(error).splitlines()[0]) from None
+    raise ValueError(f"X contains numbers above {largest:g}, too large for this model in {X.dtype.name}: scale the columns")
+
+
+def _is_numeric(y) -> bool:
+    try:
+        np.asarray(y, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def one_row(x) -> np.ndarray:
+    """One event as an array."""
+    try:
+        x = np.asarray(x)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"x must be a 1-D array of numbers: {error}") from None
+    if x.ndim != 1:
+        raise ValueError(f"x has shape {x.shape}, but one event is a 1-D array")
+    if x.dtype.kind == "c":
+        raise ValueError("x must hold real numbers, not complex ones")
+    return x
+
+
+def checked_weights(sample_weight, n: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind == "c":
+            raise TypeError("they are complex")
+        weights = weights.astype(np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"sample_weight must hold numbers only: {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n} rows")
+    if not ((weights >= 0.0) & (weights <= WEIGHT)).all():
+        raise ValueError(f"sample_weight must be finite and not negative, and at most {WEIGHT:g}")
+    return weights
+
+
+def canonical(X):
+    """CSR rows with sorted columns that occur once; the caller's matrix is not changed."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
