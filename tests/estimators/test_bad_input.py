@@ -217,6 +217,7 @@ PARAMETERS = {
     "max_cells": [0, -3, 2.5],
     "zero_cells": [1.0, "yes"],
     "tau": [0.0, -1.0],
+    "forget": [0.5, -1.0, "long"],
     "epsilon": [-0.1],
     "y_max": [0.0, -1.0],
     "kernel": ["poly", "linear", "gauss"],
