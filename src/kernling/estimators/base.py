@@ -85,7 +85,8 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
                 self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
             else:
                 self._check_classes(classes)
-            careful = len(y) > 1 or isinstance(self._state.model, Linear)  # one step on points checks before it changes
+            # one step on points checks before it changes anything, and needs no copy
+            careful = self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear)
             if careful:
                 self._state = states.copied(self._state)  # an error brings back the one before
             self._plan(None)
@@ -97,6 +98,11 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             if careful:
                 self._check_finite()
         return parts
+
+    def _steps(self, events: int, record: bool) -> int:
+        """In how many steps so many more events could go wrong: batches count once full, and scoring the rows behind one."""
+        waiting = getattr(self._state, "waiting", None)
+        return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 
     def _check_finite(self) -> None:
         if not states.is_finite(self._state):
