@@ -16,10 +16,10 @@ from kernling.core.fourier import Linear
 from oracles import CASES, Case, stream
 
 ROWS = 240  # of each part; a multiple of POLK's batch
-ALL = [
-    pytest.param(cls, case, id=f"{cls.__name__}-{i}")
+ALL = [  # the first case of each estimator at once, the others with -m long
+    pytest.param(cls, case, id=f"{cls.__name__}-{number}", marks=[pytest.mark.long] if number else [])
     for cls in checks.estimators()
-    for i, case in enumerate(CASES[cls.__name__])
+    for number, case in enumerate(CASES[cls.__name__])
 ]
 FIRST = [pytest.param(cls, CASES[cls.__name__][0], id=cls.__name__) for cls in checks.estimators()]
 PROBES = np.random.default_rng(5).uniform(-1.2, 1.2, size=(40, 3))
