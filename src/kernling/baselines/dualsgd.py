@@ -23,6 +23,7 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.block import inner_product
+from ..core.budget import lightest
 from ..core.changes import add, anneal, insert, remove
 from ..core.combine import Merge, to_budget
 from ..core.expansion import EVENTS, SCALE, Expansion
@@ -32,9 +33,6 @@ from ..core.vector import sincos
 from ..estimators.parameters import CLASS_WEIGHT, FEATURES, FORGET, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion, horizon
-
-TIE = 1e-9  # coefficients of equal size differ by rounding
-AGE = 0  # the tag of a point: when it was stored
 
 
 class Params(NamedTuple):
@@ -65,31 +63,10 @@ def step(params, state, block, features, j, f, y, weight, u):
 @inner
 def make_room(params, state, block, j):
     for _ in range(min(params.leavers, state.model.size[0])):
-        k = smallest(state.model)
+        k = lightest(state.model, block)
         if params.merge:
             move(state.model, state.linear, k)
         remove(state.model, block, j, k)
-
-
-@inner
-def smallest(model):
-    """The oldest of the points with the smallest coefficients."""
-    limit = np.inf
-    for k in range(model.size[0]):
-        limit = min(limit, (1.0 + TIE) * square_norm(model.coef[0], k))
-    oldest = -1
-    for k in range(model.size[0]):
-        if square_norm(model.coef[0], k) <= limit and (oldest < 0 or model.tags[AGE, k] < model.tags[AGE, oldest]):
-            oldest = k
-    return oldest
-
-
-@inline
-def square_norm(coef, k):
-    total = 0.0
-    for o in range(coef.shape[0]):
-        total += coef[o, k] ** 2
-    return total
 
 
 @inner

@@ -297,20 +297,19 @@ def _fill_by_columns(block, point, first, isotropic, row):
 
 @inner
 def point_values(model, kernel, k, out):
-    """Write the kernel values of point k with all stored points, four at a time: each addition waits for the one before."""
-    p, points = model.points[k], model.points
-    last = model.size[0] - 1
+    """Write the kernel values of point k with all stored points."""
+    size = model.size[0]
+    p = model.points[k]
     isotropic = kernels.is_isotropic(kernel)
-    for i0 in range(0, last + 1, 4):
-        i1, i2, i3 = min(i0 + 1, last), min(i0 + 2, last), min(i0 + 3, last)
-        s0 = s1 = s2 = s3 = p.dtype.type(0.0)
-        for c in range(p.size):
-            x = p[c]
-            a0, a1, a2, a3 = points[i0, c], points[i1, c], points[i2, c], points[i3, c]
-            if isotropic:
-                s0, s1 = s0 + (x - a0) * (x - a0), s1 + (x - a1) * (x - a1)
-                s2, s3 = s2 + (x - a2) * (x - a2), s3 + (x - a3) * (x - a3)
-            else:
-                s0, s1, s2, s3 = s0 + x * a0, s1 + x * a1, s2 + x * a2, s3 + x * a3
-        out[i0], out[i1], out[i2], out[i3] = s0, s1, s2, s3
-    kernels.transform(kernel, out[: last + 1])
+    for i in range(size):
+        q = model.points[i]
+        total = p.dtype.type(0.0)
+        if isotropic:
+            for c in range(p.size):
+                z = p[c] - q[c]
+                total += z * z
+        else:
+            for c in range(p.size):
+                total += p[c] * q[c]
+        out[i] = total
+    kernels.transform(kernel, out[:size])
