@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.streams import stream
 from kernling import baselines
 
-ROUNDS = 5
+ROUNDS = 15
 BUDGET = 400
 GAMMA = 0.4574
 EVENTS = 50_000

@@ -22,10 +22,10 @@ from .changes import forget, read_scores
 from .expansion import EVENTS
 from .fourier import (
     Linear,
-    begin_feature_event,
     feature_outputs,
     feature_scale,
     feature_scores,
+    meet_event,
     new_feature_scratch,
     open_features,
 )
@@ -119,10 +119,9 @@ def _feature_blocks(setup, params, state, events, uniforms, before, first, last,
                 if setup.notes > 0:
                     note(params, state, before[i])
             if events.weights[i] > 0.0:
-                feature_scores(model, features, j, scratch.f)
+                meet_event(model, features, j, scratch.f)
                 if not in_bounds(scratch.f):
                     return -1
-                begin_feature_event(model)
                 u = uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
                 step(params, state, features, j, scratch.f, events.targets[i], events.weights[i], u)

@@ -263,14 +263,19 @@ def feature_scale(model, factor):
 
 
 @inline
-def begin_feature_event(model):
-    """Count the model that meets the next event into the mean."""
+def meet_event(model, features, j, f):
+    """Write the current model's scores of event j, and count the model into the mean: its weights are read once for both."""
     model.clock[EVENTS] += 1.0
-    if model.coef.shape[0] > 1:
-        for o in range(model.coef.shape[1]):
-            w, total = model.coef[0, o], model.coef[MEAN, o]
-            for i in range(w.size):
-                total[i] += w[i]
+    if model.coef.shape[0] == 1:
+        feature_scores(model, features, j, f)
+        return
+    for o in range(f.size):
+        w, total, z = model.coef[0, o], model.coef[MEAN, o], features.Z[j]
+        score = 0.0
+        for i in range(w.size):
+            score += w[i] * np.float64(z[i])
+            total[i] += w[i]
+        f[o] = score
 
 
 @inline
