@@ -33,6 +33,7 @@ from ..core.vector import sincos
 from ..estimators.parameters import CLASS_WEIGHT, FEATURES, FORGET, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion, horizon
+from .shared import BUDGET, budget_of, budgeted, loss_of
 
 
 class Params(NamedTuple):
@@ -91,18 +92,13 @@ def move(model, linear, k):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    loss = losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0)
-    return Params(loss, o["lam"], horizon(problem), o["budget"], o["n_leaving"], o["maintain"] == "merge"), Needs()
+    merge = o["maintain"] == "merge"
+    return Params(loss_of(problem), o["lam"], horizon(problem), budget_of(problem), o["n_leaving"], merge), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     o = problem.options
     return State(empty_expansion(needs, problem, tags=1), new_linear(problem, o["features"], o["n_components"], rng))
-
-
-def bound(params: Params, t: int) -> float:
-    """The budget."""
-    return min(t, params.budget)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
@@ -117,7 +113,7 @@ LEARNER = Learner(
     loop=drive.dual_loop(step),
     configure=configure,
     start=start,
-    bound=bound,
+    bound=budgeted,
     certificate=certificate,
     merge=Merge(points=to_budget, harmonic=True),
 )
@@ -126,7 +122,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "forget": FORGET,
     **FEATURES,
     "lam": (POSITIVE,),
-    "budget": (Whole(1),),
+    "budget": BUDGET,
     "n_leaving": (Whole(1),),
     "maintain": (OneOf(("merge", "remove")),),
 }

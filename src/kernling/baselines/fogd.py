@@ -20,7 +20,8 @@ from ..core.fourier import Linear, feature_add, new_linear
 from ..core.jit import inline
 from ..estimators.parameters import CLASS_WEIGHT, FEATURES, POSITIVE, OneOf, Real
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..learners.base import Learner, Needs, Problem
+from ..learners.base import Learner, Needs, Problem, feature_count, no_points
+from .shared import loss_of
 
 
 class Params(NamedTuple):
@@ -39,23 +40,12 @@ def step(params, state, features, j, f, y, weight, u):
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
-    o = problem.options
-    return Params(losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0), o["eta"]), Needs()
+    return Params(loss_of(problem), problem.options["eta"]), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     o = problem.options
     return State(new_linear(problem, o["features"], o["n_components"], rng))
-
-
-def bound(params: Params, t: int) -> float:
-    """No points are stored."""
-    return 0
-
-
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The number of features."""
-    return {"features": state.model.coef.shape[2]}
 
 
 LEARNER = Learner(
@@ -65,8 +55,8 @@ LEARNER = Learner(
     loop=drive.feature_loop(step),
     configure=configure,
     start=start,
-    bound=bound,
-    certificate=certificate,
+    bound=no_points,
+    certificate=feature_count,
 )
 
 

@@ -24,13 +24,12 @@ import numpy as np
 
 from ..core import drive
 from ..core.block import point_values
-from ..core.budget import BIRTH, TIE, point_scores, point_value
+from ..core.budget import BIRTH, TIE, Labels, point_scores, point_value
 from ..core.changes import add, insert, remove, scale_model
 from ..core.combine import Merge
-from ..core.expansion import EVENTS, Expansion, padded
+from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
 from ..core.pairs import Recent, Sides, is_due, keep_score, new_recent, new_sides, note, side_of
-from ..core.state import recoded
 from ..core.union import Reduction
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import POSITIVE, SWITCH, OneOf, Real, Whole
@@ -45,36 +44,6 @@ class Params(NamedTuple):
     uniform: bool
     compensate: bool
     room: int  # points of all classes that were known at the start
-
-
-class Labels(NamedTuple):
-    """The target of each stored point."""
-
-    targets: np.ndarray  # (capacity,)
-
-    def grown(self, capacity: int) -> Labels:
-        """The same with room for more points."""
-        return Labels(padded(self.targets, 0, capacity))
-
-    def trimmed(self, size: int) -> Labels:
-        """The same without spare room."""
-        return Labels(self.targets[:size].copy())
-
-    def widened(self, change: np.ndarray) -> Labels:
-        """As targets are called for outputs ``change @ outputs``."""
-        return Labels(recoded(self.targets, change))
-
-    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
-        """Of the points of the merged model."""
-        targets = np.zeros(merging.model.stored)
-        left = merging.places >= 0
-        targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
-        return Labels(targets)
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if self.targets.shape != (size,):
-            raise ValueError("the labels of the points do not fit the model")
 
 
 class State(NamedTuple):

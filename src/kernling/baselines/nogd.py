@@ -27,14 +27,15 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.batches import point_matrix
-from ..core.block import point_values
 from ..core.changes import add, insert
 from ..core.combine import Merge, Merging, to_budget
 from ..core.expansion import Expansion, check_room
-from ..core.jit import inline, jit
+from ..core.jit import inline
+from ..core.nystrom import compress, feature_step, landmark_features
 from ..estimators.parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..learners.base import Learner, Needs, Problem, empty_expansion
+from .shared import BUDGET, budget_of, budgeted, loss_of
 
 
 class Params(NamedTuple):
@@ -63,80 +64,15 @@ def step(params, state, block, j, f, y, weight, u):
             feature_step(state.M, model.coef[0], block.K, block.scores[0], j, g)
 
 
-@jit
-def compress(model, kernel, K, scores, j, cutoff, M):
-    """Write M, and replace the coefficients by those of w = alpha pinv(M), which are V_k V_k' alpha."""
-    rank, size = M.shape
-    gram = np.empty((size, size))
-    row = np.empty(size, model.points.dtype)
-    for k in range(size):
-        point_values(model, kernel, k, row)
-        gram[k] = row
-    values, vectors = np.linalg.eigh(gram)
-    kept = np.zeros((size, model.coef.shape[1]))
-    for r in range(rank):
-        i = size - 1 - r  # the largest come last
-        if values[i] > cutoff * values[-1]:
-            for k in range(size):
-                M[r, k] = vectors[k, i] / math.sqrt(values[i])
-            for o in range(kept.shape[1]):
-                share = 0.0
-                for k in range(size):
-                    share += vectors[k, i] * model.coef[0, o, k]
-                for k in range(size):
-                    kept[k, o] += share * vectors[k, i]
-    number = K.dtype.type
-    for o in range(kept.shape[1]):
-        for k in range(size):
-            change = kept[k, o] - model.coef[0, o, k]
-            model.coef[0, o, k] = kept[k, o]
-            for i in range(j + 1, K.shape[1]):
-                scores[0, o, i] += number(change) * K[k, i]
-
-
-@jit
-def feature_step(M, coef, K, scores, j, change):
-    """w <- w + change z(x_j): all in terms of the landmarks' coefficients and of the scores of the events ahead."""
-    rank, size = M.shape
-    number = K.dtype.type
-    values = np.empty(size)
-    for k in range(size):
-        values[k] = K[k, j]
-    direction = np.zeros(size)  # M' z
-    for r in range(rank):
-        z = 0.0
-        for k in range(size):
-            z += M[r, k] * values[k]
-        for k in range(size):
-            direction[k] += z * M[r, k]
-    ahead = np.zeros(K.shape[1], K.dtype)
-    for k in range(size):
-        c = number(direction[k])
-        for i in range(j + 1, ahead.size):
-            ahead[i] += c * K[k, i]
-    for o in range(change.size):
-        if change[o] != 0.0:
-            for k in range(size):
-                coef[o, k] += change[o] * direction[k]
-            for i in range(j + 1, ahead.size):
-                scores[o, i] += number(change[o]) * ahead[i]
-
-
 def configure(problem: Problem) -> tuple[Params, Needs]:
-    o = problem.options
-    loss = losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0)
-    return Params(loss, o["eta"], o["budget"], math.sqrt(np.finfo(problem.dtype).eps)), Needs()
+    cutoff = math.sqrt(np.finfo(problem.dtype).eps)
+    return Params(loss_of(problem), problem.options["eta"], budget_of(problem), cutoff), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     rank = min(params.budget, problem.options["rank"] or max(1, params.budget // 5))
     check_room(rank, params.budget, "features")
     return State(empty_expansion(needs, problem), np.zeros((rank, params.budget)))
-
-
-def bound(params: Params, t: int) -> float:
-    """The budget."""
-    return min(t, params.budget)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
@@ -152,10 +88,7 @@ def merged_features(merging: Merging, name: str) -> np.ndarray:
     """The features of the merged landmarks, once there are enough; their coefficients stay what the mean made them."""
     M = np.zeros_like(merging.a.M)
     if merging.model.stored == merging.params.budget:
-        values, vectors = np.linalg.eigh(point_matrix(merging.kernel, merging.model))
-        rank = int(np.count_nonzero(values > merging.params.cutoff * values[-1]))
-        for r in range(min(len(M), rank)):
-            M[r] = vectors[:, -1 - r] / math.sqrt(values[-1 - r])
+        landmark_features(point_matrix(merging.kernel, merging.model), merging.params.cutoff, M)
     return M
 
 
@@ -166,14 +99,14 @@ LEARNER = Learner(
     loop=drive.kernel_loop(step),
     configure=configure,
     start=start,
-    bound=bound,
+    bound=budgeted,
     certificate=certificate,
     merge=Merge(points=to_budget, arrays={"M": merged_features}),
 )
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "eta": (POSITIVE,),
-    "budget": (Whole(1),),
+    "budget": BUDGET,
     "rank": (NOTHING, Whole(1)),
 }
 

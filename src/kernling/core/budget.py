@@ -17,6 +17,7 @@ from .changes import insert, replace
 from .expansion import EVENTS, padded
 from .jit import inline, inner
 from .kernels import is_isotropic, self_value, transform
+from .state import recoded
 
 BIRTH = 0  # in tags
 TIE = 1e-9  # weights that differ by less are equal
@@ -161,6 +162,36 @@ class Values(NamedTuple):
         """Raise unless all shapes agree."""
         if self.scores.shape != (outputs, size):
             raise ValueError("the scores of the points do not fit the model")
+
+
+class Labels(NamedTuple):
+    """The target of each stored point."""
+
+    targets: np.ndarray  # (capacity,)
+
+    def grown(self, capacity: int) -> Labels:
+        """The same with room for more points."""
+        return Labels(padded(self.targets, 0, capacity))
+
+    def trimmed(self, size: int) -> Labels:
+        """The same without spare room."""
+        return Labels(self.targets[:size].copy())
+
+    def widened(self, change: np.ndarray) -> Labels:
+        """As targets are called for outputs ``change @ outputs``."""
+        return Labels(recoded(self.targets, change))
+
+    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
+        """Of the points of the merged model."""
+        targets = np.zeros(merging.model.stored)
+        left = merging.places >= 0
+        targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
+        return Labels(targets)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.targets.shape != (size,):
+            raise ValueError("the labels of the points do not fit the model")
 
 
 class Pairs(NamedTuple):
