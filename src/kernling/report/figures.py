@@ -160,6 +160,7 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     x1
     """
     import numpy as np
+    from matplotlib import rcParams
     from matplotlib.colors import ListedColormap
 
     if model.n_features_in_ != 2:
@@ -189,10 +190,10 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     )
     for place, one in enumerate(classes if X is not None and y is not None else ()):
         axes.scatter(*X[y == one].T, s=5, color=colours[place], marker=MARKERS[place % len(MARKERS)], linewidths=0)
-    axes.scatter(*stored.T, s=34, facecolors="none", edgecolors="black", linewidths=0.9)
+    axes.scatter(*stored.T, s=34, facecolors="none", edgecolors=rcParams["text.color"], linewidths=0.9)
     for place, one in enumerate(classes):
         axes.scatter([], [], s=40, color=colours[place], marker=MARKERS[place % len(MARKERS)], label=f"class {one}")
-    axes.scatter([], [], s=34, facecolors="none", edgecolors="black", label=f"{len(stored)} points used")
+    axes.scatter([], [], s=34, facecolors="none", edgecolors=rcParams["text.color"], label=f"{len(stored)} points used")
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.grid(False)
     figure.legend(loc="outside upper center", ncols=4, frameon=False)
