@@ -16,6 +16,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
@@ -36,6 +37,16 @@ PROBES = np.random.default_rng(99).uniform(-1.2, 1.2, size=(50, 3))
 def estimators() -> list[type]:
     """The estimator classes of all registered methods."""
     return [cls for entry in registry.METHODS.values() for cls in entry.classes()]
+
+
+def bounded_cases() -> list:
+    """Estimators with each of their bounded cases, as parameters of a test; one that is skipped where there is none."""
+    unbounded = pytest.mark.skip(reason="its points grow with the stream")
+    found = []
+    for cls in estimators():
+        cases = [case for case in CASES.get(cls.__name__, []) if case.bounded]
+        found += [pytest.param(cls, case) for case in cases] or [pytest.param(cls, None, marks=unbounded)]
+    return found
 
 
 def one_per_kind_of_state() -> set[type]:

@@ -19,6 +19,8 @@ def case_name(value) -> str:
         return value.__name__
     if callable(value):
         return value.__name__.removeprefix("check_")
+    if value is None:
+        return "unbounded"
     return "-".join(str(v) for v in (value.stream, *value.params.values()) if isinstance(v, str))
 
 
@@ -39,7 +41,7 @@ def test_learner(check, cls, case):
 
 
 @pytest.mark.contract("memory")
-@pytest.mark.parametrize(("cls", "case"), [pair for pair in ALL_CASES if pair[1].bounded], ids=case_name)
+@pytest.mark.parametrize(("cls", "case"), checks.bounded_cases(), ids=case_name)
 def test_memory(cls, case):
     checks.check_memory(cls, case)
 

@@ -8,17 +8,13 @@ import pytest
 
 import checks
 from drift import drift
-from oracles import CASES, stream
+from oracles import stream
 
 EVENTS = 20_000_000
 PART = 1_000_000
 CHUNK = 100_000
 PATIENCE = 30 * 60.0  # seconds that one estimator may take
-BOUNDED = [
-    (cls, next(case for case in CASES[cls.__name__] if case.bounded))
-    for cls in checks.estimators()
-    if any(case.bounded for case in CASES[cls.__name__])
-]
+BOUNDED = list({param.values[0]: param for param in reversed(checks.bounded_cases())}.values())[::-1]  # the first of each
 
 
 def name(value) -> str:

@@ -313,7 +313,10 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         pipeline = cls([(name, clone(step)) for name, step in steps], target=None if target is None else clone(target))
         pipeline._check()
         pipeline.steps_, pipeline.target_ = steps, target
-        pipeline.n_features_in_ = int(header["columns"])
+        columns = header["columns"]
+        if type(columns) is not int or columns != steps[0][1].n_features_in_:
+            raise ValueError("the columns are not those of the first step")
+        pipeline.n_features_in_ = columns
         if "names" in header:
             pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
         return pipeline

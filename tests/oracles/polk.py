@@ -87,14 +87,15 @@ class POLK:
         return softmax(f) - np.eye(len(f))[int(y)]
 
 
-def polk(stream: str, loss: str, eta: float, parsimony: float, **params) -> Case:
+def polk(stream: str, loss: str, eta: float, parsimony: float, bounded: bool = False, **params) -> Case:
+    """A setting; with constant steps and greedy pruning sizes settle, which two cases are enough to show."""
     settings = {"loss": loss, "eta": eta, "parsimony": parsimony, "lam": 1e-3, "gamma": 2.0, "batch_size": 8, **params}
-    return Case(POLK, stream, settings, bounded=False)
+    return Case(POLK, stream, settings, bounded)
 
 
 CASES: dict[str, list[Case]] = {
     "POLKClassifier": [
-        polk("binary", "hinge", 3.0, 0.1, batch_size=16),
+        polk("binary", "hinge", 3.0, 0.1, bounded=True, batch_size=16),
         polk("binary", "hinge", 3.0, 0.1, forget=40.0),
         polk("binary", "logistic", 4.0, 0.03, prune="random", random_state=1),
         polk("binary", "softmax", 5.0, 0.15, step="diminishing", kernel="cauchy", batch_size=20),
@@ -104,7 +105,7 @@ CASES: dict[str, list[Case]] = {
         polk("multiclass", "hinge", 4.0, 0.05, prune="random", batch_size=16, random_state=2),
     ],
     "POLKRegressor": [
-        polk("regression", "l2", 2.0, 0.05),
+        polk("regression", "l2", 2.0, 0.05, bounded=True),
         polk("regression", "l2", 3.0, 0.5, step="diminishing", kernel="exponential", batch_size=20),
         polk("regression", "epsilon_insensitive", 1.0, 0.1, prune="random", random_state=3),
         polk("regression", "l1", 1.0, 0.1, kernel="matern52", gamma=1.0, batch_size=20),

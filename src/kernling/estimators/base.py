@@ -24,7 +24,7 @@ from ..core.rows import as_rows, read_only
 from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .checking import canonical, check_entries, checked, checked_weights, one_row
-from .contents import Contents, check_rows, fill, flatten, plain, unplain
+from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .facts import ShowsFacts
 from .parameters import short
 from .progress import Progress
@@ -376,7 +376,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             room.reset(allowed)
         model._state = fill(model._state, arrays)
         states.check_contents(model._state, columns, outputs)
-        check_rows(model._state)
+        check_numbers(model._state)
         model._largest = model._largest_entry()
         model._rng.bit_generator.state = header["random"]
         error, event = header.get("merged", model._merged)

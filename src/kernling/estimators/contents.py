@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.bounds import LARGEST
+from ..core.expansion import EVENTS
 
 SIMPLE = (bool, int, float, str, type(None))
 
@@ -41,8 +42,14 @@ def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any
     return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
 
 
-def check_rows(state: Any) -> None:
-    """Raise if rows in a state that comes from outside are larger than rows may be, which would make distances infinite."""
+def check_numbers(state: Any) -> None:
+    """Raise if a state that comes from outside holds numbers that learning never makes.
+
+    Larger rows than rows may be would make distances infinite, and steps divide by the number of events.
+    """
+    events = state.model.clock[EVENTS]
+    if events < 0.0 or events != np.floor(events):
+        raise ValueError(f"{events:g} is not a number of events that can have been learned")
     for name, array in flatten(state).items():
         if name.endswith((".points", ".centre", ".X")) and np.abs(array).max(initial=0.0) > 4.0 * LARGEST[array.dtype.name]:
             raise ValueError(f"{name} holds numbers above {LARGEST[array.dtype.name]:g}")

@@ -179,6 +179,11 @@ class Columns:
         """The columns that ``to_state`` described."""
         columns = cls(state["target"], state["features"], state["categorical"], state["hash"], state["missing"])
         columns.categories = {str(name): [str(v) for v in values] for name, values in state["categories"].items()}
+        features = columns.categorical if columns.features is None else columns.features
+        if not all(isinstance(name, str) for name in (*features, *columns.categorical)):
+            raise ValueError("the names of columns must be words")
+        if not set(columns.categorical) <= set(features):
+            raise ValueError(f"the categorical columns {columns.categorical} are not all among {features}")
         return columns
 
 

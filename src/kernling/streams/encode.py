@@ -108,6 +108,8 @@ class Encode(TransformerMixin, BaseEstimator):
     def from_state(cls, state: dict[str, Any]) -> Encode:
         """The part that ``to_state`` described."""
         columns = Columns.from_state(state["columns"])
+        if columns.target is not None:
+            raise ValueError(f"an Encode has no target, but this one names {columns.target!r}")
         part = cls(columns.categorical if state["given"] is None else state["given"], columns.hash)
         if columns.features is not None:
             part.columns_ = columns

@@ -12,7 +12,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..core.bounds import LARGEST
 from ..core.jit import jit_exact
+
+MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
 
 
 @jit_exact
@@ -58,6 +61,10 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _is_sound(self) -> bool:
+        """Whether the state is one that rows can lead to."""
         raise NotImplementedError
 
     def _affine(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +168,8 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if value.shape != np.shape(getattr(part, name)):
                 raise ValueError(f"{name.rstrip('_')} of a {cls.__name__} of {d} columns cannot have shape {value.shape}")
             setattr(part, name, value)
+        if not part._is_sound():
+            raise ValueError(f"these are no numbers that a {cls.__name__} can have learned")
         if "names" in state:
             part.feature_names_in_ = np.array(state["names"], dtype=object)
         return part
@@ -193,6 +202,10 @@ class Standardise(_Scaling):
 
     def _learn(self, X, out, shifts, widths) -> None:
         self.count_ = np.array(_standardise(X, float(self.count_), self.mean_, self.squares_, out, shifts, widths))
+
+    def _is_sound(self) -> bool:
+        right = (np.abs(self.mean_) <= MOST) & (self.squares_ >= 0.0) & (self.variance_ <= MOST**2)
+        return 0.0 <= float(self.count_) < np.inf and bool(right.all())
 
     @property
     def variance_(self) -> np.ndarray:
@@ -255,6 +268,11 @@ class MinMax(_Scaling):
         out *= self.high - self.low
         out += self.low
         shifts[:], widths[:] = self._unscaling(shifts, widths)
+
+    def _is_sound(self) -> bool:
+        nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)
+        right = (-MOST <= self.minimum_) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
+        return bool((nothing | right).all())
 
     def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         width = width / (self.high - self.low)
