@@ -99,7 +99,8 @@ def read(path: str | os.PathLike) -> Saved:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
         return Saved(cls.from_contents(header, arrays), header.get("stream", {}), header)
     except Exception as error:  # whatever a header can make happen, the file is at fault
-        raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {_first_line(error)}") from error
+        cause = _first_line(error)
+        raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:

@@ -271,7 +271,7 @@ class MinMax(_Scaling):
 
     def _is_sound(self) -> bool:
         nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)
-        right = (-MOST <= self.minimum_) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
+        right = (self.minimum_ >= -MOST) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
         return bool((nothing | right).all())
 
     def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
