@@ -69,7 +69,7 @@ def test_options(option, value, tmp_path):
     refuse_or_load(lambda: stream(pairs, **{option: value}))
 
 
-@pytest.mark.parametrize("source", [["a", "b"], [{"a": 1.0}], b"rows", {"a": [1.0]}, 5, [5]], ids=str)
+@pytest.mark.parametrize("source", [["a", 5], [{"a": 1.0}], b"rows", {"a": [1.0]}, 5, [5]], ids=str)
 def test_sources_that_are_none(source):
     with pytest.raises(TypeError, match="cannot stream a"):
         stream(source).load()

@@ -332,3 +332,20 @@ def test_a_column_that_begins_empty_gets_its_kind_from_its_first_value():
         sink.write(b"x,y\n1,\n")
         threading.Timer(0.2, sink.write, [b"2,red\n"]).start()  # a block of its own
         assert next(rows)[1].tolist() == ["red"]
+
+
+def test_several_files_follow_one_another(tmp_path):
+    """With the columns of the widest LIBSVM file, and an error that names its file."""
+    (tmp_path / "a.svm").write_text("1 1:0.5\n-1 2:1\n")
+    (tmp_path / "b.svm").write_text("1 3:2\n")
+    X, y = stream([tmp_path / "a.svm", tmp_path / "b.svm"], dense=True).load()
+    np.testing.assert_array_equal(X, [[0.5, 0, 0], [0, 1, 0], [0, 0, 2]])
+    np.testing.assert_array_equal(y, [1, -1, 1])
+    (tmp_path / "c.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "d.csv").write_text("b,a\n3,4\n5,x\n")
+    rows = stream([str(tmp_path / "c.csv"), str(tmp_path / "d.csv")], target="b")
+    chunks = iter(rows)
+    X, y = next(chunks)
+    np.testing.assert_array_equal(np.c_[X, y], [[1, 2], [4, 3]])
+    with pytest.raises(ValueError, match=r"d\.csv: row 2"):
+        next(chunks)

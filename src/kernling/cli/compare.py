@@ -48,7 +48,7 @@ def compare(
     with Interrupts() as interrupts:
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
-            source = Source(data, replace(reading, shuffle=shuffle), chunk=every)
+            source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
             extra = {"permutation": order, "seed": seed}
             courses: dict[str, Any] = {}
             try:

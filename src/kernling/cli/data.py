@@ -62,11 +62,12 @@ class Source:
     ``state`` is what a model file holds of an earlier reading; its columns, scales and kind of rows win over the options.
     """
 
-    def __init__(self, data: str, reading: Reading, *, chunk: int | None = None, state: dict[str, Any] | None = None):
+    def __init__(self, data: list[str], reading: Reading, *, chunk: int | None = None, state: dict[str, Any] | None = None):
         from ..streams import Columns, MinMax, Standardise, part_from_state
         from ..streams.base import CHUNK
 
         self.data, self.reading = data, reading
+        self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
         self.chunk = min(chunk or CHUNK, CHUNK)
         state = state or {}
         scalings: dict[str, Callable[[], Any]] = {"standard": Standardise, "minmax": MinMax}
@@ -96,19 +97,24 @@ class Source:
         from ..streams import dataset, dataset_names, stream, synthetic
         from ..streams.synthetic import STREAMS
 
-        reading = self.reading
-        if self.data == "-" or Path(self.data).exists():
+        reading, first = self.reading, self.data[0]
+        if len(self.data) > 1:
+            for path in self.data:
+                if path != "-" and not Path(path).exists():
+                    raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
             return stream(self.data, columns=self.columns, **self.options())
-        if self.data in dataset_names():
+        if first == "-" or Path(first).exists():
+            return stream(first, columns=self.columns, **self.options())
+        if first in dataset_names():
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
-            named = dataset(self.data, positive)
+            named = dataset(first, positive)
             self._task = named.task
             return named.stream(reading.part, chunk=self.chunk)
-        if self.data in STREAMS:
+        if first in STREAMS:
             self._task = "classification"
-            return synthetic(self.data, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
         known = ", ".join((*dataset_names(), *STREAMS))
-        raise FileNotFoundError(f"there is no file {self.data!r}, nor a data set of that name; the data sets are {known}")
+        raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
     def options(self) -> dict[str, Any]:
         """How files are read, besides their columns."""
@@ -157,7 +163,7 @@ class Source:
         import numpy as np
 
         if y is None:
-            raise ValueError(f"the rows of {self.data} have no target; name its column with --target")
+            raise ValueError(f"the rows of {self.name} have no target; name its column with --target")
         fractions = y.dtype.kind == "f" and not np.array_equal(y, np.floor(y))
         return self._task or ("regression" if fractions else "classification")
 

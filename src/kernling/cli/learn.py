@@ -23,7 +23,7 @@ Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with fig
 
 @takes_reading
 def run(
-    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files with --dask.")],
+    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files follow one another.")],
     reading: Reading,
     learner: settings.LearnerOption = "avm",
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
@@ -68,9 +68,7 @@ def run(
 
         spread.learn(data, reading, cluster, make, saved, save)
         return
-    if len(data) > 1:
-        raise typer.BadParameter("several files are learned with --dask, such as --dask local:2", param_hint="DATA")
-    source = Source(data[0], reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
+    source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
     course: Course | None = None
     failure: Exception | None = None
     next_save = checkpoint_every or 0
@@ -97,7 +95,7 @@ def run(
             failure = error
         keep()
     if course and course.events:
-        _tell(course, results, report, data[0])
+        _tell(course, results, report, source.name)
         if failure or interrupts.received:
             _where_it_stopped(course.events, reading.skip, save)
     if failure:
@@ -105,7 +103,7 @@ def run(
     if interrupts.received:
         raise typer.Exit(interrupts.exit_code)
     if course is None:
-        raise ValueError(f"{data[0]} has no rows")
+        raise ValueError(f"{source.name} has no rows")
 
 
 def _check_outputs(*paths: Path | None) -> None:
@@ -202,7 +200,7 @@ def predict(
     state = saved.stream
     if state:
         state["columns"]["target"] = None  # rows to predict need none
-    source = Source(data, reading, state=state)
+    source = Source([data], reading, state=state)
     measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
     rows = 0
     out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
@@ -272,7 +270,7 @@ def convert(
     """Write rows in another format; categories become numbers on the way."""
     from ..streams import write
 
-    source = Source(data, reading)
+    source = Source([data], reading)
     chunks = source.chunks()
     first = next(chunks, None)
     if first is None:

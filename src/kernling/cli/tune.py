@@ -45,7 +45,7 @@ def tune(
     from ..streams import Stream
 
     _check_outputs(save, results, None)
-    source = Source(data, reading)
+    source = Source([data], reading)
     rows = source.as_stream()
     chunks = iter(rows)
     start = next(chunks, None)

@@ -11,8 +11,9 @@ from scipy import sparse
 
 from ..streams import Columns, stream
 from ..streams.base import CHUNK
-from ..streams.files import format_of, opened
-from ..streams.libsvm import count_features
+from ..streams.entry import libsvm_width
+
+COLUMN_OPTIONS = ("target", "features", "categorical", "hash", "missing")
 
 
 class Partition(NamedTuple):
@@ -69,14 +70,14 @@ def _of_arrays(X: Any, y: Any) -> tuple[list[Partition], list[Any]]:
     return [Partition(f"block {i} of the array") for i in range(len(blocks))], list(zip(blocks, targets, strict=True))
 
 
-def libsvm_width(partition: Partition, options: dict[str, Any]) -> int:
-    """The largest index of a LIBSVM file; 0 for other formats and for a file that cannot be read."""
-    if partition.path is None:
-        return 0
+def columns_of(options: dict[str, Any]) -> Columns:
+    """The columns that options describe, which are taken out of them."""
+    return Columns(**{name: options.pop(name) for name in COLUMN_OPTIONS if name in options})
+
+
+def width_of(partition: Partition, options: dict[str, Any]) -> int:
+    """The columns of a LIBSVM file; 0 for other formats and for a file that cannot be read."""
     try:
-        with opened(partition.path) as file:
-            if (options.get("format") or format_of(partition.path, file)) != "libsvm":
-                return 0
-            return count_features(file, options.get("zero_based", False))
+        return libsvm_width(partition.path, options.get("format"), options.get("zero_based", False))
     except (ValueError, OSError, ImportError):
         return 0  # it is named when it is learned

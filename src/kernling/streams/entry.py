@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -38,8 +38,8 @@ def stream(
     ----------
     source : object
         A NumPy array or SciPy sparse matrix (with ``y``); a pandas or polars frame; an Arrow table, record batch or record
-        batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file.  Files may be
-        compressed (gz, xz, bz2, zst), which is seen from their content.
+        batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of paths,
+        which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), which is seen from their content.
     y : array, optional
         Targets of an array.
     target, features, categorical, hash, missing
@@ -53,7 +53,7 @@ def stream(
     delimiter : str, optional
         Of CSV; a comma, or a tab for .tsv.
     n_features : int, optional
-        The columns of LIBSVM text.  Without it a file is read twice, first to find the largest index; standard input can't be.
+        The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; standard input can't be.
     zero_based : bool
         True if indices in LIBSVM text begin at 0.
     dense : bool
@@ -84,37 +84,78 @@ def stream(
         pieces, once = _arrays(source, y, dense), False
     elif y is not None:
         raise ValueError("y is for arrays; name the target column of a table or file with target=")
-    elif isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
-        once = source == "-" or hasattr(source, "read")
+    elif _is_path(source) or hasattr(source, "read") or _are_paths(source):
         if format is not None and format not in files.FORMATS:
             raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-
-        def pieces(self: Stream) -> Iterator[Chunk]:
-            with files.opened(source) as file:
-                kind = format or files.format_of(source, file)
-                if kind == "libsvm":
-                    width = n_features
-                    if width is None and not once:
-                        with files.opened(source) as first:
-                            width = libsvm.count_features(first, zero_based)
-                    yield from _libsvm(file, width, zero_based, dense)
-                    return
-                words = {str(name) for name in columns.categorical}
-                if kind == "csv":
-                    tables = files.read_csv(file, words, header, delimiter or files.delimiter_of(source))
-                elif kind == "parquet":
-                    tables = files.read_parquet(file, chunk)
-                elif kind == "arrow":
-                    tables = files.read_arrow(file)
-                else:
-                    tables = files.read_jsonl(file)
-                yield from _tables(self, tables, columns, dense)
+        how = _Reading(columns, format, header, delimiter, n_features, zero_based, dense)
+        several = _are_paths(source)
+        pieces = (lambda self: _files(self, source, how)) if several else (lambda self: _file(self, source, how))
+        once = "-" in source if several else source == "-" or hasattr(source, "read")
     else:
         once = not hasattr(source, "columns")
         pieces = lambda self: _tables(self, frames(source), columns, dense)  # noqa: E731
 
-    info = {"source": os.fspath(source)} if isinstance(source, (str, os.PathLike)) else {"source": type(source).__name__}
+    told = os.fspath(source) if _is_path(source) else type(source).__name__
+    info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
     return Stream(pieces, chunk=chunk, names=columns.names, info=info, once=once)
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _are_paths(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and len(source) > 0 and all(map(_is_path, source))
+
+
+class _Reading(NamedTuple):
+    """How files are read."""
+
+    columns: Columns
+    format: str | None
+    header: bool
+    delimiter: str | None
+    n_features: int | None
+    zero_based: bool
+    dense: bool
+
+
+def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
+    with files.opened(source) as file:
+        kind = how.format or files.format_of(source, file)
+        if kind == "libsvm":
+            once = source == "-" or hasattr(source, "read")
+            width = how.n_features or (None if once else libsvm_width(source, kind, how.zero_based))
+            yield from _libsvm(file, width, how.zero_based, how.dense)
+            return
+        if kind == "csv":
+            words = {str(name) for name in how.columns.categorical}
+            tables = files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source))
+        elif kind == "parquet":
+            tables = files.read_parquet(file, self.chunk)
+        elif kind == "arrow":
+            tables = files.read_arrow(file)
+        else:
+            tables = files.read_jsonl(file)
+        yield from _tables(self, tables, how.columns, how.dense)
+
+
+def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:
+    """One after the other; an error names its file."""
+    if how.n_features is None:
+        widths = (libsvm_width(path, how.format, how.zero_based) for path in paths if path != "-")
+        how = how._replace(n_features=max(widths, default=0) or None)
+    for path in paths:
+        try:
+            yield from _file(self, path, how)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+def libsvm_width(path: Any, format: str | None, zero_based: bool) -> int:
+    """The largest index of a LIBSVM file; 0 for other formats."""
+    with files.opened(path) as file:
+        return libsvm.count_features(file, zero_based) if (format or files.format_of(path, file)) == "libsvm" else 0
 
 
 def _arrays(X: Any, y: Any, dense: bool):
