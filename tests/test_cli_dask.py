@@ -1,13 +1,20 @@
 """kernling run --dask: files learned on a cluster from the command line."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 pytest.importorskip("distributed")
 
+import psutil  # comes with it
+
+import checks
 import kernling
-from kernling.cli import app
+from kernling.cli import app, spread
 from kernling.streams import synthetic
 
 pytestmark = pytest.mark.xdist_group("scale")
@@ -25,31 +32,72 @@ def files(tmp_path, monkeypatch):
     return ["0.csv", "1.csv"]
 
 
+@pytest.fixture(scope="module")
+def address():
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
 def call(*arguments, code=0):
     result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments])
     assert result.exit_code == code, (result.output, result.exception)
     return result.output
 
 
-def test_a_run_on_a_local_cluster(files):
+def test_a_run_on_a_cluster(files, address):
     """A good run, then one with a damaged file, with and without --skip-bad."""
-    output = call("run", *files, *SETTINGS, "--dask", "local:2", "--rounds", 2, "--save", "m.kern")
+    output = call("run", *files, *SETTINGS, "--dask", address, "--rounds", 2, "--save", "m.kern")
     assert f"{4 * ROWS:,}" in output
     model = kernling.load("m.kern")
     assert model.t_ == 4 * ROWS
     call("predict", "m.kern", "0.csv", "--output", "said.txt")
     with open("1.csv", "a") as file:
         file.write("1,2,3,4,5\n")
-    output = call("run", *files, *SETTINGS, "--dask", "local:1", "--save", "some.kern", code=1)
+    output = call("run", *files, *SETTINGS, "--dask", address, "--save", "some.kern", code=1)
     assert "1.csv: row 1501 has 5 columns, not 3" in output
     assert "--skip-bad goes on without" in output
     assert kernling.load("some.kern").t_ == ROWS  # nothing trained is lost
-    output = call("run", *files, *SETTINGS, "--dask", "local:1", "--skip-bad", "--save", "rest.kern")
+    output = call("run", *files, *SETTINGS, "--dask", address, "--skip-bad", "--save", "rest.kern")
     assert "1.csv cannot be read and was left out" in output
     assert kernling.load("rest.kern").t_ == ROWS
 
 
+def test_ctrl_c_saves_what_is_merged_so_far(files, monkeypatch):
+    """On a cluster of this machine, a terminal sends it to the workers as well."""
+    sent, before = [], psutil.Process().children(recursive=True)
+
+    def ctrl_c(line, progress):
+        if progress.round == 2 and not sent:
+            sent.append(progress)
+            for process in set(psutil.Process().children(recursive=True)) - set(before):
+                process.send_signal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(spread._Line, "show", ctrl_c)
+    output = call("run", *files, *SETTINGS, "--dask", "local:2", "--rounds", 50, "--save", "m.kern", code=128 + signal.SIGINT)
+    assert "before it stopped; the model is in m.kern: go on with --resume m.kern" in output
+    assert kernling.load("m.kern").t_ >= 2 * ROWS
+    assert kernling.load("m.kern").t_ < 100 * ROWS
+    call("predict", "m.kern", "0.csv", "--output", "said.txt")
+
+
+def test_several_files_without_a_cluster_follow_one_another(files):
+    call("run", *files, *SETTINGS, "--save", "both.kern")
+    whole = kernling.load("both.kern")
+    first, second = (Path(path).read_text() for path in files)
+    Path("all.csv").write_text(first + second.split("\n", 1)[1])
+    call("run", "all.csv", *SETTINGS, "--save", "all.kern")
+    checks.assert_identical(whole, kernling.load("all.kern"))
+    with open("1.csv", "a") as file:
+        file.write("1,2,3,4,5\n")
+    output = call("run", *files, *SETTINGS, "--save", "some.kern", code=1)
+    assert "1.csv: row 1501 has 5 columns, not 3" in output
+    assert kernling.load("some.kern").t_ == 2 * ROWS
+    assert "there is no file '2.csv'" in call("run", *files, "2.csv", *SETTINGS, code=1)
+
+
 def test_wrong_arguments(files):
-    assert "--dask local:2" in call("run", *files, *SETTINGS, code=2)
     assert "leave it out with --dask" in call("run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2)
     assert "must name a number of processes" in call("run", *files, *SETTINGS, "--dask", "local:x", code=1)

@@ -16,8 +16,8 @@ import checks
 import kernling as kl
 from kernling import scale
 from kernling.baselines import FOGDClassifier
-from kernling.scale import training
-from kernling.scale.fitting import _stages
+from kernling.scale import stages, training
+from kernling.scale.stages import stages_of
 from kernling.streams import Columns
 from oracles import stream
 
@@ -68,7 +68,7 @@ def test_files_train_one_model_that_is_as_good(client, files):
     assert model.score(*TEST) >= whole.score(*TEST) - 0.01
     assert model.n_stored_ <= 1.3 * whole.n_stored_
     assert 0.0 < model.certificate()["merge_error"] < np.inf
-    assert [one.parts for one in seen] == list(range(1, PARTS + 1))
+    assert sorted({one.parts for one in seen} - {0}) == list(range(1, PARTS + 1))
     assert seen[-1].events == PARTS * ROWS
     assert seen[-1].rate > 0
     again = scale.fit(client, model, files, target="label")  # goes on from what it is
@@ -94,7 +94,7 @@ def test_the_result_is_that_of_the_same_steps_in_one_process(client, files, make
     for number in range(rounds):
         start = training.started(begun, 4 if number else 0)
         outcomes = []
-        for part in _stages(PARTS, 4, None)[0]:
+        for part in stages_of(PARTS, 4, None)[0]:
             one = kl.merge([start])
             one._rng = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(number, part.number)))
             for place in part.places:
@@ -116,10 +116,10 @@ def test_rounds_and_merging_within_a_round(client, files):
         assert model.score(*TEST) >= once.score(*TEST) - 0.01
 
 
-def test_stages():
-    assert [[part.places for part in stage] for stage in _stages(5, 2, None)] == [[[0, 1, 2], [3, 4]]]
-    assert [[part.places for part in stage] for stage in _stages(5, 2, 1)] == [[[0], [1]], [[2], [3]], [[4]]]
-    assert len(_stages(200, None, None)[0]) == 64
+def teststages_of():
+    assert [[part.places for part in stage] for stage in stages_of(5, 2, None)] == [[[0, 1, 2], [3, 4]]]
+    assert [[part.places for part in stage] for stage in stages_of(5, 2, 1)] == [[[0], [1]], [[2], [3]], [[4]]]
+    assert len(stages_of(200, None, None)[0]) == 64
 
 
 def test_dask_frames_and_arrays(client, files):
@@ -196,7 +196,37 @@ def test_a_damaged_line_leaves_its_whole_partition_out(client, tmp_path):
     assert caught.value.model.t_ == 300
 
 
+def test_progress_inside_a_part(client, files, monkeypatch, capsys):
+    monkeypatch.setattr(stages, "TELL_EVERY", 0.0)
+    seen = []
+    scale.fit(client, avm(), files[:2], target="label", parts=1, chunk=500, progress=seen.append)
+    inside = [one.events for one in seen if one.parts == 0]
+    assert len(inside) > 5
+    assert set(inside) <= set(range(500, 2 * ROWS + 1, 500))
+    assert inside == sorted(inside)
+    assert (seen[-1].parts, seen[-1].events) == (1, 2 * ROWS)
+    scale.fit(client, avm(), files[:2], target="label", progress=True)
+    assert f"\rround 1, 2 of 2 parts, {2 * ROWS:,} events, " in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("stop", [(1, 0), (1, 3), (2, 2)], ids=["at once", "in the first round", "in the second"])
+def test_an_interrupt_gives_what_is_merged_so_far(client, files, stop):
+    def interrupt(progress):
+        if (progress.round, progress.parts) >= stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(scale.Interrupted) as caught:
+        scale.fit(client, avm(), files, target="label", rounds=2, progress=interrupt)
+    round_, parts = stop
+    least = PARTS * ROWS * (round_ - 1) + max(0, parts - 1) * ROWS
+    model = caught.value.model
+    assert max(1000, least) <= model.t_ < 2 * PARTS * ROWS
+    assert model.t_ % 1000 == 0
+    assert model.score(*TEST) > 0.8
+    assert model.partial_fit(*TEST).t_ % 1000 == 0  # it can go on
 
 
 def test_a_killed_worker_costs_time_and_never_the_result(client, files):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .data import Reading, Source
+from .interrupts import Interrupts
 
 PANEL = "Several machines"
 Dask = Annotated[
@@ -55,12 +56,11 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
     """Learn files on a cluster, and keep the merged model, also when some of them cannot be read."""
     from .. import models, scale
 
-    source = Source(
-        next((path for path in data if Path(path).exists()), data[0]), reading, state=saved.stream if saved else None
-    )
+    there = next((path for path in data if Path(path).exists()), data[0])
+    source = Source([there], reading, state=saved.stream if saved else None)
     model = saved.model if saved else make(source)
     begun, failure = time.perf_counter(), ""
-    with _Line() as line:
+    with Interrupts() as interrupts, _Line() as line:
         try:
             model = scale.fit(
                 cluster.address,
@@ -77,11 +77,19 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
         except scale.BadPartitions as error:
             named = "; ".join(f"{name}: {cause}" for name, cause in error.failures)
             failure, model = f"cannot be read: {named}; --skip-bad goes on without", error.model
+        except scale.Interrupted as stopped:
+            model = stopped.model
+        except KeyboardInterrupt as stopped:  # before anything was learned
+            raise typer.Exit(interrupts.exit_code) from stopped
     if save:
         models.save(model, save, source.state())
     _tell(model, time.perf_counter() - begun, cluster)
     if failure:
         raise ValueError(failure)
+    if interrupts.received:
+        where = f"; the model is in {save}: go on with --resume {save}" if save else ""
+        typer.echo(f"learned {model.t_:,} events before it stopped{where}", err=True)
+        raise typer.Exit(interrupts.exit_code)
 
 
 def _tell(model: Any, seconds: float, cluster: Cluster) -> None:
@@ -115,10 +123,7 @@ class _Line:
 
     def show(self, progress: Any) -> None:
         if self._status:
-            self._status.update(
-                f"round {progress.round}, {progress.parts} of {progress.of} parts, {progress.events:,} events, "
-                f"{progress.rate:,.0f} events a second"
-            )
+            self._status.update(str(progress))
 
     def __exit__(self, *_: Any) -> None:
         if self._status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,4 +45,15 @@ def connected(where: Any) -> Iterator[Any]:
         distributed.LocalCluster(n_workers=int(count), threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
+        client.register_plugin(_undisturbed())
         yield client
+
+
+def _undisturbed() -> Any:
+    """Makes workers here ignore Ctrl-C, which a terminal sends to them too: they still hold what is merged then."""
+
+    class Undisturbed(need_distributed().WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Undisturbed()

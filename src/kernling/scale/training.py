@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import copy
+import math
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.averages import LAST
 from ..core.combine import at_time
 from ..estimators.merging import merge
 from ..streams import Columns
+from .cluster import need_distributed
 from .partitions import Partition, Reading
 
 BAD = (ValueError, OSError, ImportError)  # what makes a partition one that cannot be read
+
+
+class Listener(NamedTuple):
+    """Who hears how far a part has come."""
+
+    topic: str
+    part: int
+    every: float  # seconds
+
+    def tell(self, events: int) -> None:
+        need_distributed().get_worker().log_event(self.topic, (self.part, events))
 
 
 class Beginning(NamedTuple):
@@ -52,9 +67,16 @@ def learn(model: Any, X: Any, y: Any, classes: Any = None) -> None:
 
 
 def train(
-    start: Any, seed: tuple[int, tuple[int, ...]], partitions: list[Partition], pieces: list[Any], reading: Reading, skip: int
+    start: Any,
+    seed: tuple[int, tuple[int, ...]],
+    partitions: list[Partition],
+    pieces: list[Any],
+    reading: Reading,
+    skip: int,
+    listener: Listener | None = None,
 ) -> Outcome:
     """Go on from the start with the rows of some partitions, less the first so many; one that is damaged is left out whole."""
+    told = time.monotonic()
     model = copy.deepcopy(start)
     model._rng = np.random.default_rng(np.random.SeedSequence(seed[0], spawn_key=seed[1]))
     failures = []
@@ -65,6 +87,9 @@ def train(
                 if skip < X.shape[0]:
                     learn(model, X[skip:], None if y is None else y[skip:])
                 skip = max(0, skip - X.shape[0])
+                if listener and time.monotonic() - told > listener.every:
+                    told = time.monotonic()
+                    listener.tell(model.t_ - start.t_)
         except BAD as error:
             failures.append((partition.name, str(error)))
             model = before
@@ -86,11 +111,15 @@ def join(a: Outcome, b: Outcome, start: Any) -> Outcome:
 def started(model: Any, parts: int) -> Any:
     """A model from which so many parts go on: their clocks run slower than that of one learner of all events (0: as it is).
 
-    The mean of P models that each take steps of the size of event t varies as one model does after P t events; taking the small
-    steps of event P t in each part would make the mean move P times slower than one learner does (Stich, Local SGD Converges
-    Fast and Communicates Little, ICLR 2019).
+    Steps of size 1 / (lam t) that go on at event t would move the mean of P parts P times slower than one learner moves; at
+    event t / P it moves as fast and varies as much, once it is averaged over time too (Stich, Local SGD Converges Fast and
+    Communicates Little, ICLR 2019).  Where the last model predicts, each part is then too far from the others: steps are larger
+    by sqrt(P) only, with which a step of the mean of P parts varies as much as a step of one learner.
     """
-    return at(model, max(1, round(model.t_ / parts))) if parts else model
+    if not parts:
+        return model
+    slower = math.sqrt(parts) if model._setup.output == LAST else parts
+    return at(model, max(1, round(model.t_ / slower)))
 
 
 def at(model: Any, events: int) -> Any:

@@ -1,0 +1,60 @@
+"""Predicting on a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..streams import Columns
+from . import training
+from .cluster import connected
+from .partitions import Reading, columns_of, partitions_of
+
+
+def predict(client: Any, model: Any, data: Any, method: str = "predict", *, columns: Columns | None = None, **reading: Any):
+    """What a model says of each row, in the order of the partitions, each read by a worker in chunks.
+
+    Parameters
+    ----------
+    client : distributed.Client or str
+        As for :func:`fit`.
+    model : estimator
+        A fitted one.
+    data : Dask DataFrame, Dask array, path or list of paths
+        As for :func:`fit`; targets are not looked at.
+    method : str
+        "predict", "decision_function" or "predict_proba".
+    columns : Columns, optional
+        Those of :func:`fit`.
+    **reading
+        Further options of :func:`kernling.streams.stream`.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> import dask.array, numpy as np, kernling as kl
+    >>> from kernling import scale
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3).fit(X, X[:, 0] > X[:, 1])
+    >>> said = scale.predict("local:1", model, dask.array.from_array(X, chunks=(250, 2)))
+    >>> print(f"{np.mean(said == (X[:, 0] > X[:, 1])):.1f}")
+    1.0
+    """
+    check_is_fitted(model)
+    if not hasattr(model, method):
+        raise ValueError(f"a {type(model).__name__} has no {method}")
+    partitions, pieces = partitions_of(data, None)
+    columns = columns or columns_of(reading)
+    reading.setdefault("n_features", model.n_features_in_)
+    how = Reading(reading, columns.to_state())
+    with connected(client) as connection:
+        from dask import delayed
+
+        say, shared = delayed(training.say, pure=False), delayed(model, pure=False, traverse=False)
+        jobs = [say(shared, *pair, how, method) for pair in zip(partitions, pieces, strict=True)]
+        return np.concatenate(connection.gather(connection.compute(jobs)))

@@ -1,0 +1,175 @@
+"""The stages of a fit: parts that are trained side by side, and merged in a tree.
+
+Parts and tree follow from the list of partitions alone, and each task from its arguments alone, so neither the number of
+workers nor the loss of one changes the result.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import training
+from .partitions import Partition, Reading
+from .results import Progress
+
+MOST_PARTS = 64  # models side by side, unless more are asked for
+TELL_EVERY = 0.5  # seconds
+POLL = 0.2  # seconds; a signal that reaches another thread does not wake up one that waits
+
+
+class Part(NamedTuple):
+    places: list[int]  # of its partitions
+    number: int
+
+
+def stages_of(partitions: int, parts: int | None, merge_every: int | None) -> list[list[Part]]:
+    """Which partitions each part of each stage learns: consecutive ones, as evenly as can be."""
+    count = min(parts or min(partitions, MOST_PARTS), partitions)
+    length = partitions if merge_every is None else count * merge_every
+    stages = []
+    for first in range(0, partitions, length):
+        places = np.arange(first, min(first + length, partitions))
+        groups = np.array_split(places, min(count, len(places)))
+        stages.append([Part(group.tolist(), number) for number, group in enumerate(groups)])
+    return stages
+
+
+class Node(NamedTuple):
+    """A model of the tree: of one part, or of two nodes."""
+
+    task: Any
+    children: tuple[int, ...] = ()  # places in the list of nodes
+
+
+class Run:
+    """One call of fit."""
+
+    def __init__(self, client: Any, partitions: list[Partition], pieces: list[Any], reading: Reading, progress: Any):
+        self.client, self.partitions, self.pieces, self.reading, self.progress = client, partitions, pieces, reading, progress
+        self.model: Any = None  # merged so far
+        self.parts = 0  # that go on from it, more slowly than it would; 0 as it is
+        self.finished: dict[int, Any] = {}  # the largest trees that are done in this stage
+        self.round, self.events, self.begun = 1, 0, time.perf_counter()
+        self.skip: tuple[int, int] = (-1, 0)  # a partition and how many of its first rows have been learned
+        self.told: list[tuple[str, str]] = []
+        self.topic = f"kernling-{uuid.uuid4()}"
+
+    def begin(self, model: Any, first_rows: int, classes: Any) -> None:
+        """Make the model that all parts start from."""
+        if hasattr(model, "t_"):
+            self.model = model
+            return
+        failures = []
+        for place, (partition, piece) in enumerate(zip(self.partitions, self.pieces, strict=True)):
+            task = self.task(training.begin)(model, partition, piece, self.reading, first_rows, classes)
+            beginning = self.client.compute(task).result()
+            if beginning.model is not None:
+                self.reading = self.reading._replace(columns=beginning.columns)
+                self.skip, self.events = (place, beginning.rows), beginning.rows
+                self.model = beginning.model
+                return
+            failures.append(beginning.failure)
+        raise ValueError(f"there is nothing to learn from: {'; '.join(failures)}")
+
+    def task(self, function: Callable) -> Callable:
+        """A function that becomes part of a graph when it is called, with a name of its own each time."""
+        from dask import delayed
+
+        return delayed(function, pure=False)
+
+    def stage(self, stage: list[Part], entropy: int, number: int, warm: bool) -> tuple[tuple[str, str], ...]:
+        """Learn and merge all parts of a stage; returns what could not be read.
+
+        No task needs what only a worker's memory holds, so any can be done again.
+        """
+        self.parts = 0 if warm else len(stage)
+        start = self.task(training.started)(self.model, self.parts)
+        train, join = self.task(training.train), self.task(training.join)
+        jobs = [
+            train(
+                start,
+                (entropy, (number, part.number)),
+                *self._arguments(part, warm),
+                training.Listener(self.topic, part.number, TELL_EVERY),
+            )
+            for part in stage
+        ]
+        nodes = [Node(job) for job in jobs]
+        level = list(range(len(nodes)))
+        while len(level) > 1:
+            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+            level = []
+            for pair in pairs:
+                if len(pair) == 2:
+                    nodes.append(Node(join(*(nodes[i].task for i in pair), start), tuple(pair)))
+                level.append(pair[0] if len(pair) == 1 else len(nodes) - 1)
+        outcome = self._watch(nodes, [self.task(_events)(job) for job in jobs])
+        self.model, self.finished = training.settle(outcome, self.model).model, {}
+        return outcome.failures
+
+    def _watch(self, nodes: list[Node], counts: list[Any]) -> training.Outcome:
+        """Wait for the last node, and say how far parts have come."""
+        news: queue.SimpleQueue[tuple[int, int | None]] = queue.SimpleQueue()
+        self.client.subscribe_topic(self.topic, lambda event: news.put(event[1]))
+        futures = self.client.compute([*(node.task for node in nodes), *counts])
+        for place, future in enumerate(futures):
+            future.add_done_callback(lambda _, place=place: news.put((place, None)))
+        learned, done = [0] * len(counts), set[int]()
+        try:
+            while len(done) < len(futures):
+                try:
+                    place, told = news.get(timeout=POLL)
+                except queue.Empty:
+                    continue
+                part = place if told is not None else place - len(nodes)
+                if told is None:
+                    done.add(place)
+                    if place < len(nodes):
+                        self._keep(place, nodes, futures)
+                        continue
+                    told = futures[place].result()
+                elif len(nodes) + part in done:
+                    continue  # what came too late
+                learned[part] = told
+                if self.progress:
+                    finished = sum(place >= len(nodes) for place in done)
+                    events, seconds = self.events + sum(learned), time.perf_counter() - self.begun
+                    self.progress(Progress(self.round, finished, len(counts), events, seconds))
+        finally:
+            self.client.unsubscribe_topic(self.topic)
+        self.events += sum(learned)
+        return futures[len(nodes) - 1].result()
+
+    def _keep(self, place: int, nodes: list[Node], futures: list[Any]) -> None:
+        """Hold a node that is done until one above it is."""
+        if futures[place].status == "error":
+            futures[place].result()  # raises
+        self.finished[place] = futures[place]
+        for child in nodes[place].children:
+            self.finished.pop(child, None)
+            futures[child] = None
+
+    def so_far(self) -> Any:
+        """The model of all parts that are at their end."""
+        outcomes = self.client.gather(list(self.finished.values()))
+        if not outcomes:
+            return self.model
+        start, merged = training.started(self.model, self.parts), outcomes[0]
+        for outcome in outcomes[1:]:
+            merged = training.join(merged, outcome, start)
+        return training.settle(merged, self.model).model
+
+    def _arguments(self, part: Part, warm: bool) -> tuple[Any, ...]:
+        chosen = [self.partitions[i] for i in part.places], [self.pieces[i] for i in part.places]
+        skip = self.skip[1] if warm and part.places[0] == self.skip[0] else 0
+        return *chosen, self.reading, skip
+
+
+def _events(outcome: training.Outcome) -> int:
+    return outcome.events
