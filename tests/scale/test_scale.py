@@ -107,6 +107,16 @@ def test_the_result_is_that_of_the_same_steps_in_one_process(client, files, make
     checks.assert_identical(model, begun)
 
 
+@pytest.mark.parametrize(("output", "events"), [("last", ROWS / 2), ("average", ROWS / 4), ("suffix", ROWS / 4)])
+def test_parts_of_further_rounds_go_on_at_an_earlier_event(output, events):
+    """With larger steps: by the square root of the number of parts, where no average over time makes up for them."""
+    model = avm(output=output).partial_fit(*stream("binary", ROWS, seed=1))
+    start = training.started(model, 4)
+    assert start.t_ == events
+    np.testing.assert_allclose(start.decision_function(TEST[0]), model.decision_function(TEST[0]), rtol=1e-9, atol=1e-12)
+    assert training.started(model, 0) is model
+
+
 def test_rounds_and_merging_within_a_round(client, files):
     once = scale.fit(client, avm(), files, target="label")
     thrice = scale.fit(client, avm(), files, target="label", rounds=3)
