@@ -54,11 +54,11 @@ class Run:
         self.client, self.partitions, self.pieces, self.reading, self.progress = client, partitions, pieces, reading, progress
         self.model: Any = None  # merged so far
         self.parts = 0  # that go on from it, more slowly than it would; 0 as it is
-        self.finished: dict[int, Any] = {}  # the largest trees that are done in this stage
+        self.futures: list[Any] = []  # of this stage
+        self.finished: dict[int, Any] = {}  # of these, the largest trees that are done
         self.round, self.events, self.begun = 1, 0, time.perf_counter()
         self.skip: tuple[int, int] = (-1, 0)  # a partition and how many of its first rows have been learned
         self.told: list[tuple[str, str]] = []
-        self.topic = f"kernling-{uuid.uuid4()}"
 
     def begin(self, model: Any, first_rows: int, classes: Any) -> None:
         """Make the model that all parts start from."""
@@ -88,7 +88,7 @@ class Run:
 
         No task needs what only a worker's memory holds, so any can be done again.
         """
-        self.parts = 0 if warm else len(stage)
+        self.parts, topic = 0 if warm else len(stage), f"kernling-{uuid.uuid4()}"
         start = self.task(training.started)(self.model, self.parts)
         train, join = self.task(training.train), self.task(training.join)
         jobs = [
@@ -96,7 +96,7 @@ class Run:
                 start,
                 (entropy, (number, part.number)),
                 *self._arguments(part, warm),
-                training.Listener(self.topic, part.number, TELL_EVERY),
+                training.Listener(topic, part.number, TELL_EVERY),
             )
             for part in stage
         ]
@@ -109,20 +109,22 @@ class Run:
                 if len(pair) == 2:
                     nodes.append(Node(join(*(nodes[i].task for i in pair), start), tuple(pair)))
                 level.append(pair[0] if len(pair) == 1 else len(nodes) - 1)
-        outcome = self._watch(nodes, [self.task(_events)(job) for job in jobs])
-        self.model, self.finished = training.settle(outcome, self.model).model, {}
+        outcome = self._watch(nodes, [self.task(_events)(job) for job in jobs], topic)
+        model = training.settle(outcome, self.model).model
+        self.finished = {}
+        self.model = model
         return outcome.failures
 
-    def _watch(self, nodes: list[Node], counts: list[Any]) -> training.Outcome:
+    def _watch(self, nodes: list[Node], counts: list[Any], topic: str) -> training.Outcome:
         """Wait for the last node, and say how far parts have come."""
         news: queue.SimpleQueue[tuple[int, int | None]] = queue.SimpleQueue()
-        self.client.subscribe_topic(self.topic, lambda event: news.put(event[1]))
-        futures = self.client.compute([*(node.task for node in nodes), *counts])
-        for place, future in enumerate(futures):
+        self.client.subscribe_topic(topic, lambda event: news.put(event[1]))
+        self.futures = self.client.compute([*(node.task for node in nodes), *counts])
+        for place, future in enumerate(self.futures):
             future.add_done_callback(lambda _, place=place: news.put((place, None)))
         learned, done = [0] * len(counts), set[int]()
         try:
-            while len(done) < len(futures):
+            while len(done) < len(self.futures):
                 try:
                     place, told = news.get(timeout=POLL)
                 except queue.Empty:
@@ -131,9 +133,9 @@ class Run:
                 if told is None:
                     done.add(place)
                     if place < len(nodes):
-                        self._keep(place, nodes, futures)
+                        self._keep(place, nodes)
                         continue
-                    told = futures[place].result()
+                    told = self.futures[place].result()
                 elif len(nodes) + part in done:
                     continue  # what came too late
                 learned[part] = told
@@ -142,22 +144,26 @@ class Run:
                     events, seconds = self.events + sum(learned), time.perf_counter() - self.begun
                     self.progress(Progress(self.round, finished, len(counts), events, seconds))
         finally:
-            self.client.unsubscribe_topic(self.topic)
+            self.client.unsubscribe_topic(topic)
         self.events += sum(learned)
-        return futures[len(nodes) - 1].result()
+        return self.futures[len(nodes) - 1].result()
 
-    def _keep(self, place: int, nodes: list[Node], futures: list[Any]) -> None:
+    def _keep(self, place: int, nodes: list[Node]) -> None:
         """Hold a node that is done until one above it is."""
-        if futures[place].status == "error":
-            futures[place].result()  # raises
-        self.finished[place] = futures[place]
+        future = self.futures[place]
+        if future is None:  # one above it is
+            return
+        if future.status == "error":
+            future.result()  # raises
+        self.finished[place] = future
         for child in nodes[place].children:
             self.finished.pop(child, None)
-            futures[child] = None
+            self.futures[child] = None
 
     def so_far(self) -> Any:
-        """The model of all parts that are at their end."""
+        """The model of all parts that are at their end; the others are given up."""
         outcomes = self.client.gather(list(self.finished.values()))
+        self.client.cancel([future for future in self.futures if future is not None])
         if not outcomes:
             return self.model
         start, merged = training.started(self.model, self.parts), outcomes[0]

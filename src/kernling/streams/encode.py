@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .columns import Columns, RowError, Table
-from .entry import frames
 from .parts import MinMax, Standardise
+from .tables import frames
 
 
 class Encode(TransformerMixin, BaseEstimator):

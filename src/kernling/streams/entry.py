@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from scipy import sparse
 
 from . import files, libsvm
 from .base import CHUNK, Chunk, Stream
-from .columns import Columns, RowError, Table
+from .columns import Columns
+from .tables import frames, table_chunks
 
 
 def stream(
@@ -93,7 +94,7 @@ def stream(
         once = "-" in source if several else source == "-" or hasattr(source, "read")
     else:
         once = not hasattr(source, "columns")
-        pieces = lambda self: _tables(self, frames(source), columns, dense)  # noqa: E731
+        pieces = lambda self: table_chunks(self, frames(source), columns, dense)  # noqa: E731
 
     told = os.fspath(source) if _is_path(source) else type(source).__name__
     info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
@@ -137,7 +138,7 @@ def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
             tables = files.read_arrow(file)
         else:
             tables = files.read_jsonl(file)
-        yield from _tables(self, tables, how.columns, how.dense)
+        yield from table_chunks(self, tables, how.columns, how.dense)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:
@@ -190,50 +191,3 @@ def _libsvm(file: Any, width: int | None, zero_based: bool, dense: bool) -> Iter
             raise ValueError(f"index {X.shape[1]} came after rows of {width} columns; pass n_features= what the data has")
         X.resize((X.shape[0], width))
         yield (X.toarray() if dense else X), y
-
-
-def frames(source: Any) -> Iterator[Table]:
-    """The tables of a frame, or of an iterable of frames."""
-    if hasattr(source, "schema") and hasattr(source, "num_rows"):
-        yield files.arrow_table(source)
-    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        yield {str(name): _column(source[name]) for name in source.columns}
-    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
-        for part in source:
-            yield from frames(part)
-    else:
-        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
-
-
-def _column(series: Any) -> np.ndarray:
-    """A pandas or polars column."""
-    values = series.to_numpy()
-    if values.dtype.kind in "biufOU":
-        return np.array([None if value != value else value for value in values], object) if values.dtype == object else values
-    return np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
-
-
-def _tables(self: Stream, tables: Iterable[Table], columns: Columns, dense: bool) -> Iterator[Chunk]:
-    row = 0
-    for table in tables:
-        if not table:
-            raise ValueError("the table has no columns")
-        damage: RowError | None = None
-        try:
-            X, y = columns.rows(table, row)
-        except RowError as error:  # the rows before it are good
-            damage = error
-            X, y = _rows_before(columns, table, row, error.place)
-        self.names = columns.names
-        row += len(next(iter(table.values())))
-        yield (X.toarray() if dense and sparse.issparse(X) else X), y
-        if damage:
-            raise damage
-
-
-def _rows_before(columns: Columns, table: Table, row: int, place: int) -> Chunk:
-    """The rows of a table before a place, or before an even earlier one that another column names."""
-    try:
-        return columns.rows({name: values[:place] for name, values in table.items()}, row)
-    except RowError as error:
-        return _rows_before(columns, table, row, error.place)

@@ -1,0 +1,61 @@
+"""Frames and Arrow tables as chunks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from . import files
+from .base import Chunk, Stream
+from .columns import Columns, RowError, Table
+
+
+def frames(source: Any) -> Iterator[Table]:
+    """The tables of a frame, or of an iterable of frames."""
+    if hasattr(source, "schema") and hasattr(source, "num_rows"):
+        yield files.arrow_table(source)
+    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        yield {str(name): _column_of(source[name]) for name in source.columns}
+    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
+        for part in source:
+            yield from frames(part)
+    else:
+        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
+
+
+def _column_of(series: Any) -> np.ndarray:
+    """A pandas or polars column."""
+    values = series.to_numpy()
+    if values.dtype.kind in "biufOU":
+        return np.array([None if value != value else value for value in values], object) if values.dtype == object else values
+    return np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
+
+
+def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns, dense: bool) -> Iterator[Chunk]:
+    """The rows of tables that a stream reads; those before a damaged one come before its error."""
+    row = 0
+    for table in tables:
+        if not table:
+            raise ValueError("the table has no columns")
+        damage: RowError | None = None
+        try:
+            X, y = columns.rows(table, row)
+        except RowError as error:  # the rows before it are good
+            damage = error
+            X, y = _rows_before(columns, table, row, error.place)
+        self.names = columns.names
+        row += len(next(iter(table.values())))
+        yield (X.toarray() if dense and sparse.issparse(X) else X), y
+        if damage:
+            raise damage
+
+
+def _rows_before(columns: Columns, table: Table, row: int, place: int) -> Chunk:
+    """The rows of a table before a place, or before an even earlier one that another column names."""
+    try:
+        return columns.rows({name: values[:place] for name, values in table.items()}, row)
+    except RowError as error:
+        return _rows_before(columns, table, row, error.place)
