@@ -68,6 +68,7 @@ def run(
 
         spread.learn(data, reading, cluster, make, saved, save)
         return
+    spread.check_unused(rounds, merge_every, parts, skip_bad)
     source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
     course: Course | None = None
     failure: Exception | None = None

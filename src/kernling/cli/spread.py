@@ -52,6 +52,13 @@ def check(reading: Reading, others: dict[str, Any]) -> None:
         )
 
 
+def check_unused(rounds: int, merge_every: int | None, parts: int | None, skip_bad: bool) -> None:
+    """Raise where options say something about a run on a cluster, and there is none."""
+    given = {"--rounds": rounds != 1, "--merge-every": merge_every, "--parts": parts, "--skip-bad": skip_bad}
+    for name in (name for name, value in given.items() if value):
+        raise typer.BadParameter("is for a run on a cluster: give --dask, such as --dask local:2", param_hint=name)
+
+
 def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved: Any, save: Path | None) -> None:
     """Learn files on a cluster, and keep the merged model, also when some of them cannot be read."""
     from .. import models, scale

@@ -17,7 +17,7 @@ from ..streams import Columns
 from .cluster import connected
 from .partitions import Partition, Reading, columns_of, partitions_of, width_of
 from .results import BadPartitions, Interrupted, Progress
-from .stages import Run, stages_of
+from .stages import MOST_PARTS, Run, stages_of
 
 
 def fit(
@@ -98,6 +98,8 @@ def fit(
     partitions, pieces = partitions_of(data, y)
     if not partitions:
         raise ValueError("data has no partitions")
+    if merge_every and not parts and len(partitions) <= MOST_PARTS:
+        raise ValueError(f"merge_every={merge_every} needs parts: each of {len(partitions)} partitions is a part otherwise")
     columns = columns or columns_of(reading)
     with connected(client) as connection:
         how = Reading(_settled(connection, partitions, reading), columns.to_state())
