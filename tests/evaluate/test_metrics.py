@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from kernling.evaluate import AUC, Batch, LogLoss, Window, metric
+import kernling as kl
+from kernling.evaluate import AUC, Batch, LogLoss, Window, metric, test_then_train
 from kernling.evaluate.metrics import METRICS
+from kernling.streams import stream, synthetic
 
 LABELS = {
     "mistakes": lambda y, p: 1 - sk.accuracy_score(y, p),
@@ -108,7 +110,7 @@ def test_auc_is_within_its_bound(seed, scale, offset, ties, n):
     for part in cuts(n, seed):
         one.update(Batch(y[part], y[part], score=score[part]))
     assert abs(one.value - sk.roc_auc_score(y, score)) <= one.error_bound + 1e-12
-    assert one.cells.nbytes < 3e6
+    assert one._two.counts.nbytes < 3e6
 
 
 def test_auc_of_many_scores_is_precise():
@@ -155,3 +157,27 @@ def test_errors():
     with pytest.raises(ValueError, match="log loss needs probabilities"):
         LogLoss().update(Batch(np.zeros(1), np.zeros(1)))
     assert all(np.isnan(make().value) for make in METRICS.values())
+
+
+def test_auc_of_several_classes_is_the_mean_of_each_against_the_rest():
+    rng = np.random.default_rng(4)
+    y = rng.choice(np.array(["a", "b", "c"]), p=[0.6, 0.3, 0.1], size=3000)
+    classes = np.unique(y)
+    table = (y[:, np.newaxis] == classes) + rng.standard_normal((3000, 3))
+    one, recent = AUC(), Window(1000)
+    for part in np.array_split(np.arange(3000), 7):
+        batch = Batch(y[part], y[part], score=table[part], classes=classes)
+        one.update(batch)
+        recent.update(batch)
+    expected = [np.mean([sk.roc_auc_score(y[n:] == c, table[n:, k]) for k, c in enumerate(classes)]) for n in (0, 2000)]
+    assert abs(one.value - expected[0]) <= one.error_bound < 0.01
+    assert recent.value(AUC) == pytest.approx(expected[1], abs=0.01)
+
+
+def test_auc_when_a_third_class_comes_late():
+    """Its area counts the rows from then on; those of a part that had one score for two classes count for none."""
+    X, y = synthetic("multidist", 1200, seed=0).load()
+    late = np.argsort(y == 3, kind="stable")  # class 3 comes at the end
+    X, y = X[late], y[late]
+    (row,) = test_then_train(kl.AVMClassifier(gamma=2.0, delta=0.3), stream(X, y), metrics=["auc", "mistakes"])
+    assert 0.7 < row["auc"] <= 1.0

@@ -93,9 +93,14 @@ def test_avm_without_cells_is_pegasos(kind):
         ("OGD", dict(eta=1.0), 1.0),
         ("NORMA", dict(eta=1.0, lam=0.0), 1.0),
         ("BOGD", dict(eta=1.0, lam=0.0), 1.0),
+        ("BOGD", dict(eta=1.0, lam=0.0, removal="weighted"), 1.0),
+        ("NOGD", dict(eta=1.0), 1.0),
+        ("PassiveAggressive", dict(C=9.0), 1.0),
+        ("DualSGD", dict(lam=1.0), 0.5),
         ("Pegasos", dict(lam=1.0), 0.5),
         ("BSGD", dict(lam=1.0, maintenance="removal"), 0.5),
         ("BSGD", dict(lam=1.0, maintenance="projection"), 0.5),
+        ("BSGD", dict(lam=1.0, maintenance="merging"), 0.5),
         ("NPBSGD", dict(lam=1.0), 0.5),
         ("BPAS", dict(C=9.0), 1.0),
         ("BPANN", dict(C=9.0), 1.0),
@@ -122,59 +127,56 @@ def test_a_margin_of_one_is_no_loss(name, params, score):
 
 
 def test_forgetron_shrinks_as_little_as_it_may():
+    """Q is summed here by the definition of Psi; phi is 1, or uses up all that Q leaves."""
     X, y = stream("binary", 2000, seed=4)
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.2, 1 - y, y)
+    values = kernel("rbf", 1.0)
     model = made("ForgetronClassifier", budget=20)
-    model.partial_fit(X[:1], y[:1], classes=[0, 1])
-    least = 1.0
-    for x, label in zip(X[1:], y[1:], strict=True):
-        (before, old), stats = terms(model), model.certificate()
-        full = model.n_stored_ == 20
-        model.learn_one(x, label)
-        now = model.certificate()
-        assert now["damage"] <= 15.0 / 32.0 * now["mistakes"] + 1e-9
-        if full and now["mistakes"] > stats["mistakes"]:
-            points, coef = terms(model)
-            kept = [k for k in range(20) if (points[k] == before[k]).all()]
-            assert len(kept) == 19
-            phi = coef[kept, 0] / old[kept, 0]
-            np.testing.assert_allclose(phi, phi[0], rtol=1e-9)
-            if phi[0] < 1.0 - 1e-9:
-                assert now["damage"] == pytest.approx(15.0 / 32.0 * now["mistakes"], rel=1e-9)
-            least = min(least, phi[0])
+    mistakes, Q, least = 1, 0.0, 1.0
+    for (before, old), x, label, (points, coef) in learned_one_by_one(model, X, y):
+        if np.array_equal(before, points):
+            continue
+        mistakes += 1
+        if len(before) < 20:
+            continue
+        (r,) = np.flatnonzero((points != before).any(axis=1))
+        kept = np.arange(20) != r
+        phi = coef[kept, 0] / old[kept, 0]
+        np.testing.assert_allclose(phi, phi[0], rtol=1e-9)
+        phi = min(phi[0], 1.0)
+        a = old[r, 0]
+        f_r = values(before, before[[r]])[:, 0] @ old[:, 0] + (2 * label - 1) * values(x[np.newaxis], before[[r]])[0, 0]
+        sigma, mu = abs(a), np.sign(a) * f_r
+        room = 15.0 / 32.0 * mistakes - Q
+        psi = (sigma * phi) ** 2 + 2.0 * sigma * phi * (1.0 - phi * mu)
+        assert psi == pytest.approx(room, abs=1e-9) if phi < 1.0 - 1e-9 else psi <= room + 1e-9
+        Q += psi
+        least = min(least, phi)
     assert least < 0.999
-    assert model.certificate()["smallest_phi"] == pytest.approx(least)
+    found = model.certificate()
+    assert (found["mistakes"], found["damage"], found["smallest_phi"]) == pytest.approx((mistakes, Q, least), rel=1e-6)
 
 
-def test_forgetron_keeps_its_bound_on_separable_data():
-    """Five clusters, and a competitor g of small norm that gets all of them right with a margin of 1."""
+@pytest.mark.parametrize("flipped", [0.0, 0.05])
+def test_forgetron_keeps_its_bound(flipped):
+    """Five clusters, and a competitor g of small norm that gets all rows right with a margin of 1, but for flipped labels."""
     rng = np.random.default_rng(5)
     centres = 10.0 * np.eye(5)
-    labels = rng.integers(5, size=3000)
-    X = centres[labels] + 0.1 * rng.normal(size=(3000, 5))
-    y = labels % 2
-    model = made("ForgetronClassifier", budget=1000)
-    mistakes = np.sum(model.predict_then_learn(X, y, classes=[0, 1]) != y)
+    clusters = rng.integers(5, size=30_000)
+    X = centres[clusters] + 0.1 * rng.normal(size=(30_000, 5))
     signs = 2.0 * (np.arange(5) % 2) - 1.0
-    margins = (2.0 * y - 1.0) * (kernel("rbf", 1.0)(X, centres) @ signs)
-    g = signs / margins.min()
+    outputs = kernel("rbf", 1.0)(X, centres) @ signs
+    outputs /= np.abs(outputs).min()
+    y = np.where(rng.random(30_000) < flipped, -1, 1) * np.sign(outputs)
+    model = made("ForgetronClassifier", budget=1000)
+    mistakes = np.sum(model.predict_then_learn(X, y, classes=[-1, 1]) != y)
+    g = signs / np.abs(kernel("rbf", 1.0)(X, centres) @ signs).min()
     square = g @ kernel("rbf", 1.0)(centres, centres) @ g
+    losses = np.maximum(0.0, 1.0 - y * outputs).sum()
     certificate = model.certificate()
     assert square <= certificate["largest_norm"] ** 2
-    assert mistakes <= certificate["mistakes"] <= 2.0 * square
-
-
-def test_forgetron_keeps_its_bound_when_it_forgets():
-    X, y = stream("binary", 6000, seed=6)
-    y = np.where(np.random.default_rng(1).random(len(y)) < 0.1, 1 - y, y)
-    model = made("ForgetronClassifier", budget=100).fit(X, y)
-    certificate = model.certificate()
-    assert certificate["mistakes"] > 5 * 100
-    signs = 2.0 * y - 1.0
-    K = kernel("rbf", 1.0)(X, X[:500])
-    g = signs[:500] * certificate["largest_norm"] / math.sqrt(signs[:500] @ K[:500] @ signs[:500])
-    losses = np.maximum(0.0, 1.0 - signs * (K @ g)).sum()
-    assert certificate["mistakes"] <= 2.0 * certificate["largest_norm"] ** 2 + 4.0 * losses
+    assert mistakes <= certificate["mistakes"] <= 2.0 * square + 4.0 * losses < 30_000
+    assert (certificate["mistakes"] > 1500) == (flipped > 0.0)  # then it has to forget
 
 
 # ---------------------------------------------------------------------- projections
@@ -193,7 +195,8 @@ def test_what_is_projected_is_the_least_squares_projection(name):
             own = values(points, x[np.newaxis])[:, 0]
             size = (change @ own) / (own @ own)
             np.testing.assert_allclose(change, size * own, atol=1e-8)
-            assert 0.0 < size * (2 * label - 1) <= 1.0 + 1e-9
+            size *= 2 * label - 1
+            assert size == pytest.approx(1.0) if name == "Projectron" else 0.0 < size <= 1.0 + 1e-9
             projected += 1
     assert projected > 20
 
@@ -211,7 +214,7 @@ def test_the_inverse_matrix_does_not_drift(name):
     assert np.linalg.cond(matrix) > 1e6
     np.testing.assert_allclose(gram.matrix[:n, :n], matrix, atol=1e-12)
     probe = np.random.default_rng(3).normal(size=n)
-    assert np.abs(gram.matrix[:n, :n] @ (gram.inverse[:n, :n] @ probe) - probe).max() < 1e-2
+    assert np.abs(gram.matrix[:n, :n] @ (gram.inverse[:n, :n] @ probe) - probe).max() < 1e-5
     assert model.score(X, y) > 0.75
 
 

@@ -10,6 +10,7 @@ smooth_epsilon has both, tau in ``width`` and epsilon in ``slack``.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -181,8 +182,11 @@ def gradients(loss, scores, targets, weights, rows):
             rows[b, c] *= weights[b]
 
 
-LIPSCHITZ = {"hinge": 1.0, "smooth_hinge": 1.0, "logistic": 1.0, "l1": 1.0, "epsilon_insensitive": 1.0,
-             "smooth_epsilon": 1.0, "softmax": np.sqrt(2.0)}  # fmt: skip
+def lipschitz(loss: str, tau: float, outputs: int) -> float:
+    """L, the largest norm of the gradient of the loss; of several outputs a step changes two, or all as much in sum."""
+    if loss in ("l2", "squared_hinge"):
+        return math.inf
+    return (tau if loss == "huber" else 1.0) * (math.sqrt(2.0) if outputs > 1 else 1.0)
 
 
 def smoothness(loss: str, tau: float) -> float:

@@ -90,7 +90,7 @@ def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> 
     for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
         scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
         parts.append(_judged(model.classes_, scores, y[first:last], probability))
-    return parts[0] if len(parts) == 1 else Batch(*map(_together, zip(*parts, strict=True)))
+    return _together(parts)
 
 
 def _said(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
@@ -128,11 +128,28 @@ def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability:
         each = probabilities(table, len(classes))
         place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
         given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
-    return Batch(y, labels.decide(classes, table), scores if flat else None, given)
+    return Batch(y, labels.decide(classes, table), scores, given, None if flat else classes)
 
 
-def _together(side: tuple) -> Any:
-    return None if any(part is None for part in side) else np.concatenate(side)
+def _together(parts: list[Batch]) -> Batch:
+    """Batches one after the other, of a model that may have got to know further classes in between."""
+    classes = parts[-1].classes
+    given = None if parts[0].probability is None else np.concatenate([part.probability for part in parts])
+    return Batch(
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.predicted for part in parts]),
+        np.concatenate([part.score if classes is None else _columns(part, classes) for part in parts]),
+        given,
+        classes,
+    )
+
+
+def _columns(part: Batch, classes: np.ndarray) -> np.ndarray:
+    """Scores in a column per class, NaN for classes that had none, or shared one."""
+    table = np.full((len(part.y), len(classes)), np.nan)
+    if part.classes is not None:
+        table[:, np.searchsorted(classes, part.classes)] = part.score
+    return table
 
 
 def size_of(model: Any) -> Row:

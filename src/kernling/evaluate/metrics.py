@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .sides import Sides
+
 
 class Batch(NamedTuple):
     """What a model said about some rows, and what was true.
@@ -21,8 +23,15 @@ class Batch(NamedTuple):
 
     y: np.ndarray
     predicted: np.ndarray  # labels or values
-    score: np.ndarray | None = None  # of the second class, where there are two
+    score: np.ndarray | None = None  # of the second class, where there are two; else (rows, classes), NaN where unknown
     probability: np.ndarray | None = None  # that was given to the label that came true
+    classes: np.ndarray | None = None  # of the columns of score, where it has some
+
+    def last(self, n: int) -> Batch:
+        """The last n rows."""
+        first = max(len(self.y) - n, 0)
+        score, probability = (None if side is None else side[first:].copy() for side in (self.score, self.probability))
+        return Batch(self.y[first:].copy(), self.predicted[first:].copy(), score, probability, self.classes)
 
 
 class Metric:
@@ -276,6 +285,9 @@ class AUC(Metric):
     different cells are counted exactly; the pairs that share a cell count half, so the error is at most half their share of all
     pairs, which ``error_bound`` gives.  One pass of a million rows and 2 MB, whatever the scores are.
 
+    More than two classes: the mean of each class's area against all others, with 64 cells between powers of two.  A class
+    counts from the row on that brought it.
+
     Examples
     --------
     >>> import numpy as np
@@ -288,48 +300,41 @@ class AUC(Metric):
     """
 
     needs = "decision_function"
-    _PER_OCTAVE, _OCTAVES = 1024, 64
 
     def __init__(self) -> None:
         self.classes = np.empty(0)
-        self.cells = np.zeros((2, 2 * self._PER_OCTAVE * self._OCTAVES + 1), np.int64)
+        self._two = Sides(1024)
+        self._each: dict[Any, Sides] = {}
 
     def update(self, batch: Batch) -> None:
         if batch.score is None:
-            raise ValueError("AUC needs the scores of a classifier of two classes")
+            raise ValueError("AUC needs the scores of a classifier")
+        score = np.asarray(batch.score, dtype=np.float64)
+        if score.ndim == 2:
+            for label, column in zip(batch.classes.tolist(), score.T, strict=True):  # type: ignore[union-attr]
+                there = ~np.isnan(column)
+                self._each.setdefault(label, Sides(64)).add(batch.y[there] == label, column[there])
+            return
         known = np.unique(batch.y) if not len(self.classes) else np.union1d(self.classes, batch.y)
         if len(known) > 2:
-            raise ValueError(f"AUC is for two classes, but there are {len(known)}: {known.tolist()}")
+            raise ValueError(f"the scores are for two classes, but there are {len(known)}: {known.tolist()}")
         if len(self.classes) == 1 and len(known) == 2 and known[1] == self.classes[0]:
-            self.cells = self.cells[::-1].copy()  # what came so far is the second class after all
+            self._two.counts = self._two.counts[::-1].copy()  # what came so far is the second class after all
         self.classes = known
-        cell = self._cell(np.asarray(batch.score, dtype=np.float64))
-        for place, label in enumerate(known):
-            self.cells[place] += np.bincount(cell[batch.y == label], minlength=self.cells.shape[1])
-
-    def _cell(self, score: np.ndarray) -> np.ndarray:
-        """A place that grows with the score."""
-        size = self._PER_OCTAVE * self._OCTAVES
-        mantissa, exponent = np.frexp(np.abs(score))
-        octave = exponent + self._OCTAVES // 2 - 1
-        place = 1 + octave * self._PER_OCTAVE + ((2.0 * mantissa - 1.0) * self._PER_OCTAVE).astype(np.int64)
-        place = np.where(score == 0.0, 0, np.clip(place, 1, size))
-        return np.where(score < 0.0, size - place, size + place)
+        self._two.add(np.isin(batch.y, known[1:]), score)
 
     @property
     def value(self) -> float:
-        first, second = self.cells
-        pairs = float(first.sum()) * float(second.sum())
-        below = np.cumsum(first) - first
-        return float((second * (below + 0.5 * first)).sum() / pairs) if pairs else np.nan
+        return self._mean(0)
 
     @property
     def error_bound(self) -> float:
         """The most by which ``value`` can differ from the AUC of the scores themselves."""
-        first, second = self.cells
-        pairs = float(first.sum()) * float(second.sum())
-        shared = float((first.astype(np.float64) * second).sum())
-        return 0.5 * shared / pairs if pairs else np.nan
+        return self._mean(1)
+
+    def _mean(self, which: int) -> float:
+        areas = np.array([sides.area()[which] for sides in self._each.values() or [self._two]])
+        return float(np.mean(areas[~np.isnan(areas)])) if not np.isnan(areas).all() else np.nan
 
 
 METRICS: dict[str, type[Metric]] = {
@@ -365,12 +370,12 @@ class Window:
 
     def update(self, batch: Batch) -> None:
         """Take in some more rows and forget the oldest."""
-        self._last.append(_last_rows(batch, self.size))
+        self._last.append(batch.last(self.size))
         spare = sum(len(part.y) for part in self._last) - self.size
         while spare >= len(self._last[0].y):
             spare -= len(self._last.pop(0).y)
         if spare > 0:
-            self._last[0] = _last_rows(self._last[0], len(self._last[0].y) - spare)
+            self._last[0] = self._last[0].last(len(self._last[0].y) - spare)
 
     def value(self, make: Callable[[], Metric]) -> float:
         """The value of a metric over the window."""
@@ -385,11 +390,6 @@ class Window:
         for batch in self._last:
             counts.update(batch)
         return counts
-
-
-def _last_rows(batch: Batch, n: int) -> Batch:
-    sides: list[Any] = [None if side is None else side[max(len(batch.y) - n, 0) :].copy() for side in batch]
-    return Batch(*sides)
 
 
 def metric(name: str, counts: Counts | None = None) -> Metric:

@@ -29,7 +29,7 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.changes import add, insert, renormalise
-from ..core.combine import Merge
+from ..core.combine import Merge, each
 from ..core.coverage import SPHERE, Coverage
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score, new_linear
@@ -66,6 +66,7 @@ class State(NamedTuple):
     model: Expansion  # groups: w, its sum over the period, the snapshot u, the memory's gradients
     linear: Linear  # groups: w, its sum over the period, the snapshot u
     memory: Memory
+    stats: np.ndarray  # the largest weight
 
 
 @inline
@@ -83,6 +84,7 @@ def step(params, state, block, features, j, f, y, weight, u):
         g_u[o] *= weight
         g[o] = weight * g[o] - g_u[o]
     remember(memory, model, block, features, j, y, weight, slot, g_u)
+    state.stats[0] = max(state.stats[0], weight)
 
     shrink = 1.0 / (1.0 + params.eta * params.lam)
     share = params.eta / memory.ring[COUNT]
@@ -142,7 +144,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     o = problem.options
     linear = new_linear(problem, o["features"], o["n_components"], rng, groups=3)
     memory = new_memory(o["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory)
+    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
 
 
 def bound(params: Params, t: int) -> float:
@@ -152,19 +154,20 @@ def bound(params: Params, t: int) -> float:
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """Theorem 2's rate per period holds only if ``rate_applies`` is 1, which needs long periods or a large lam."""
-    o = problem.options
-    eta, lam, n = params.eta, params.lam, params.period
-    M = losses.smoothness(o["loss"], o["tau"])
-    rate = math.inf
+    o, eta, lam, weight = problem.options, params.eta, params.lam, float(state.stats[0]) or 1.0
+    L = weight * losses.lipschitz(o["loss"], o["tau"], problem.outputs)
+    M = weight * losses.smoothness(o["loss"], o["tau"])
+    steps, length = math.inf, math.inf  # what the steps and the length of a period add to the rate
     if 12.0 * eta * M < 1.0:
-        rate = 13.0 * M * eta / ((eta * lam + 1.0) * (1.0 - 12.0 * eta * M)) + 1.0 / (n * lam * eta * (1.0 - 12.0 * eta * M))
-    lipschitz = o["tau"] if o["loss"] == "huber" else losses.LIPSCHITZ.get(o["loss"], math.inf)
+        steps = 13.0 * M * eta / (1.0 - 12.0 * eta * M)
+        length = 1.0 / (params.period * lam * eta * (1.0 - 12.0 * eta * M))
+    applies = steps + length < 1.0 and params.period >= 13 and o["memory"] >= 2 and math.isfinite(L)
     return {
-        "coefficient_bound": 3.0 * lipschitz / lam,
+        "coefficient_bound": 3.0 * L / lam,
         "points": state.model.stored,
         "points_bound": float(bound(params, int(state.model.clock[EVENTS]))),
-        "rate": rate,
-        "rate_applies": float(rate < 1.0 and n >= 13 and o["memory"] >= 2),
+        "rate": steps / (eta * lam + 1.0) + length,
+        "rate_applies": float(applies),
     }
 
 
@@ -184,5 +187,5 @@ LEARNER = Learner(
     start=start,
     bound=bound,
     certificate=certificate,
-    merge=Merge(points=within_bound, period=lambda params: params.period),
+    merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": each("largest")}),
 )

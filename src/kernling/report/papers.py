@@ -23,13 +23,15 @@ COLUMNS = {
     "seconds": "seconds",
     "printed_seconds": "paper's seconds",
     "events": "rows",
+    "rate": "rows per second",
     "permutations": "orders",
 }
-COUNTS = ("size", "printed_size", "features", "events", "permutations")
+COUNTS = ("size", "printed_size", "features", "events", "rate", "permutations")
 
 
 def cells(rows: list[Row]) -> Cells:
     """The table: what was measured beside what was printed."""
+    rows = [row | {"rate": row["events"] / row["seconds"]} if row.get("seconds") else row for row in rows]
     varied = list(dict.fromkeys(name for row in rows for name in row["at"]))
     used = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
     heads = [*used[:2], *varied, *used[2:]]
