@@ -22,6 +22,7 @@ class BufferedOGD(Pairwise):
         if pairs:
             gradient = np.mean([weight * pair_slope(p["loss"], w @ d) * d for d in pairs], axis=0)
             w = w - p["eta"] / np.sqrt(t) * (gradient + p["lam"] * w)
+            w = w * min(1.0, p["radius"] / max(np.linalg.norm(w), 1e-300))
         own, n = self.buffer[o][sign], len(self.seen[o][sign]) + 1
         if n <= p["buffer_size"]:
             own.append(z)
@@ -39,6 +40,6 @@ CASES: dict[str, list[Case]] = {
             "binary",
             {**SETTINGS, "loss": "hinge", "eta": 1.0, "lam": 0.01, "buffer_size": 5, "output": "last", "features": "fourier"},
         ),
-        Case(BufferedOGD, "multiclass", {**SETTINGS, "loss": "logistic", "eta": 1.0, "buffer_size": 7}),
+        Case(BufferedOGD, "multiclass", {**SETTINGS, "loss": "logistic", "eta": 1.0, "radius": 0.5, "buffer_size": 7}),
     ],
 }

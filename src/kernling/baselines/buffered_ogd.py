@@ -5,13 +5,15 @@ Loss Functions.  International Conference on Machine Learning (2013).
 
 Event t with label y and features r meets all events e of the other class that a buffer holds:
 
-    w <- w - eta / sqrt(t) (mean of l'(w.d) d + lam w),   d = y (r - e).
+    w <- w - eta / sqrt(t) (mean of l'(w.d) d + lam w),   d = y (r - e),
+
+projected on ||w|| <= radius.
 
 A buffer is filled, and from then on an event takes each of its places with probability 1 / n, each place with a coin of its
 own, n the events of that class so far: the buffer holds independent draws of the past, and one event may hold several places.
 
-Departures: a buffer per class, so that none is without partners; lam in place of the projection on a ball; any features, where
-the paper has the columns; labels by a threshold on recent scores; several classes each against the rest.
+Departures: a buffer per class, so that none is without partners; lam; any features, where the paper has the columns; labels by
+a threshold on recent scores; several classes each against the rest.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from ..core.pairs import (
     Recent,
     buffer_row,
     buffered,
+    keep_in_ball,
     keep_scores,
     new_buffers,
     new_recent,
@@ -46,6 +49,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
+    radius: float
     averaged: bool
 
 
@@ -84,6 +88,7 @@ def step(params, state, features, j, f, y, weight, u):
         if held > 0:
             rows = buffers.rows[o, 1 - own, :held]
             descend(params.loss, model.coef[0, o], z, rows, eta, params.lam, 2.0 * own - 1.0, weight)
+            keep_in_ball(model.coef[0, o], params.radius)
         buffers.counts[o, own] += 1.0
         n = buffers.counts[o, own]
         if n <= u.size:
@@ -96,7 +101,8 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(losses.Loss(LOSSES[o["loss"]], 0.0, 0.0), o["eta"], o["lam"], o["output"] == "average")
+    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
+    params = Params(loss, o["eta"], o["lam"], o["radius"], o["output"] == "average")
     return params, Needs(output=o["output"], uniforms=o["buffer_size"], notes=problem.outputs)
 
 
@@ -129,6 +135,8 @@ class BufferedOGDClassifier(PairwiseClassifier):
         Step size; it falls with the square root of the events.
     lam : float
         Weight of the squared norm of the model.
+    radius : float
+        The largest norm of the model.  The default leaves rows of norm about 1 alone, and keeps others from diverging.
     buffer_size : int
         Events kept of each class.
     output : {"average", "last"}
@@ -151,11 +159,18 @@ class BufferedOGDClassifier(PairwiseClassifier):
     """
 
     learner = "buffered_ogd"
-    rules = {**PAIRWISE, "loss": (OneOf(tuple(LOSSES)),), "eta": (POSITIVE,), "lam": (Real(0.0),), "buffer_size": (Whole(1),)}
+    rules = {
+        **PAIRWISE,
+        "loss": (OneOf(tuple(LOSSES)),),
+        "eta": (POSITIVE,),
+        "lam": (Real(0.0),),
+        "radius": (POSITIVE,),
+        "buffer_size": (Whole(1),),
+    }
 
     def __init__(
-        self, loss="squared", *, eta=0.5, lam=0.0, buffer_size=50, output="average", n_components=200, features="linear",
-        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
-        shuffle=False, n_jobs=None, verbose=False,
+        self, loss="squared", *, eta=0.5, lam=0.0, radius=1000.0, buffer_size=50, output="average", n_components=200,
+        features="linear", kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
+        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())

@@ -23,7 +23,7 @@ from ..core import drive
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
-from ..core.pairs import Recent, Sides, keep_scores, new_recent, new_sides, note, side_of
+from ..core.pairs import Recent, Sides, keep_in_ball, keep_scores, new_recent, new_sides, note, side_of
 from ..estimators.pairwise import PAIRWISE, PairwiseClassifier
 from ..estimators.parameters import POSITIVE
 from ..learners.base import Learner, Needs, Problem, empty_linear, feature_count, no_points
@@ -71,13 +71,9 @@ def descend(w, z, f, saddle, p, own, eta, radius):
     residual = f - (a if own == 1 else b)
     saddle[own ^ 1] += 2.0 * eta * share * residual  # a is the first of the two, and of the positive side
     saddle[2] -= 2.0 * eta * (sign * share * f + p * (1.0 - p) * al)
-    norm = 0.0
     for i in range(w.size):
         w[i] -= 2.0 * eta * share * (residual - sign * (1.0 + al)) * np.float64(z[i])
-        norm += w[i] * w[i]
-    if norm > radius * radius:
-        for i in range(w.size):
-            w[i] *= radius / np.sqrt(norm)
+    keep_in_ball(w, radius)
     for k in range(3):
         limit = radius if k < 2 else 2.0 * radius
         saddle[k] = min(limit, max(-limit, saddle[k]))

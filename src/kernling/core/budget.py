@@ -20,7 +20,7 @@ from .kernels import is_isotropic, self_value, transform
 from .state import recoded
 
 BIRTH = 0  # in tags
-TIE = 1e-9  # weights that differ by less are equal
+TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less are equal
 UNBOUNDED = 2**62
 NEIGHBOURS = 5  # on which project_on_nearest projects
 DEPENDENT = 1e-10  # of K(x, x): a pivot below it is no new direction
@@ -266,9 +266,11 @@ def set_pairs(pairs, model, block, j, k):
 def project_on_nearest(model, block, j):
     """Project event j on the span of its nearest points: their places go to work[1], their shares to work[0].
 
-    Returns how many there are.  A point that is in the span of those before it gets no share.
+    Returns how many there are.  A point that is in the span of those before it gets no share.  Of points that are equally near,
+    such as the same row stored twice, the first ones are taken.
     """
     count = min(NEIGHBOURS, model.size[0])
+    tie = (TIE_32 if block.K.itemsize == 4 else TIE) * event_value(block, j)
     shares, places = block.work[0], block.work[1]
     lower = block.work[1, NEIGHBOURS:]  # the Cholesky factor of their kernel values, row by row
     for n in range(count):
@@ -276,7 +278,7 @@ def project_on_nearest(model, block, j):
         least = np.inf
         for k in range(model.size[0]):
             distance = point_value(model, block.kernel, k) - 2.0 * block.K[k, j]
-            if distance < least:
+            if distance < least - tie:
                 taken = False
                 for i in range(n):
                     taken = taken or places[i] == k

@@ -125,6 +125,18 @@ def pair_move(w, z, partner, kept, change):
         w[i] = kept * w[i] + change * (np.float64(z[i]) - partner[i])
 
 
+@inline
+def keep_in_ball(w, radius):
+    """Project w on the vectors of at most this norm."""
+    norm = 0.0
+    for i in range(w.size):
+        norm += w[i] * w[i]
+    if norm > radius * radius:
+        shrink = radius / np.sqrt(norm)
+        for i in range(w.size):
+            w[i] *= shrink
+
+
 def are_counts(counts: np.ndarray) -> bool:
     """Whether numbers can be counts of events; they tell places in buffers."""
     return bool(((counts >= 0.0) & (counts < 2.0**53) & (counts == np.floor(counts))).all())
