@@ -44,6 +44,7 @@ CHECKS = {
     "csr": "CSR rows give the model that dense rows give.",
     "compiled": "Plain Python, without the compiler, gives the same numbers.",
     "scikit_learn": "All of scikit-learn's estimator checks, at the defaults.",
+    "river": "All of River's estimator checks, at the defaults, by kernling.compat.to_river.",
     "rows": "Hostile rows: a clear error that changes nothing, or a sound model and finite results.",
     "same_rows": "The same rows in other memory layouts, types, frames and sparse formats give the same results.",
     "targets": "Hostile targets: a clear error that changes nothing, or a sound model.",
