@@ -276,6 +276,14 @@ def test_weights_and_classes_widen_the_bound_of_the_coefficients(kind, loss):
     assert 0.2 * bound < np.linalg.norm(fitted.dual_coef_.reshape(200, -1), axis=1).sum() <= bound
 
 
+def test_what_has_faded_is_nothing():
+    """Subnormal numbers never fade away, and computing with them takes several times as long."""
+    X, y = stream("binary", 50_000)
+    coef = model("coverage", lam=0.1).partial_fit(X, y)._state.model.coef[[0, SNAPSHOT]]
+    assert (coef == 0.0).any()
+    assert np.abs(coef[coef != 0.0]).min(initial=1.0) > 1e-300
+
+
 @pytest.mark.skipif("KERNLING_DATA" not in os.environ, reason="w8a is looked for in the folder that KERNLING_DATA names")
 def test_mistakes_on_w8a():
     """The paper's Table 2 has 2.43 % for this loss and oracle; always saying -1 has 2.99 %."""

@@ -110,13 +110,18 @@ class Models:
         self.params = params
         self.outputs = outputs
         self.points: list[np.ndarray] = []
+        self.known = np.zeros((0, 0))
         self.history = [np.zeros((0, outputs))]
 
     def kernel_row(self, x: np.ndarray) -> np.ndarray:
         return kernel_values(self.params, np.reshape(self.points, (-1, len(x))), x)
 
     def gram(self) -> np.ndarray:
-        return np.array([self.kernel_row(p) for p in self.points])
+        """The kernel of each point with each, computed anew only when there are more of them: none ever goes."""
+        if len(self.known) < len(self.points):
+            P = np.array(self.points)
+            self.known = np.array([kernel_values(self.params, P, p) for p in P])
+        return self.known
 
     def value(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.kernel_row(x)[: len(w)] @ w

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,13 @@ def pair_slope(loss: str, m: float) -> float:
 
 def best_threshold(negative: list[float], positive: list[float]) -> float:
     """Of all places between two scores, and the lowest score, the first one with the largest balanced accuracy."""
-    scores = sorted({*negative, *positive})
-    places = [scores[0], *((a + b) / 2.0 for a, b in pairwise(scores))]
-
-    def accuracy(place: float) -> int:
-        return sum(f < place for f in negative) * len(positive) + sum(f >= place for f in positive) * len(negative)
-
-    return max(places, key=lambda place: (accuracy(place), -place))
+    scores = np.unique([*negative, *positive])
+    places = np.concatenate([scores[:1], (scores[:-1] + scores[1:]) / 2.0])
+    right = [
+        (np.array(negative) < places[:, np.newaxis]).sum(axis=1),
+        (np.array(positive) >= places[:, np.newaxis]).sum(axis=1),
+    ]
+    return float(places[np.argmax(right[0] * len(positive) + right[1] * len(negative))])
 
 
 class Recent:

@@ -18,6 +18,13 @@ TARGET = {"float64": 1e50, "float32": 1e15}
 WEIGHT = 1e10
 SCORE = 1e60
 COEFFICIENT = 1e130  # more than learning can make; squares of such are finite
+NOTHING = 1e-290  # coefficients that have faded below it are 0: soon they would be subnormal, and slow down all arithmetic
+
+
+@inline
+def faded(coefficient):
+    """The coefficient, or 0 where nothing is left of it."""
+    return coefficient if abs(coefficient) > NOTHING else 0.0
 
 
 class Diverged(ValueError):

@@ -6,6 +6,7 @@ So no step ever sums over the model, and nothing is approximated.
 from __future__ import annotations
 
 from .block import fill_row, set_column
+from .bounds import faded
 from .expansion import EVENTS, SCALE, TOTAL
 from .jit import inline, inner
 from .rows import centred_row
@@ -134,7 +135,7 @@ def _scale_columns(columns, first, factor, total):
         for i in range(first, columns.shape[2]):
             if averaged:
                 columns[1, o, i] += shift * columns[0, o, i]
-            columns[0, o, i] *= keep
+            columns[0, o, i] = faded(keep * columns[0, o, i])
 
 
 @inline

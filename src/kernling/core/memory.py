@@ -14,6 +14,7 @@ import numpy as np
 
 from . import kernels, losses
 from .block import as_distances, inner_product, products
+from .bounds import faded
 from .changes import _add_column
 from .expansion import check_room
 from .fourier import feature_score
@@ -235,7 +236,7 @@ def average_columns(columns, first, last, total, sign, period):
     """u and w become (total w + sign s) / period, s the period's sum, which begins anew."""
     for o in range(columns.shape[1]):
         for i in range(first, last):
-            mean = (total * columns[0, o, i] + sign * columns[1, o, i]) / period
+            mean = faded((total * columns[0, o, i] + sign * columns[1, o, i]) / period)
             columns[SNAPSHOT, o, i] = mean
             columns[0, o, i] = mean
             columns[1, o, i] = 0.0
