@@ -132,8 +132,8 @@ class Run:
                 part = place if told is not None else place - len(nodes)
                 if told is None:
                     done.add(place)
+                    self._keep(place if place < len(nodes) else part, nodes)  # a part is done when its count is
                     if place < len(nodes):
-                        self._keep(place, nodes)
                         continue
                     told = self.futures[place].result()
                 elif len(nodes) + part in done:
