@@ -27,10 +27,12 @@ CASES: dict[str, list[Case]] = {
         spa("binary", 1, eta=0.3, beta=3.0),
         spa("binary", 2, eta=0.1, alpha=0.5, beta=2.0, output="last", kernel="poly", gamma=0.5, degree=2, coef0=1.0),
         spa("multiclass", 3, eta=0.2, beta=2.0, kernel="cauchy"),
+        spa("binary", 12, eta=0.3, beta=3.0, output="suffix", suffix=0.3),
         spa("multiclass", 4, eta=1.0, budget=100, horizon=300, output="last"),
     ],
     "SPARegressor": [
         spa("regression", 5, eta=0.2, alpha=0.5, beta=1.0, epsilon=0.05),
+        spa("regression", 13, eta=0.2, alpha=0.5, beta=1.0, output="suffix", kernel="cauchy"),
         spa("regression", 6, eta=0.5, beta=1.5, output="last", kernel="linear"),
     ],
     "SPAOneClass": [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..core.averages import averaged_share
 from ..learners.avm import CELLS, DROPPED
+from .averaged import OUTPUT, Averaged
 from .parameters import CLASS_WEIGHT, FORGET, ISOTROPIC_KERNEL, NOTHING, POSITIVE, SWITCH, OneOf, Real, Rule, Whole
 from .ranges import GAMMA, Log, Range, Times
 from .tasks import OnlineClassifier, OnlineRegressor
@@ -16,8 +16,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "approximate": (OneOf(("always", "bernoulli", "margin")),),
     "beta": (Real(0.0),),
     "rho": (POSITIVE,),
-    "output": (OneOf(("last", "average", "suffix")),),
-    "suffix": (Real(0.0, 1.0, strict=True),),
+    **OUTPUT,
     "max_cells": (NOTHING, Whole(1)),
     "zero_cells": (SWITCH,),
     "forget": FORGET,
@@ -25,7 +24,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 _SEARCH: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-7, 1e-2), "delta": Times(0.5, 2.0)}
 
 
-class AVMClassifier(OnlineClassifier):
+class AVMClassifier(Averaged, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell.
 
     Parameters
@@ -102,10 +101,6 @@ class AVMClassifier(OnlineClassifier):
     n_dropped_ = property(
         lambda self: int(self._fitted().stats[DROPPED]), doc="Events outside all cells once max_cells was reached."
     )
-    suffix_fraction_ = property(
-        lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
-        doc="Share of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an open stream.",
-    )
 
     def __init__(
         self, loss="hinge", *, lam=1e-4, delta="auto", coverage="sphere", approximate="always", beta=0.0, rho=1.0,
@@ -116,7 +111,7 @@ class AVMClassifier(OnlineClassifier):
         self._remember(locals())
 
 
-class AVMRegressor(OnlineRegressor):
+class AVMRegressor(Averaged, OnlineRegressor):
     """Approximation Vector Machine for regression: every event is represented by the core point of its cell.
 
     Parameters
@@ -152,7 +147,6 @@ class AVMRegressor(OnlineRegressor):
     }
     n_cells_ = AVMClassifier.n_cells_
     n_dropped_ = AVMClassifier.n_dropped_
-    suffix_fraction_ = AVMClassifier.suffix_fraction_
 
     def __init__(
         self, loss="epsilon_insensitive", *, lam=0.01, epsilon=0.1, y_max=None, delta="auto", coverage="sphere",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .averaged import OUTPUT, Averaged
 from .parameters import CLASS_WEIGHT, NOTHING, POSITIVE, OneOf, Real, Rule, Whole
 from .ranges import GAMMA, Log, Range
 from .tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
@@ -12,12 +13,11 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "beta": (NOTHING, POSITIVE),
     "budget": (NOTHING, Whole(1)),
     "horizon": (NOTHING, Whole(1)),
-    "output": (OneOf(("average", "last")),),
 }
 _SEARCH: dict[str, Range] = {"gamma": GAMMA, "eta": Log(1e-2, 10.0), "beta": Log(1.0, 50.0)}
 
 
-class SPAClassifier(OnlineClassifier):
+class SPAClassifier(Averaged, OnlineClassifier):
     """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
 
     Parameters
@@ -30,8 +30,10 @@ class SPAClassifier(OnlineClassifier):
     budget, horizon : int, optional
         Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes
         alpha * horizon / budget.
-    output : {"average", "last"}
-        Which model predicts: the mean of all, or the current one.
+    output : {"average", "suffix", "last"}
+        Which model predicts: the mean of all, the mean of the latest, or the current one.
+    suffix : float
+        Share of the models in the suffix mean.
     kernel, gamma, degree, coef0, class_weight, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
         As in :class:`AVMClassifier`; the kernels "poly" and "linear" work too.
 
@@ -48,26 +50,26 @@ class SPAClassifier(OnlineClassifier):
 
     learner = "spa"
     search = _SEARCH
-    rules = {**_RULES, "class_weight": CLASS_WEIGHT}
+    rules = {**_RULES, **OUTPUT, "class_weight": CLASS_WEIGHT}
     loss = "hinge"
 
     def __init__(
-        self, eta=1.0, *, alpha=1.0, beta=None, budget=None, horizon=None, output="average", kernel="rbf", gamma="scale",
-        degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
-        n_jobs=None, verbose=False,
+        self, eta=1.0, *, alpha=1.0, beta=None, budget=None, horizon=None, output="average", suffix=0.5, kernel="rbf",
+        gamma="scale", degree=3, coef0=0.0, class_weight=None, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
 
-class SPARegressor(OnlineRegressor):
+class SPARegressor(Averaged, OnlineRegressor):
     """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
 
     Parameters
     ----------
     epsilon : float
         Half the width of the tube without loss.
-    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
-    n_jobs, verbose
+    eta, alpha, beta, budget, horizon, output, suffix, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes,\
+    shuffle, n_jobs, verbose
         As in :class:`SPAClassifier`.
 
     Examples
@@ -81,12 +83,12 @@ class SPARegressor(OnlineRegressor):
 
     learner = "spa"
     search = _SEARCH
-    rules = {**_RULES, "epsilon": (Real(0.0),)}
+    rules = {**_RULES, **OUTPUT, "epsilon": (Real(0.0),)}
 
     def __init__(
-        self, eta=1.0, *, epsilon=0.1, alpha=1.0, beta=None, budget=None, horizon=None, output="average", kernel="rbf",
-        gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1, shuffle=False,
-        n_jobs=None, verbose=False,
+        self, eta=1.0, *, epsilon=0.1, alpha=1.0, beta=None, budget=None, horizon=None, output="average", suffix=0.5,
+        kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64", block_size=128, passes=1,
+        shuffle=False, n_jobs=None, verbose=False,
     ):  # fmt: skip
         self._remember(locals())
 
@@ -100,7 +102,9 @@ class SPAOneClass(OnlineOneClass):
         A ball around normal events in feature space, or a half-space that holds them.
     radius : float
         Of the ball; less than 1 for kernels of the distance.
-    eta, alpha, beta, budget, horizon, output, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
+    output : {"average", "last"}
+        Which model predicts: the mean of all, or the current one.
+    eta, alpha, beta, budget, horizon, kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle,\
     n_jobs, verbose
         As in :class:`SPAClassifier`.
 
@@ -115,7 +119,12 @@ class SPAOneClass(OnlineOneClass):
 
     learner = "spa"
     search = _SEARCH
-    rules = {**_RULES, "mode": (OneOf(("ball", "halfspace")),), "radius": (POSITIVE,)}
+    rules = {
+        **_RULES,
+        "output": (OneOf(("average", "last")),),  # a ball needs the norm of its centre, which is kept for these two
+        "mode": (OneOf(("ball", "halfspace")),),
+        "radius": (POSITIVE,),
+    }
 
     def __init__(
         self, mode="ball", *, radius=0.9, eta=1.0, alpha=1.0, beta=None, budget=None, horizon=None, output="average",

@@ -22,6 +22,7 @@ Departures from the paper, each with its reason:
   K(x, x) = 0, whose score nothing can change.
 - The mean that predicts after T events is that of f_1 ... f_T, f_1 = 0 included, before event T + 1 as well as at the end; the
   paper's online runs count f_{T+1} too.
+- The mean of the latest models (not in the paper) lives on the same points, too.
 - A weight multiplies eta, the cap of the step.
 - Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
   is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
@@ -75,7 +76,8 @@ def step(params, state, block, j, f, y, weight, u):
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     task = Task.of(problem)
-    return Params(task, o["eta"], o["alpha"], _beta(o)), Needs(output=o["output"], uniforms=1, notes=int(task.radius > 0.0))
+    needs = Needs(output=o["output"], suffix=o.get("suffix", 1.0), uniforms=1, notes=int(task.radius > 0.0))
+    return Params(task, o["eta"], o["alpha"], _beta(o)), needs
 
 
 def _beta(o: dict) -> float:
