@@ -87,7 +87,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
         "params": params,
         "grid": {name: values for name, values in grid.items() if name not in params},
         "data": {name: about[name] for name in DATA if name in about},
-        "search_rows": about.get("search_rows", facts.get("search_rows", 0)),
+        "search_rows": own.get("search_rows", about.get("search_rows", facts.get("search_rows", 0))),
         "search": facts.get("search", "online" if facts["protocol"] == "online" else "split"),
         "moments": facts.get("moments"),
         "spread": facts.get("spread", "deviation"),
