@@ -41,7 +41,7 @@ name = "RBP"
 learner = "rbp"
 data = ["diabetes"]
 [methods.on]
-diabetes = { params = { budget = 10 } }
+diabetes = { params = { budget = 10 }, search_rows = 100 }
 [methods.printed]
 poker = { value = 60.0 }
 
@@ -122,6 +122,7 @@ def test_reproduce_puts_ours_beside_theirs_and_says_why_not(table):
     assert ran["ours_std"] == pytest.approx(100 * np.std(ran["values"], ddof=1))
     assert ran["found"]["lam"] in (1e-4, 1e-2)
     assert rows["diabetes", "RBP"]["size"] <= 10, "parameters for both together come last"
+    assert [rows["diabetes", name]["asked"]["search_rows"] for name in ("AVM-Hinge", "RBP")] == [200, 100]
     assert f"{ran['ours']:.2f} ± {ran['ours_std']:.2f}" in output
     assert "30.00 ± 0.50" in output
     assert "poker (AVM-Hinge): poker needs poker, which is not at hand" in output
