@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernling
-from kernling.report import cells, curve, markdown, page, surface, sweep, upright
+from kernling.report import cells, curve, markdown, page, show, surface, sweep, upright
 from kernling.report.figures import COLOURS
 
 
@@ -48,6 +48,29 @@ def test_cells_have_units_and_standard_deviations():
     assert lines[1] == "|---|---:|---:|---|"
     assert lines[2].startswith("| A\\|B |")
     assert upright(moments()[-1]).body[0] == ["events", "300"]
+
+
+WIDE = [{"method": "AVM with a long name", "mistakes": 0.0561, "mistakes_std": 0.0017, "n_stored": 1_234_567, "seconds": 12.3}]
+
+
+@pytest.mark.parametrize("width", [30, 44, 200])
+def test_a_narrow_terminal_loses_columns_but_no_digits(width, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("COLUMNS", str(width))
+    show(cells(WIDE, ["method", "mistakes", "n_stored", "seconds"]))
+    output = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+    seen = [text in output for text in ("5.61 % ± 0.17", "1,234,567", "12.30")]
+    assert seen == {30: [True, False, False], 44: [True, True, False], 200: [True] * 3}[width]
+    missing = {30: "points stored, seconds", 44: "seconds", 200: None}[width]
+    told = " ".join(output[output.rindex("┘") :].split())
+    assert told == ("┘" if missing is None else f"┘ not shown, as the terminal is narrow: {missing}")
+
+
+def test_a_pipe_gets_the_whole_table(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    show(cells(WIDE, ["method", "mistakes", "n_stored", "seconds"]))
+    row = next(line for line in capsys.readouterr().out.splitlines() if "AVM" in line)
+    assert [one.strip() for one in row.strip("│").split("│")] == ["AVM with a long name", "5.61 % ± 0.17", "1,234,567", "12.30"]
 
 
 def test_curves_are_the_rows():

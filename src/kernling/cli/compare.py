@@ -33,10 +33,8 @@ def compare(
     report: Report = None,
 ) -> None:
     """Learn the same rows with several methods, in one reading, and compare."""
-    from rich.console import Console
-
     from ..evaluate import summary, write_rows
-    from ..report import cells, page, terminal
+    from ..report import cells, page, show
 
     _check_outputs(None, results, report)
     if permutations > 1 and data == "-":
@@ -74,7 +72,7 @@ def compare(
         shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
         majority = rows[-1].get("majority")
         title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
-        Console().print(terminal(cells(shown, columns), title, "\n".join(notes) or None))
+        show(cells(shown, columns), title, "\n".join(notes) or None)
     if rows and results:
         write_rows(rows, results)
     if rows and report:

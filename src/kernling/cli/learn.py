@@ -159,13 +159,11 @@ class _Progress:
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, data: str) -> None:
-    from rich.console import Console
-
     from ..evaluate import write_rows
-    from ..report import page, surface, terminal, upright
+    from ..report import page, show, surface, upright
 
     rows = course.end()
-    Console().print(terminal(upright(rows[-1]), f"{type(course.model).__name__} on {data}"))
+    show(upright(rows[-1]), f"{type(course.model).__name__} on {data}")
     if results:
         write_rows(rows, results)
     if report:

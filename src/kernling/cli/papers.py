@@ -44,11 +44,9 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run a paper's table or figure again: our number, the paper's, the constant answer's, model size and time."""
-    from rich.console import Console
-
     from ..evaluate import papers as tables
     from ..report import papers as reports
-    from ..report import terminal
+    from ..report import show
     from .settings import names_of
 
     if data:
@@ -58,7 +56,7 @@ def reproduce(
     for chosen in tables.named(name):
         rows = tables.reproduce(chosen, record=record, again=again, **asked)
         if rows:
-            Console().print(terminal(reports.cells(rows), chosen.facts["title"]))
+            show(reports.cells(rows), chosen.facts["title"])
         for line in reports.notes(chosen, rows):
             typer.echo(line)
         if record:

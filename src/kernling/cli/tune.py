@@ -37,11 +37,9 @@ def tune(
     import itertools
     import json
 
-    from rich.console import Console
-
     from .. import models
     from ..evaluate import search, write_rows
-    from ..report import cells, terminal
+    from ..report import cells, show
     from ..streams import Stream
 
     _check_outputs(save, results, None)
@@ -70,7 +68,7 @@ def tune(
         write_rows(found.rows, results)
     shown = [{**row, **{name: json.loads(row["params"])[name] for name in found.params}} for row in found.rows[:10]]
     measured = metric or ("rmse" if found.model.task == "regression" else "mistakes")
-    Console().print(terminal(cells(shown, [*found.params, "events", measured, "n_stored", "seconds"]), f"{learner} on {data}"))
+    show(cells(shown, [*found.params, "events", measured, "n_stored", "seconds"]), f"{learner} on {data}")
     typer.echo(settings.as_options({name: shown[0][name] for name in found.params}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -114,11 +115,47 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
     from rich.table import Table
 
     table = Table(show_header=any(shown.heads), title=title, caption=caption, title_justify="left", caption_justify="left")
-    for head, numeric in zip(shown.heads, shown.numeric, strict=True):
-        table.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    for i, (head, numeric) in enumerate(zip(shown.heads, shown.numeric, strict=True)):
+        values = [line[i] for line in shown.body]
+        widest = max([1, *map(len, [*values, *head.split()])])
+        word = max([1, *(len(word) for value in [head, *values] for word in value.split())])
+        table.add_column(
+            textwrap.fill(head, widest),
+            justify="right" if numeric else "left",
+            no_wrap=numeric,
+            min_width=widest if numeric else min(word, 20),
+            overflow="fold",
+        )
     for line in shown.body:
         table.add_row(*line)
     return table
+
+
+def show(shown: Cells, title: str | None = None, caption: str | None = None) -> None:
+    """Print the table: whole in a file or a pipe, and in a terminal with as many columns, from the left, as fit in.
+
+    Examples
+    --------
+    >>> from kernling.report import show, upright
+    >>> show(upright({"mistakes": 0.0561}))
+    ┌──────────┬────────┐
+    │ mistakes │ 5.61 % │
+    └──────────┴────────┘
+    """
+    from rich.console import Console
+
+    console = Console()
+    table = terminal(shown, title, caption)
+    unbounded = console.options.update(max_width=10_000)
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(table, options=unbounded).maximum)
+    left_out: list[str] = []
+    while len(table.columns) > 2 and console.measure(table, options=unbounded).minimum > console.width:
+        table.columns.pop()
+        left_out.insert(0, shown.heads[len(table.columns)])
+    console.print(table)
+    if left_out:
+        console.print(f"not shown, as the terminal is narrow: {', '.join(left_out)}")
 
 
 def markdown(shown: Cells) -> str:
