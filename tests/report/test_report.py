@@ -86,6 +86,17 @@ def test_curves_are_the_rows():
     assert inside(figure)
 
 
+@pytest.mark.parametrize(("y", "good"), [("mistakes", 0.08), ("accuracy", 0.92)])
+def test_a_reference_far_away_is_named_and_not_drawn(y, good):
+    rows = [{**row, y: good} for row in moments("A")]  # the commonest class makes 25 % mistakes
+    for worse, drawn in ((0.0, 0), (0.01, 3)):
+        figure = curve([{**row, y: row[y] + (worse if y == "mistakes" else -worse)} for row in rows], "events", y)
+        _, commonest = figure.axes[0].lines
+        assert len(commonest.get_xdata()) == drawn
+        assert ("not drawn" in commonest.get_label()) == (not drawn)
+        assert inside(figure)
+
+
 def test_permutations_are_lines_of_one_colour():
     figure = curve([*moments("A", 0), *moments("A", 1, worse=1.1), *moments("B", 0)], "seconds", "n_stored", log=True)
     assert [line.get_color() for line in figure.axes[0].lines] == [COLOURS[0], COLOURS[0], COLOURS[1]]

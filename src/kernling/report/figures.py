@@ -15,6 +15,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
 HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
+FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
+COUNTED = ("events", "n_stored")
 INSIDE = 4  # names of lines at most that stand among them
 
 
@@ -85,7 +87,12 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
         runs = next(iter(groups.values()))
         moments = [row for row in next(iter(runs.values())) if reference in row]
         commonest = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        axes.plot([row[x] for row in moments], commonest, color=GREY, linestyle=(0, (1, 2)), label="always the commonest class")
+        named = "always the commonest class"
+        ideal = 0.0 if y.startswith("mistakes") else 100.0
+        farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
+        if min((abs(value - ideal) for value in commonest), default=0.0) > FAR * farthest:
+            moments, named = [], f"{named}: {commonest[-1]:.1f} %, not drawn"
+        axes.plot([row[x] for row in moments], commonest[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
     _finish(axes, x, y, log)
     return figure
 
@@ -216,6 +223,7 @@ def _scaled(name: str, value: Any) -> Any:
 def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter
 
+    thousands = FuncFormatter(lambda value, _: f"{value:,.10g}")
     unit = " (%)" if y.removesuffix("_window") in SHARES else ""
     axes.set_xlabel(label(x))
     axes.set_ylabel(label(y) + unit)
@@ -225,8 +233,10 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.xaxis.set_major_formatter(plain)
         few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
         axes.xaxis.set_minor_formatter(few)
-    elif x in ("events", "n_stored"):
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    elif x in COUNTED:
+        axes.xaxis.set_major_formatter(thousands)
+    if y in COUNTED:
+        axes.yaxis.set_major_formatter(thousands)
     if y.removesuffix("_window") not in HIGH:
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
