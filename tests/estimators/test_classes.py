@@ -93,6 +93,14 @@ def test_labels_of_any_type_come_back(labels):
     assert model.predict_one(X[0]) == model.predict(X[:1])[0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_many_classes_are_no_reason_for_a_warning():
+    y = np.arange(600) % 30
+    X = np.column_stack([np.cos(y), np.sin(y)])
+    model = AVMClassifier(gamma=100.0, delta=0.01).partial_fit(X[:500], y[:500], classes=np.arange(30))
+    assert model.fit(X[:500], y[:500]).score(X[500:], y[500:]) > 0.9
+
+
 def test_score_zero_is_the_second_class():
     X, _ = stream("binary", 10)
     model = classifier()

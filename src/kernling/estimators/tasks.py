@@ -37,7 +37,8 @@ class OnlineWithClasses(OnlineEstimator):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
-            check_classification_targets(y if len(classes) > labels.FEW else classes)
+            # Twice, lest each of many labels once be taken for the targets of a regression.
+            check_classification_targets(y if len(classes) > labels.FEW else np.tile(classes, 2))
         except TypeError:
             raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
