@@ -21,7 +21,7 @@ LABELS = {
 
 
 def recall_of_what_came(y, p):
-    return np.mean([(p[y == label] == label).mean() for label in np.unique(y)])
+    return np.nan if len(np.unique(y)) < 2 else np.mean([(p[y == label] == label).mean() for label in np.unique(y)])
 
 
 def cuts(n, seed):
@@ -49,7 +49,7 @@ def test_labels(seed, classes, window, kind):
         assert recent.value(METRICS[name]) == pytest.approx(LABELS[name](y[-window:], p[-window:]), abs=1e-12)
     assert running["balanced_accuracy"].value == pytest.approx(recall_of_what_came(y, p))
     last = recent.value(METRICS["balanced_accuracy"])
-    assert last == pytest.approx(recall_of_what_came(y[-window:], p[-window:]))
+    assert last == pytest.approx(recall_of_what_came(y[-window:], p[-window:]), nan_ok=True)
     assert running["accuracy"].majority == max(np.unique(y, return_counts=True)[1]) / 80
 
 
@@ -61,6 +61,34 @@ def test_balanced_accuracy_and_f1_of_two_classes_are_scikit_learns():
         one.update(Batch(y[:77], p[:77]))
         one.update(Batch(y[77:], p[77:]))
         assert one.value == pytest.approx(expected(y, p), abs=1e-12)
+
+
+def test_f1_of_one_class_alone_is_none():
+    one = metric("f1")
+    one.update(Batch(np.zeros(5), np.zeros(5)))
+    assert np.isnan(one.value)  # nobody knows yet whether this is the positive class
+    one.update(Batch(np.zeros(1), np.ones(1)))
+    assert one.value == 0.0
+
+
+@pytest.mark.parametrize("classes", [(-1, 1), ("no", "perhaps", "yes")])
+def test_a_window_has_the_classes_of_the_whole_stream(classes):
+    rng = np.random.default_rng(1)
+    y = rng.choice(np.array(classes), 200, p=[1 / len(classes)] * len(classes))
+    y[100:] = classes[0]
+    p = np.where(rng.random(200) < 0.8, y, rng.permutation(y))
+    p[-20:] = y[-20:]
+    whole, recent = metric("f1").counts, Window(20)
+    for part in np.array_split(np.arange(200), 10):
+        whole.update(Batch(y[part], p[part]))
+        recent.update(Batch(y[part], p[part]))
+        t = slice(max(part[-1] - 19, 0), part[-1] + 1)
+        average = {"average": "macro"} if len(classes) > 2 else {"pos_label": classes[-1]}
+        expected = sk.f1_score(y[t], p[t], labels=classes, zero_division=np.nan, **average)
+        lately = recent.counts(whole.classes)
+        assert metric("f1", lately).value == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(metric("f1", lately).value) == (len(classes) == 2)
+    assert np.isnan(metric("balanced_accuracy", lately).value)
 
 
 @settings(max_examples=40, deadline=None)

@@ -102,7 +102,7 @@ def _said(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
 def tested(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
     """Metrics of a fitted model on some rows, and of a classifier the share of their most common class."""
     said = _said(model, X, y, names)
-    counts = Counts()
+    counts = Counts(getattr(model, "classes_", None))
     row: Row = {}
     if metric_task(names[0]) == "classification":
         counts.update(said)

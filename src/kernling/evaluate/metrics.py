@@ -57,11 +57,14 @@ class Metric:
 
 
 class Counts:
-    """How often each class came, was predicted, and both: three numbers per class, behind all metrics of labels."""
+    """How often each class came, was predicted, and both: three numbers per class, behind all metrics of labels.
 
-    def __init__(self) -> None:
-        self.classes = np.empty(0)
-        self.came, self.said, self.right = (np.zeros(0, np.int64) for _ in range(3))
+    ``classes`` are those known from elsewhere, sorted: those of a whole stream, where only a window of it is counted.
+    """
+
+    def __init__(self, classes: np.ndarray | None = None) -> None:
+        self.classes = np.empty(0) if classes is None else classes
+        self.came, self.said, self.right = (np.zeros(len(self.classes), np.int64) for _ in range(3))
 
     def update(self, batch: Batch) -> None:
         """Take in some more rows."""
@@ -156,7 +159,7 @@ class Mistakes(LabelMetric):
 
 
 class BalancedAccuracy(LabelMetric):
-    """The mean, over the classes that came, of the fraction of each that was recognised.
+    """The mean, over the classes that came, of the fraction of each that was recognised; NaN while only one came.
 
     Examples
     --------
@@ -171,11 +174,14 @@ class BalancedAccuracy(LabelMetric):
     @property
     def value(self) -> float:
         came = self.counts.came > 0
-        return float((self.counts.right[came] / self.counts.came[came]).mean()) if came.any() else np.nan
+        return float((self.counts.right[came] / self.counts.came[came]).mean()) if came.sum() > 1 else np.nan
 
 
 class F1(LabelMetric):
-    """2 right / (came + said): of the second of two classes, or the mean over more.
+    """2 right / (came + said): of the second of two classes, or the mean over more, of those that came or were predicted.
+
+    As ``sklearn.metrics.f1_score(..., zero_division=numpy.nan)``: NaN where the second class neither came nor was predicted,
+    and as long as there is only one class.  Which class is the second, a window is told by the whole stream.
 
     Examples
     --------
@@ -190,10 +196,10 @@ class F1(LabelMetric):
     @property
     def value(self) -> float:
         both = self.counts.came + self.counts.said
-        each = 2.0 * self.counts.right / np.where(both > 0, both, 1)
-        if not len(each):
+        chosen = np.flatnonzero(both) if len(both) > 2 else np.arange(1, len(both))
+        if not both[chosen].any():
             return np.nan
-        return float(each[-1] if len(each) <= 2 else each.mean())
+        return float((2.0 * self.counts.right[chosen] / both[chosen]).mean())
 
 
 class LogLoss(Metric):
@@ -384,9 +390,9 @@ class Window:
             metric.update(batch)
         return metric.value
 
-    def counts(self) -> Counts:
-        """The counts of the labels in the window."""
-        counts = Counts()
+    def counts(self, classes: np.ndarray) -> Counts:
+        """The counts of the labels in the window of a stream that has these classes."""
+        counts = Counts(classes)
         for batch in self._last:
             counts.update(batch)
         return counts

@@ -158,7 +158,7 @@ class Course:
 
     def _moment(self) -> None:
         row = self._facts | {"events": self.events, "seconds": self.seconds}
-        lately = self._recent.counts() if self.model.task == "classification" else None
+        lately = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
         for name in self.metrics:
             row[name] = self.value(name)
             row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
