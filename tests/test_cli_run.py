@@ -1,11 +1,13 @@
 """Learning and predicting from the command line, as a new user would try it."""
 
+import fcntl
 import gzip
 import os
 import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import numpy as np
@@ -187,6 +189,58 @@ def test_checkpoints_are_whole_models(folder, monkeypatch):
     assert kept == [800, 1600, 2400, 3000]
 
 
+@pytest.mark.parametrize("option", [("--every", 100), ("--checkpoint-every", 100)])
+def test_how_often_is_measured_or_saved_changes_nothing(folder, option):
+    kinds = np.array(["x", "y", "z"])[np.arange(ROWS) // (ROWS // 3)]  # the first 100 rows know one of them
+    table = pyarrow.table({"kind": kinds, "a": 1000.0 * X[:, 0], "b": X[:, 1], "late": y})
+    pyarrow.parquet.write_table(table, "rows.parquet")
+    common = ("rows.parquet", "--target", "late", "--categorical", "kind", "--scale", "standard", "--save")
+    call("run", *common, "whole.kern")
+    call("run", *common, "often.kern", *option)
+    whole, often = models.read("whole.kern"), models.read("often.kern")
+    assert whole.model.gamma_ == often.model.gamma_
+    assert whole.model.delta_ == often.model.delta_
+    assert whole.stream == often.stream
+    assert np.array_equal(whole.model.support_vectors_, often.model.support_vectors_)
+
+
+def test_a_model_that_goes_on_keeps_what_it_is(folder):
+    (folder / "rows.csv").write_text(csv())
+    (folder / "holes.csv").write_text(csv(slice(10)) + "1,,white\n")
+    call("run", "rows.csv", "--target", "colour", "--scale", "standard", *SETTINGS, "--save", "m.kern")
+    for option, value in (("--scale", "minmax"), ("--features", "a"), ("--learner", "polk"), ("--categorical", "a")):
+        told = call("run", "rows.csv", "--resume", "m.kern", option, value, code=2).stderr
+        assert option in told
+        assert "leave it out" in told
+    assert "row 11" in call("predict", "m.kern", "holes.csv", code=1).stderr
+    assert len(call("predict", "m.kern", "holes.csv", "--missing", "drop").stdout.splitlines()) == 10
+
+
+def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
+    command = [
+        sys.executable,
+        "-c",
+        "from kernling.cli import main; main()",
+        "run",
+        "-",
+        "--format",
+        "csv",
+        "--target",
+        "colour",
+    ]
+    process = subprocess.Popen([*command, *SETTINGS, "--save", "m.kern"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(csv().encode())
+    process.stdin.flush()
+    while fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)) != bytes(4):  # not all is read
+        time.sleep(0.05)
+    time.sleep(2.0)  # for what was read to become rows, which then wait for more
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    process.stdin.close()
+    assert process.returncode == 130, process.stderr.read().decode()
+    assert kernling.load("m.kern").t_ > ROWS - 100  # the last lines may be part of an unfinished block of bytes
+
+
 def test_regression_is_seen_from_the_target(folder):
     call("run", "-", "--format", "csv", "--target", "-1", "--save", "m.kern", stdin="x,y\n" + "1,0.5\n2,1\n" * 50)
     assert type(kernling.load("m.kern")).__name__ == "AVMRegressor"
@@ -218,17 +272,24 @@ def test_convert_keeps_every_digit(name):
         (("run", "checkerboard", "--set", "gama=1"), 1, "no parameter 'gama'"),
         (("run", "checkerboard", "--set", "gamma=-1"), 1, "gamma must be"),
         (("run", "checkerboard", "--set", "gamma"), 2, "name=value"),
-        (("run", "checkerboard", "--learner", "none"), 1, "no learner is called 'none'"),
+        (("run", "checkerboard", "--learner", "none"), 2, "no learner is called 'none'"),
+        (("run", "checkerboard", "--task", "ranking"), 2, "ranking"),
+        (("run", "checkerboard", "--missing", "fill"), 2, "fill"),
+        (("run", "checkerboard", "--format", "xml"), 2, "xml"),
+        (("run", "checkerboard", "--metrics", "mistakes,loss"), 2, "there is no 'loss'"),
+        (("run", "checkerboard", "--save", "."), 1, "'.' is a folder"),
+        (("run", "no_format.txt"), 1, "--format"),
         (("run", "checkerboard", "--checkpoint-every", "10"), 2, "needs --save"),
         (("run", "checkerboard", "--save", "no/such/m.kern"), 1, "there is no folder"),
         (("run", "checkerboard", "--results", "rows.txt"), 2, ".parquet"),
-        (("run", "checkerboard", "--scale", "log"), 1, "--scale must be"),
+        (("run", "checkerboard", "--scale", "log"), 2, "log"),
         (("run", "checkerboard", "--metrics", "rmse"), 1, "not for classification"),
         (("info", "nothing.kern"), 2, "nothing.kern"),
         (("convert", "checkerboard", "rows.txt"), 1, "not to 'rows.txt'"),
     ],
 )
-def test_errors_are_one_line_and_a_code(arguments, code, message):
+def test_errors_are_one_line_and_a_code(arguments, code, message, folder):
+    (folder / "no_format.txt").write_text("?")
     told = call(*arguments, code=code).stderr
     assert message in told
     assert "Traceback" not in told

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from . import compare, learn, methods, papers, tune
+from .data import Reading
 
 FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
 
@@ -25,11 +28,19 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             raise
         except (ValueError, TypeError, OSError, ImportError) as error:
-            typer.echo(f"error: {error}", err=True)
+            typer.echo(f"error: {_as_options(str(error))}", err=True)
             raise typer.Exit(FAILED) from error
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _as_options(message: str) -> str:
+    """A cure in Python's spelling, such as n_features=9 or missing='drop', as it is written here."""
+    names = "|".join(field.name for field in fields(Reading))
+    pattern = rf"\b({names})=('[^']*'|[\w.]*)"
+    spelled = lambda found: f"--{found[1].replace('_', '-')} {found[2].strip(chr(39)).removeprefix('True')}".rstrip()  # noqa: E731
+    return re.sub(pattern, spelled, message)
 
 
 def _warning(message: Warning | str, *_: Any) -> None:

@@ -1,10 +1,11 @@
 """Options that say what the rows are, shared by all commands that read data; and rows that remember how they were read."""
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from ..streams import Stream
 
 SYNTHETIC_ROWS = 20_000
+Missing = Literal["error", "drop"]
+Scale = Literal["standard", "minmax"]
+Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
+Part = Literal["train", "test", "all"]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
@@ -26,15 +31,15 @@ class Reading:
     features: Annotated[str | None, _option("Columns to use, separated by commas; all others if not given.")] = None
     categorical: Annotated[str | None, _option("Columns whose values are names, separated by commas.")] = None
     hash: Annotated[int | None, _option("Hash categories into so many columns.", min=1)] = None
-    missing: Annotated[str, _option("Rows with a missing value: 'error' or 'drop'.")] = "error"
-    scale: Annotated[str | None, _option("Running scaling: 'standard' or 'minmax'.")] = None
-    format: Annotated[str | None, _option("libsvm, csv, parquet, arrow or jsonl, where name and content don't tell.")] = None
+    missing: Annotated[Missing, _option("What to do about rows with a missing value.")] = "error"
+    scale: Annotated[Scale | None, _option("Running scaling.")] = None
+    format: Annotated[Format | None, _option("Where name and content don't tell.")] = None
     header: Annotated[bool, _option("Whether CSV begins with names.")] = True
     delimiter: Annotated[str | None, _option("Of CSV; a comma, or a tab for .tsv.")] = None
     n_features: Annotated[int | None, _option("Columns of LIBSVM text from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("Indices of LIBSVM text begin at 0.", "--zero-based")] = False
     dense: Annotated[bool, _option("Make sparse rows dense.", "--dense")] = False
-    part: Annotated[str, _option("Of a named data set: train, test or all.")] = "train"
+    part: Annotated[Part, _option("Of a named data set.")] = "train"
     positive: Annotated[str | None, _option("Of a named data set: the labels, separated by commas, that become +1.")] = None
     shuffle: Annotated[int | None, _option("Random order of this seed; needs memory for all rows.", metavar="SEED")] = None
     skip: Annotated[int, _option("Leave out the first rows.", min=0)] = 0
@@ -60,6 +65,8 @@ class Source:
     """Rows, and the state that has to be kept to read further rows in the same way.
 
     ``state`` is what a model file holds of an earlier reading; its columns, scales and kind of rows win over the options.
+    From standard input, where they may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the
+    first rows settle depends on nothing else.
     """
 
     def __init__(self, data: list[str], reading: Reading, *, chunk: int | None = None, state: dict[str, Any] | None = None):
@@ -68,13 +75,17 @@ class Source:
 
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
-        self.chunk = min(chunk or CHUNK, CHUNK)
+        self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         state = state or {}
         scalings: dict[str, Callable[[], Any]] = {"standard": Standardise, "minmax": MinMax}
-        if reading.scale is not None and reading.scale not in scalings:
-            raise ValueError(f"--scale must be 'standard' or 'minmax', not {reading.scale!r}")
         if state:
+            for option in ("features", "categorical", "hash", "scale"):
+                if getattr(reading, option) is not None:
+                    raise typer.BadParameter(
+                        "the model keeps its columns and their scale: leave it out", param_hint=f"--{option}"
+                    )
             self.columns = Columns.from_state(state["columns"])
+            self.columns.missing = "drop" if reading.missing == "drop" else self.columns.missing
             self.columns.target = _place(reading.target) if reading.target is not None else self.columns.target
             self.parts = [part_from_state(part) for part in state["parts"]]
             self.zero_based, self.dense = bool(state["zero_based"]), bool(state["dense"])
@@ -171,6 +182,12 @@ class Source:
         """Rows as the model gets them."""
         for part in self.parts:
             X = part.learn_transform(X) if learning else part.transform(X)
+        return X
+
+    def scaled_ahead(self, X: Any) -> Any:
+        """The same, without anything learned from them."""
+        for part in copy.deepcopy(self.parts):
+            X = part.learn_transform(X)
         return X
 
     def as_stream(self) -> "Stream":

@@ -57,6 +57,8 @@ def run(
     _check_outputs(save, results, report)
     given, measured = settings.split_pairs(set, "--set"), settings.names_of(metrics)
     saved = models.read(resume) if resume else None
+    if saved and learner not in ("avm", saved.model.learner):  # avm is what nobody has to ask for
+        raise typer.BadParameter(f"a {saved.model.learner} model that goes on stays one: leave it out", param_hint="--learner")
     if saved and reading.n_features is None:
         reading.n_features = saved.model.n_features_in_
     if dask:
@@ -72,7 +74,6 @@ def run(
     source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
     course: Course | None = None
     failure: Exception | None = None
-    next_save = checkpoint_every or 0
 
     def keep() -> None:
         if save and course and course.events:
@@ -81,24 +82,26 @@ def run(
     with Interrupts() as interrupts, _Progress() as progress:
         try:
             for X, y in source.chunks():
-                with interrupts.deferred():
-                    if course is None:
-                        model = saved.model if saved else settings.new_model(learner, task or source.task_of(y), given, seed)
-                        course = Course(model, source.stream.info, metrics=measured, window=window, every=every)
-                    course.learn(source.scaled(X), y)
-                    progress.show(course)
-                    if checkpoint_every and course.events >= next_save:
-                        keep()
-                        next_save += checkpoint_every
+                if course is None:
+                    model = saved.model if saved else settings.new_model(learner, task or source.task_of(y), given, seed)
+                    course = Course(model, source.stream.info, metrics=measured, window=window, every=every)
+                    course.begin(source.scaled_ahead(X), y)
+                cuts = range(-course.events % checkpoint_every, len(y), checkpoint_every) if checkpoint_every else ()
+                for first, last in itertools.pairwise(sorted({0, *cuts, len(y)})):
+                    with interrupts.deferred():
+                        course.learn(source.scaled(X[first:last]), y[first:last])
+                        progress.show(course)
+                        if checkpoint_every and course.events % checkpoint_every == 0:
+                            keep()
         except KeyboardInterrupt:
             pass
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, TypeError, OSError, ImportError) as error:
             failure = error
         keep()
     if course and course.events:
-        _tell(course, results, report, source.name)
+        _tell(course, results, report, source)
         if failure or interrupts.received:
-            _where_it_stopped(course.events, reading.skip, save)
+            _where_it_stopped(course.events, reading.skip, save, mend=failure is not None)
     if failure:
         raise failure
     if interrupts.received:
@@ -112,6 +115,8 @@ def _check_outputs(*paths: Path | None) -> None:
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+        if path and path.is_dir():
+            raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it")
     if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
         raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
     if paths[-1]:
@@ -120,10 +125,11 @@ def _check_outputs(*paths: Path | None) -> None:
         need_matplotlib()
 
 
-def _where_it_stopped(events: int, skipped: int, save: Path | None) -> None:
+def _where_it_stopped(events: int, skipped: int, save: Path | None, mend: bool) -> None:
     note = f"learned {events:,} events before it stopped"
     if save:
-        note += f"; the model is in {save}: go on with --resume {save} --skip {skipped + events}"
+        how = "mend the data, then go on" if mend else "go on"
+        note += f"; the model is in {save}: {how} with --resume {save} --skip {skipped + events}"
     typer.echo(note, err=True)
 
 
@@ -158,19 +164,20 @@ class _Progress:
             self._status.stop()
 
 
-def _tell(course: Any, results: Path | None, report: Path | None, data: str) -> None:
+def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
     from ..evaluate import write_rows
     from ..report import page, show, surface, upright
 
     rows = course.end()
-    show(upright(rows[-1]), f"{type(course.model).__name__} on {data}")
+    show(upright(rows[-1]), f"{type(course.model).__name__} on {source.name}")
     if results:
         write_rows(rows, results)
     if report:
+        names = source.stream.names or ("x1", "x2")
         flat = course.model.n_features_in_ == 2 and hasattr(course.model, "support_vectors_")
         drawable = flat and course.model.task == "classification"
-        figures = [("What the model says, and the points it uses", surface(course.model))] if drawable else []
-        page(rows, report, f"{type(course.model).__name__} on {data}", figures)
+        figures = [("What the model says, and the points it uses", surface(course.model, names=names))] if drawable else []
+        page(rows, report, f"{type(course.model).__name__} on {source.name}", figures)
 
 
 @takes_reading

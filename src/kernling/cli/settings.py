@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-LearnerOption = Annotated[str, typer.Option(help="The method; see 'kernling learners'.")]
+
+def _known_learner(name: str) -> str:
+    from .. import registry
+
+    try:
+        registry.find(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return name
+
+
+def _known_metrics(text: str | None) -> str | None:
+    from ..evaluate.metrics import METRICS
+
+    for name in names_of(text) or ():
+        if name not in METRICS:
+            raise typer.BadParameter(f"there is no {name!r}; there are {', '.join(METRICS)}")
+    return text
+
+
+LearnerOption = Annotated[str, typer.Option(help="The method; see 'kernling learners'.", callback=_known_learner)]
 SetOption = Annotated[list[str], typer.Option("--set", help="A parameter of the method, as name=value; may be repeated.")]
-TaskOption = Annotated[
-    str | None, typer.Option(help="classification or regression; without it, regression if a target has a fraction.")
-]
+Task = Literal["classification", "regression"]
+TaskOption = Annotated[Task | None, typer.Option(help="Without it, regression if a target has a fraction.")]
 SeedOption = Annotated[int, typer.Option(help="Of the method's random choices.")]
 MetricsOption = Annotated[
     str | None,
-    typer.Option(help="Separated by commas: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae."),
+    typer.Option(
+        help="Separated by commas: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.",
+        callback=_known_metrics,
+    ),
 ]
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}
 

@@ -79,12 +79,16 @@ def compiled(model: Any, X: Any, y: np.ndarray) -> None:
         _compiled.add(kind)
 
 
+def settled(model: Any, X: Any, y: np.ndarray) -> None:
+    """Let "auto" and "scale" come from all rows of the first chunk, in however many pieces they are then learned."""
+    if isinstance(model, OnlineEstimator) and not _fitted(model):
+        model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+
+
 def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
     """Learn rows; returns what was said about each before."""
     if need == "predict":
         return Batch(y, model.predict_then_learn(X, y))
-    if isinstance(model, OnlineEstimator) and not _fitted(model):  # "auto" and "scale" come from all rows of the chunk
-        model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
     parts = []
     known = model.classes_ if _fitted(model) else y[:1]
     for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between

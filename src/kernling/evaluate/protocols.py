@@ -15,7 +15,7 @@ import numpy as np
 from ..streams import Stream, dataset, stream, synthetic
 from ..streams.datasets import CATALOGUE
 from ..streams.synthetic import STREAMS
-from .measuring import chosen_metrics, compiled, data_facts, learned, orders, seeded, size_of, task_of, tested
+from .measuring import chosen_metrics, compiled, data_facts, learned, orders, seeded, settled, size_of, task_of, tested
 from .metrics import METRICS, Counts, Window, metric
 from .rows import Row, described, loaded, model_of
 
@@ -122,12 +122,19 @@ class Course:
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
 
+    def begin(self, X: Any, y: np.ndarray) -> None:
+        """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
+        compiled(self.model, X, y)
+        begin = time.process_time()
+        settled(self.model, X, y)
+        self.seconds += time.process_time() - begin
+
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Test and learn some rows."""
         if y is None:
             raise ValueError("the stream has no target; name its column with target=")
         if self.events == 0:
-            compiled(self.model, X, y)
+            self.begin(X, y)
         every = self._every
         cuts = range(every - self.events % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):

@@ -17,7 +17,6 @@ SIZE = (7.0, 4.3)  # inches
 HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
 FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
 COUNTED = ("events", "n_stored")
-INSIDE = 4  # names of lines at most that stand among them
 
 
 def need_matplotlib() -> Any:
@@ -240,7 +239,5 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     if y.removesuffix("_window") not in HIGH:
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
-    if 1 < len(names) <= INSIDE:
-        axes.legend(frameon=False)
-    elif len(names) > INSIDE and axes is axes.figure.axes[0]:
-        axes.figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)  # it would cover lines
+    if len(names) > 1 and axes is axes.figure.axes[0]:
+        axes.figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)  # inside, it would cover lines

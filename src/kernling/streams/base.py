@@ -107,7 +107,7 @@ class Stream:
 
 
 def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
-    """Pieces of any size as chunks of this many rows; what is left at the end, or before an error, is given too."""
+    """Pieces of any size as chunks of this many rows; what is left at the end, before an error or Ctrl-C, is given too."""
     waiting: list[Chunk] = []
     count = 0
     failure: BaseException | None = None
@@ -117,7 +117,7 @@ def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
             X, y = next(source)
         except StopIteration:
             break
-        except Exception as error:  # the rows before a damaged line are good: give them first
+        except (Exception, KeyboardInterrupt) as error:  # the rows before a damaged line, or Ctrl-C, are good: give them first
             failure = error
             break
         if X.shape[0] == 0:
