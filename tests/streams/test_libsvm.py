@@ -1,11 +1,13 @@
 """LIBSVM text: exact to the last digit against Python's float, equal to scikit-learn's reader, and honest about damage."""
 
+import gzip
 import io
 import math
 import os
 import runpy
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +138,7 @@ def test_blocks_of_any_size_give_the_same_rows(monkeypatch):
         ("1 99999999999999999999:3", "too large"),
         ("1 1:1e999", "not finite"),
         ("1e400 1:1", "not finite"),
-        ("1 9:1", "index 9 does not fit into n_features=3"),
+        ("1 9:1", "index 9 does not fit into 3 columns"),
     ],
 )
 @pytest.mark.parametrize("block", [8, 1 << 20])
@@ -158,11 +160,57 @@ def test_columns_are_counted_over_the_whole_file(tmp_path):
     assert stream(path, zero_based=True).load()[0].shape == (5, 6)
 
 
-def test_a_later_index_on_a_source_that_is_read_once_names_the_cure(monkeypatch):
+def test_a_source_that_is_read_once_is_as_wide_as_its_first_chunk_says(monkeypatch):
     monkeypatch.setattr(libsvm, "BLOCK", 8)
-    rows = stream(io.BytesIO(b"1 1:1\n1 2:1\n1 1:1\n"), format="libsvm")
-    with pytest.raises(ValueError, match="pass n_features="):
-        rows.load()
+    monkeypatch.setattr(libsvm, "CHUNK", 3)
+    rows = iter(stream(io.BytesIO(b"1 1:1\n1 2:1\n1 1:1\n2 1:1\n1 3:1\n"), format="libsvm"))
+    X, y = next(rows)
+    assert X.shape == (4, 2)
+    assert y.tolist() == [1, 1, 1, 2]
+    with pytest.raises(ValueError, match="line 5: index 3 does not fit into 2 columns; pass n_features="):
+        next(rows)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_named_pipe_is_read_once(compress, tmp_path):
+    path = tmp_path / "rows.svm"
+    os.mkfifo(path)
+    text = b"".join(b"%d %d:1\n" % (i, i % 7 + 1) for i in range(40_000))
+    threading.Thread(target=path.write_bytes, args=[compress(text)]).start()
+    rows = stream(path)
+    X, y = rows.load()
+    assert X.shape == (40_000, 7)
+    assert np.array_equal(y, np.arange(40_000))
+    with pytest.raises(ValueError, match="only once"):
+        iter(rows)
+
+
+@pytest.mark.parametrize("index", [2_000_000_000, 3_000_000_000])
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_damaged_index_makes_no_columns(index, piped, tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text(f"1 1:1\n-1 5:1\n1 {index}:1\n1 1:1\n")
+    with open(path, "rb") as file:
+        rows = iter(stream(file if piped else path, dense=True))
+        assert next(rows)[0].shape == (2, 5)
+        with pytest.raises(ValueError, match=f"line 3: .*{index}"):
+            next(rows)
+
+
+def test_dense_rows_that_no_memory_holds_are_refused(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:1\n-1 40000000:1\n" * 20)
+    assert stream(path, dense=True, chunk=1).take(2).load()[0].shape == (2, 40_000_000)
+    with pytest.raises(ValueError, match="40 rows of 40000000 columns take 11 GiB"):
+        stream(path, dense=True).load()
+    assert stream(path).load()[0].shape == (40, 40_000_000)
+
+
+def test_a_mark_before_the_text_is_skipped(tmp_path):
+    (tmp_path / "rows").write_bytes(b"\xef\xbb\xbf1 1:2\n-1 1:3\n")
+    X, y = stream(tmp_path / "rows").load()
+    assert X.toarray().tolist() == [[2.0], [3.0]]
+    assert y.tolist() == [1.0, -1.0]
 
 
 def test_an_endless_line_is_refused(monkeypatch):

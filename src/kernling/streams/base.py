@@ -10,6 +10,7 @@ from scipy import sparse
 
 Chunk = tuple[Any, Any]  # (X, y): X a float64 array or CSR matrix, y an array, or None where there is no target
 CHUNK = 8192  # rows; one compiled call of a learner covers as many
+DENSEST = 1 << 32  # bytes of sparse rows made dense at once
 
 
 class Part(Protocol):
@@ -104,6 +105,25 @@ class Stream:
         if not chunks:
             raise ValueError("the stream has no rows")
         return _joined(chunks)
+
+
+def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Stream], Iterator[Chunk]]:
+    """The same pieces as plain arrays; sparse ones become dense chunk by chunk."""
+
+    def dense(self: Stream) -> Iterator[Chunk]:
+        for X, y in pieces(self):
+            if not sparse.issparse(X):
+                yield X, y
+                continue
+            rows = min(self.chunk, X.shape[0])
+            if rows * X.shape[1] * 8 > DENSEST:
+                size = f"{rows} rows of {X.shape[1]} columns take {rows * X.shape[1] >> 27} GiB"
+                raise ValueError(f"dense=True: {size} as a plain array; leave it out, or pass a smaller chunk=")
+            for first in range(0, X.shape[0], self.chunk):
+                part = slice(first, first + self.chunk)
+                yield X[part].toarray(), None if y is None else y[part]
+
+    return dense
 
 
 def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:

@@ -171,7 +171,7 @@ def _read(path: Path, file: File) -> tuple[bytes, str]:
     try:
         with files.opened(path) as opened:
             content = opened.read()
-    except (EOFError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise ValueError(f"{path} is damaged or cut off ({error}); delete it, and it will be fetched again") from error
     checksum = hashlib.sha256(content).hexdigest()
     if file.exact and checksum != file.sha256:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from . import files, libsvm
-from .base import CHUNK, Chunk, Stream
+from .base import CHUNK, Chunk, Stream, dense_pieces
 from .columns import Columns
 from .tables import frames, table_chunks
 
@@ -54,7 +54,8 @@ def stream(
     delimiter : str, optional
         Of CSV; a comma, or a tab for .tsv.
     n_features : int, optional
-        The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; standard input can't be.
+        The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; of what can be read only
+        once, such as standard input, the first 8,192 rows tell.
     zero_based : bool
         True if indices in LIBSVM text begin at 0.
     dense : bool
@@ -82,23 +83,23 @@ def stream(
     if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
         raise ValueError(f"n_features must be a whole number of at least 1, not {n_features!r}")
     if isinstance(source, np.ndarray) or sparse.issparse(source):
-        pieces, once = _arrays(source, y, dense), False
+        pieces, once = _arrays(source, y), False
     elif y is not None:
         raise ValueError("y is for arrays; name the target column of a table or file with target=")
     elif _is_path(source) or hasattr(source, "read") or _are_paths(source):
         if format is not None and format not in files.FORMATS:
             raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-        how = _Reading(columns, format, header, delimiter, n_features, zero_based, dense)
+        how = _Reading(columns, format, header, delimiter, n_features, zero_based)
         several = _are_paths(source)
         pieces = (lambda self: _files(self, source, how)) if several else (lambda self: _file(self, source, how))
-        once = "-" in source if several else source == "-" or hasattr(source, "read")
+        once = any(map(files.is_read_once, source if several else [source]))
     else:
         once = not hasattr(source, "columns")
-        pieces = lambda self: table_chunks(self, frames(source), columns, dense)  # noqa: E731
+        pieces = lambda self: table_chunks(self, frames(source), columns)  # noqa: E731
 
     told = os.fspath(source) if _is_path(source) else type(source).__name__
     info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
-    return Stream(pieces, chunk=chunk, names=columns.names, info=info, once=once)
+    return Stream(dense_pieces(pieces) if dense else pieces, chunk=chunk, names=columns.names, info=info, once=once)
 
 
 def _is_path(source: Any) -> bool:
@@ -118,16 +119,14 @@ class _Reading(NamedTuple):
     delimiter: str | None
     n_features: int | None
     zero_based: bool
-    dense: bool
 
 
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
     with files.opened(source) as file:
         kind = how.format or files.format_of(source, file)
         if kind == "libsvm":
-            once = source == "-" or hasattr(source, "read")
-            width = how.n_features or (None if once else libsvm_width(source, kind, how.zero_based))
-            yield from _libsvm(file, width, how.zero_based, how.dense)
+            width = how.n_features or libsvm_width(source, kind, how.zero_based) or None
+            yield from libsvm.read(file, width, how.zero_based)
             return
         if kind == "csv":
             words = {str(name) for name in how.columns.categorical}
@@ -138,13 +137,13 @@ def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
             tables = files.read_arrow(file)
         else:
             tables = files.read_jsonl(file)
-        yield from table_chunks(self, tables, how.columns, how.dense)
+        yield from table_chunks(self, tables, how.columns)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:
     """One after the other; an error names its file."""
     if how.n_features is None:
-        widths = (libsvm_width(path, how.format, how.zero_based) for path in paths if path != "-")
+        widths = (libsvm_width(path, how.format, how.zero_based) for path in paths)
         how = how._replace(n_features=max(widths, default=0) or None)
     for path in paths:
         try:
@@ -154,14 +153,16 @@ def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]
 
 
 def libsvm_width(path: Any, format: str | None, zero_based: bool) -> int:
-    """The largest index of a LIBSVM file; 0 for other formats."""
+    """The columns of a LIBSVM file; 0 for other formats, and for what can be read only once."""
+    if files.is_read_once(path):
+        return 0
     with files.opened(path) as file:
         return libsvm.count_features(file, zero_based) if (format or files.format_of(path, file)) == "libsvm" else 0
 
 
-def _arrays(X: Any, y: Any, dense: bool):
+def _arrays(X: Any, y: Any):
     if sparse.issparse(X):
-        X = X.toarray() if dense else X.tocsr()
+        X = X.tocsr()
     X = X.astype(np.float64, copy=False)
     if X.ndim != 2:
         raise ValueError(f"rows must be a 2-D array, not {X.ndim}-D")
@@ -176,18 +177,3 @@ def _arrays(X: Any, y: Any, dense: bool):
             yield X[part], None if y is None else y[part]
 
     return pieces
-
-
-def _libsvm(file: Any, width: int | None, zero_based: bool, dense: bool) -> Iterator[Chunk]:
-    if width is None:  # standard input: the first block decides
-        source = libsvm.read(file, None, zero_based)
-        first, y = next(source, (sparse.csr_matrix((0, 0)), np.empty(0)))
-        width = first.shape[1]
-        yield (first.toarray() if dense else first), y
-    else:
-        source = libsvm.read(file, width, zero_based)
-    for X, y in source:
-        if X.shape[1] > width:
-            raise ValueError(f"index {X.shape[1]} came after rows of {width} columns; pass n_features= what the data has")
-        X.resize((X.shape[0], width))
-        yield (X.toarray() if dense else X), y

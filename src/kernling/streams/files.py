@@ -14,15 +14,17 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 
 from .columns import Table
-from .lines import BLOCK, line_blocks
+from .lines import BLOCK, MARK, line_blocks
 
 FORMATS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
@@ -31,6 +33,7 @@ FORMATS = {
     "arrow": (".arrow", ".feather", ".ipc"),
     "jsonl": (".jsonl", ".ndjson"),
 }
+STEP = 1 << 16  # bytes decompressed at a time
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
 _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
 
@@ -52,22 +55,24 @@ def opened(source: Any) -> Iterator[io.BufferedReader]:
     """The uncompressed bytes of a path, of standard input ("-") or of an open binary file."""
     with ExitStack() as stack:
         if source == "-":
-            raw: Any = _standard_input()
+            name, raw = "standard input", _waited_for(sys.stdin.buffer)
         elif isinstance(source, (str, os.PathLike)):
-            raw = stack.enter_context(open(source, "rb"))
+            name, raw = os.fspath(source), stack.enter_context(open(source, "rb"))
+            raw = _waited_for(raw) if is_read_once(source) else raw
         else:
-            raw = source
+            name, raw = str(getattr(source, "name", "the file")), source
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
-        yield stack.enter_context(_decompressed(buffered, stack))
+        yield stack.enter_context(_decompressed(buffered, name, stack))
 
 
-def _standard_input() -> Any:
-    raw = getattr(sys.stdin.buffer, "raw", None)
-    return (
-        io.BufferedReader(_Polled(raw.fileno()), BLOCK)
-        if os.name == "posix" and isinstance(raw, io.FileIO)
-        else sys.stdin.buffer
-    )
+def is_read_once(source: Any) -> bool:
+    """Whether a source is standard input, an open file, or a path to something like a named pipe."""
+    return source == "-" or hasattr(source, "read") or (os.path.exists(source) and not os.path.isfile(source))
+
+
+def _waited_for(file: Any) -> Any:
+    raw = getattr(file, "raw", None)
+    return io.BufferedReader(_Polled(raw.fileno()), BLOCK) if os.name == "posix" and isinstance(raw, io.FileIO) else file
 
 
 class _Polled(io.RawIOBase):
@@ -89,23 +94,76 @@ class _Polled(io.RawIOBase):
         return os.readv(self._descriptor, [buffer])
 
 
-def _decompressed(file: io.BufferedReader, stack: ExitStack) -> Any:
+def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
+    read = _decompressor(file, name, stack)
+    return _Kept(file) if read is None else io.BufferedReader(_Decompressed(name, read), BLOCK)
+
+
+def _decompressor(file: io.BufferedReader, name: str, stack: ExitStack) -> Callable[[int], bytes] | None:
+    """What reads the next bytes, at most so many and never more than one step of decompression; None for a plain file."""
     head = file.peek(6)[:6]
     if head.startswith(b"\x1f\x8b"):
-        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=file)), BLOCK)
+        return gzip.GzipFile(fileobj=file).read1
     if head.startswith(b"\xfd7zXZ\x00"):
-        return io.BufferedReader(cast(Any, lzma.LZMAFile(file)), BLOCK)
+        return lzma.LZMAFile(file).read1
     if head.startswith(b"BZh"):
-        return io.BufferedReader(cast(Any, bz2.BZ2File(file)), BLOCK)
+        return bz2.BZ2File(file).read1
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         pyarrow = need_pyarrow()
-        return io.BufferedReader(_Readable(pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), "zstd")), BLOCK)
+        zst = pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), "zstd")
+        return lambda size: zst.read(min(size, STEP))
     if head.startswith(b"PK\x03\x04"):
-        archive = stack.enter_context(zipfile.ZipFile(_seekable(file, stack)))
+        with _damage_named(name):
+            archive = stack.enter_context(zipfile.ZipFile(_seekable(file, stack)))
         if len(archive.namelist()) != 1:
             raise ValueError(f"a zip file must hold one file to be read as data, not {len(archive.namelist())}")
-        return io.BufferedReader(cast(Any, archive.open(archive.namelist()[0])), BLOCK)
-    return _Kept(file)
+        return cast(Any, archive.open(archive.namelist()[0])).read1
+    return None
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """The many ways in which decompressors fail, as one."""
+    try:
+        yield
+    except EOFError as error:
+        raise ValueError(f"{name} ends too early: it is a part of a compressed file") from error
+    except (OSError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+            raise
+        raise ValueError(f"{name} is damaged, or ends too early: {error}") from error
+
+
+class _Decompressed(io.RawIOBase):
+    """What a decompressor gives; all that comes before damage is read before the error."""
+
+    def __init__(self, name: str, read: Callable[[int], bytes]):
+        self._name = name
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = 0
+        while count < len(buffer):
+            try:
+                with _damage_named(self._name):
+                    data = self._read(len(buffer) - count)
+            except ValueError as error:
+                if not count:
+                    raise
+                self._read = partial(_fail, error)
+                break
+            if not data:
+                break
+            buffer[count : count + len(data)] = data
+            count += len(data)
+        return count
+
+
+def _fail(error: Exception, _: int) -> bytes:
+    raise error
 
 
 class _Kept:
@@ -122,25 +180,6 @@ class _Kept:
 
     def __exit__(self, *_: Any) -> None:
         return None
-
-
-class _Readable(io.RawIOBase):
-    """An Arrow input stream, or bytes already read and the rest of a file, as a plain readable file."""
-
-    def __init__(self, *files: Any):
-        self._files = list(files)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while self._files:
-            data = self._files[0].read(len(buffer))
-            if data:
-                buffer[: len(data)] = data
-                return len(data)
-            self._files.pop(0)
-        return 0
 
 
 def _seekable(file: Any, stack: ExitStack) -> Any:
@@ -161,7 +200,7 @@ def format_of(source: Any, file: io.BufferedReader) -> str:
     for format, suffixes in FORMATS.items():
         if name.endswith(suffixes):
             return format
-    head = file.peek(4096)
+    head = file.peek(4096).removeprefix(MARK)
     first = head.split(b"\n", 1)[0].strip()
     if head.startswith(b"PAR1"):
         return "parquet"

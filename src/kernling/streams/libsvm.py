@@ -17,9 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from ..core.jit import inline, inner, jit_exact
+from .base import CHUNK
 from .lines import line_blocks
 
 BLOCK = 1 << 22  # bytes read at a time
+FIRST = 1 << 26  # bytes at most from which the columns of a text that is read once are told
+WIDEST = 1 << 26  # columns, where only the text tells how many: kdd12, the widest in public use, has 54,686,452
 
 _SMALLEST, _LARGEST = -290, 285  # powers of ten whose product with 19 digits is neither infinite nor subnormal
 
@@ -145,8 +148,8 @@ def _value(mantissa, shift, negative, significant):
 
 
 @jit_exact
-def _largest_index(text, end):
-    """The largest number in front of a colon, -1 if there is none; comments don't count."""
+def _largest_index(text, end, most):
+    """The largest number up to ``most`` in front of a colon, -1 if there is none; comments don't count."""
     largest = -1
     number: Any = -1
     comment = False
@@ -161,7 +164,7 @@ def _largest_index(text, end):
             if number < 100000000000:
                 number = max(number, 0) * 10 + (np.int64(c) - 48)
         else:
-            if c == 58 and not comment and number > largest:
+            if c == 58 and not comment and largest < number <= most:
                 largest = number
             number = -1
     return largest
@@ -246,15 +249,37 @@ def _parse(text, end, base, labels, indptr, indices, values, left):
 def read(file: IO[bytes], n_features: int | None, zero_based: bool) -> Iterator[tuple[sparse.csr_matrix, np.ndarray]]:
     """CSR rows and labels of a LIBSVM text.
 
-    Without ``n_features`` a piece is as wide as its own largest index; with it, a larger index is an error.
+    Without ``n_features`` the largest index of the first rows says how many columns there are; a larger index is an error.
     """
     line = 0
-    for text in line_blocks(file, BLOCK):
+    blocks = line_blocks(file, BLOCK)
+    for text in _first_joined(blocks) if n_features is None else blocks:
         X, y, lines, problem = _read_block(text, n_features, zero_based, line)
         yield X, y
         if problem:
             raise ValueError(problem)
         line += lines
+        n_features = n_features or X.shape[1] or None
+
+
+def _first_joined(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Blocks, the first ones as one that has a whole chunk of lines; or as many as come before an error."""
+    first: list[bytes] = []
+    lines = size = 0
+    failure: Exception | None = None
+    try:
+        for block in blocks:
+            first.append(block)
+            lines += block.count(b"\n")
+            size += len(block)
+            if lines >= CHUNK or size >= FIRST:
+                break
+    except (ValueError, OSError) as error:
+        failure = error
+    yield b"".join(first)
+    if failure:
+        raise failure
+    yield from blocks
 
 
 def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int):
@@ -280,8 +305,7 @@ def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int
             labels[-1 - place] = number
         else:
             values[place] = number
-    if n_features is not None:
-        rows, problem = _check_width(text, line, indptr, indices, rows, n_features, base) or (rows, problem)
+    rows, problem = _check_width(text, line, indptr, indices, rows, n_features or WIDEST, base) or (rows, problem)
     count = int(indptr[rows])
     width = n_features if n_features is not None else int(indices[:count].max(initial=-1)) + 1
     X = sparse.csr_matrix((values[:count].copy(), indices[:count].copy(), indptr[: rows + 1].astype(np.int32)), (rows, width))
@@ -301,7 +325,8 @@ def _check_width(text: bytes, line: int, indptr, indices, rows: int, n_features:
     row = _row_of(indptr, rows, wide[0])
     written = [number for number, words in enumerate(text.split(b"\n")) if words.split(b"#")[0].strip()]
     index = int(indices[wide[0]]) + base
-    return row, f"line {line + written[row] + 1}: index {index} does not fit into n_features={n_features} columns; raise it"
+    cure = "pass n_features= what the data has"
+    return row, f"line {line + written[row] + 1}: index {index} does not fit into {n_features} columns; {cure}"
 
 
 def _message(text: bytes, line: int, fault: int, at: int) -> str:
@@ -310,8 +335,12 @@ def _message(text: bytes, line: int, fault: int, at: int) -> str:
 
 
 def count_features(file: IO[bytes], zero_based: bool) -> int:
-    """One more than the largest index."""
+    """One more than the largest index that can be meant, up to where the text is damaged: who reads it then names the line."""
+    base = 0 if zero_based else 1
     largest = -1
-    for text in line_blocks(file, BLOCK):
-        largest = max(largest, _largest_index(np.frombuffer(text, np.uint8), len(text)))
-    return max(largest + (1 if zero_based else 0), 0)
+    try:
+        for text in line_blocks(file, BLOCK):
+            largest = max(largest, _largest_index(np.frombuffer(text, np.uint8), len(text), WIDEST - 1 + base))
+    except ValueError:
+        pass
+    return max(largest + 1 - base, 0)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from . import files
 from .base import Chunk, Stream
@@ -34,7 +33,7 @@ def _column_of(series: Any) -> np.ndarray:
     return np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
 
 
-def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns, dense: bool) -> Iterator[Chunk]:
+def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Iterator[Chunk]:
     """The rows of tables that a stream reads; those before a damaged one come before its error."""
     row = 0
     for table in tables:
@@ -48,7 +47,7 @@ def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns, dense:
             X, y = _rows_before(columns, table, row, error.place)
         self.names = columns.names
         row += len(next(iter(table.values())))
-        yield (X.toarray() if dense and sparse.issparse(X) else X), y
+        yield X, y
         if damage:
             raise damage
 
