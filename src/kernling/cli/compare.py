@@ -47,7 +47,7 @@ def compare(
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
-            extra = {"permutation": order, "seed": seed}
+            extra = {"permutation": order}
             courses: dict[str, Any] = {}
             try:
                 for X, y in source.chunks():

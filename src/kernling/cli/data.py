@@ -101,11 +101,13 @@ class Source:
             self.zero_based, self.dense = reading.zero_based, reading.dense
         self._task: str | None = None
         self.stream = self._shuffled(self._open())
+        scaling = [part.to_state() for part in self.parts]
+        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows, "parts": scaling}
 
     def _open(self) -> "Stream":
         from pathlib import Path
 
-        from ..streams import dataset, dataset_names, stream, synthetic
+        from ..streams import dataset, dataset_names, synthetic
         from ..streams.synthetic import STREAMS
 
         reading, first = self.reading, self.data[0]
@@ -113,9 +115,9 @@ class Source:
             for path in self.data:
                 if path != "-" and not Path(path).exists():
                     raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
-            return stream(self.data, columns=self.columns, **self.options())
+            return self._read(self.data)
         if first == "-" or Path(first).exists():
-            return stream(first, columns=self.columns, **self.options())
+            return self._read(first)
         if first in dataset_names():
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(first, positive)
@@ -126,6 +128,14 @@ class Source:
             return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
+
+    def _read(self, files: Any) -> "Stream":
+        """The rows of files, with what is needed to read them again on record."""
+        from ..streams import stream
+
+        rows = stream(files, columns=self.columns, **self.options())
+        rows.info |= {"files": self.data, "columns": self.columns.to_state(), "options": self.options()}
+        return rows
 
     def options(self) -> dict[str, Any]:
         """How files are read, besides their columns."""

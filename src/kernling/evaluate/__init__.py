@@ -1,8 +1,9 @@
 """Running metrics, test-then-train, batch training and testing; results are rows."""
 
+from .again import run_again
 from .held import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
-from .protocols import Course, batch, online, run_again, test_then_train
+from .protocols import Course, batch, online, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, search
 from .selection import Choice, choose

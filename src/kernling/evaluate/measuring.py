@@ -63,7 +63,8 @@ def seeded(model: Any, seed: int) -> Any:
     return copy.set_params(**{name: seed for name in copy.get_params() if name.split("__")[-1] == "random_state"})
 
 
-def _fitted(model: Any) -> bool:
+def is_fitted(model: Any) -> bool:
+    """Whether a model has learned anything."""
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -81,7 +82,7 @@ def compiled(model: Any, X: Any, y: np.ndarray) -> None:
 
 def settled(model: Any, X: Any, y: np.ndarray) -> None:
     """Let "auto" and "scale" come from all rows of the first chunk, in however many pieces they are then learned."""
-    if isinstance(model, OnlineEstimator) and not _fitted(model):
+    if isinstance(model, OnlineEstimator) and not is_fitted(model):
         model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
 
 
@@ -90,7 +91,7 @@ def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> 
     if need == "predict":
         return Batch(y, model.predict_then_learn(X, y))
     parts = []
-    known = model.classes_ if _fitted(model) else y[:1]
+    known = model.classes_ if is_fitted(model) else y[:1]
     for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
         scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
         parts.append(_judged(model.classes_, scores, y[first:last], probability))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,12 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from ..streams import Stream, dataset, stream, synthetic
-from ..streams.datasets import CATALOGUE
-from ..streams.synthetic import STREAMS
-from .measuring import chosen_metrics, compiled, data_facts, learned, orders, seeded, settled, size_of, task_of, tested
-from .metrics import METRICS, Counts, Window, metric
-from .rows import Row, described, loaded, model_of
+from ..streams import Stream, stream
+from .measuring import (
+    chosen_metrics,
+    compiled,
+    data_facts,
+    is_fitted,
+    learned,
+    orders,
+    seeded,
+    settled,
+    size_of,
+    task_of,
+    tested,
+)
+from .metrics import Counts, Window, metric
+from .rows import Row, described, loaded
 
 
 def test_then_train(
@@ -118,12 +127,15 @@ class Course:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
-        self._facts = {"protocol": "online"} | described(model) | data_facts(info) | (extra or {})
+        before = model.t_ if is_fitted(model) else 0
+        self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
+        self._facts |= described(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
+        self._facts.setdefault("first_chunk", len(y))
         compiled(self.model, X, y)
         begin = time.process_time()
         settled(self.model, X, y)
@@ -297,38 +309,3 @@ def batch(
         if on_row:
             on_row(rows[-1])
     return rows
-
-
-def run_again(row: Row, data: Any = None) -> list[Row]:
-    """Run what a row came from once more; the measurements of the last row returned are those of the row, times aside.
-
-    Parameters
-    ----------
-    row : dict
-        From :func:`online` or :func:`batch` on a whole data set, the last moment of its permutation.
-    data : (X, y), Stream or Dataset, optional
-        Needed where the data were neither a named data set nor a synthetic stream.
-
-    Examples
-    --------
-    >>> import kernling as kl
-    >>> from kernling.evaluate import online, run_again
-    >>> from kernling.streams import synthetic
-    >>> row = online(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("spirals", 2000), permutations=2)[-1]
-    >>> run_again(row)[-1]["mistakes"] == row["mistakes"]
-    True
-    """
-    info = json.loads(row["data_info"])
-    source = info["source"]
-    if data is None and source in CATALOGUE:
-        data = dataset(source, info["positive"])
-    elif data is None and source in STREAMS:
-        data = synthetic(source, info["rows"], info["seed"])
-    elif data is None:
-        raise ValueError(f"the data of this row are {source!r}, which has to be given as data=")
-    names = [name for name in METRICS if name in row]
-    seed = row["seed"] + row["permutation"]
-    if row["protocol"] == "batch":
-        options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
-        return batch(model_of(row), data, seed=seed, metrics=names, **options)
-    return online(model_of(row), data, part=info.get("part", "train"), seed=seed, metrics=names)

@@ -24,7 +24,7 @@ from ..streams import Dataset, Stream, stream
 
 Row = dict[str, Any]
 TEXTS = ("protocol", "method", "learner", "params", "data", "data_info", "versions")
-NOT_MEASURED = (*TEXTS, "permutation", "seed", "events")
+NOT_MEASURED = (*TEXTS, "permutation", "seed", "events", "window", "every", "first_chunk", "learned_before")
 
 
 def described(model: Any) -> Row:
