@@ -220,6 +220,93 @@ def test_csv_damaged_far_down_gives_the_rows_before():
         list(rows)
 
 
+def as_csv(targets):
+    return "".join(["a,c,y\n", *(f"{i},red,{'' if y is None else y}\n" for i, y in enumerate(targets))]).encode()
+
+
+def as_jsonl(targets):
+    return "".join(json.dumps({"a": i, "c": "red", "y": y}) + "\n" for i, y in enumerate(targets)).encode()
+
+
+@pytest.mark.parametrize(("format", "written"), [("csv", as_csv), ("jsonl", as_jsonl)])
+@pytest.mark.parametrize(
+    ("targets", "place", "message"),
+    [
+        ([i / 7 for i in range(3000)], 1500, "row 1501: '1.2x3' in column 'y' is not a number"),
+        ([i % 2 for i in range(3000)], 1500, "row 1501: '1.2x3' in column 'y' is not a number"),
+        ([i % 2 for i in range(200_000)], 150_000, "row 150001: '1.2x3' in column 'y' is not a number"),  # in a later block
+        ([i / 7 for i in range(300)], 0, "row 1: '1.2x3' in column 'y' is not a number"),
+        ([i / 7 for i in range(300)], 20, "row 21 has an infinite value in column 'y'"),
+        ([i / 7 for i in range(300)], 20, "row 21 has no value in column 'y'"),
+        (["yes", "no"] * 300, 33, "row 34 has no value in column 'y'"),
+        (["yes", "no"] * 300, 0, "row 1 has no value in column 'y'"),
+    ],
+)
+def test_a_damaged_or_missing_target_is_named_after_the_rows_before(targets, place, message, format, written):
+    bad = "1.2x3" if "1.2x3" in message else float("inf") if "infinite" in message else None
+    data = written([*targets[:place], bad, *targets[place + 1 :]])
+    options = {"format": format, "target": "y", "categorical": ["c"]}
+    found = []
+    rows = stream(io.BytesIO(data), **options)
+    with pytest.raises(ValueError, match=message):
+        found.extend(y for _, chunk in rows for y in chunk.tolist())
+    assert found == targets[:place]
+    if bad != "1.2x3":
+        kept = stream(io.BytesIO(data), missing="drop", **options).load()[1]
+        assert kept.tolist() == targets[:place] + targets[place + 1 :]
+
+
+def test_a_target_of_names_that_look_like_numbers():
+    labels = [str(i % 2) for i in range(300)] + ["unknown"]
+    rows = stream(io.BytesIO(as_csv(labels)), format="csv", target="y", features=["a"], categorical=["y"])
+    X, y = rows.load()
+    assert y.tolist() == labels
+    assert X.shape == (301, 1)
+    mixed = ["1", "2", "x"] * 10
+    assert stream(io.BytesIO(as_csv(mixed)), format="csv", target=-1, categorical=["c"]).load()[1].tolist() == mixed
+
+
+GAPS = {"a": [1.0, 2.0, 3.0, 4.0], "c": ["red", None, "blue", "red"], "b": [True, False, None, True], "y": ["u", "v", "u", "v"]}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pd.DataFrame(GAPS),
+        pd.DataFrame(GAPS).astype({"c": "string[pyarrow]", "b": "boolean", "y": "string"}),
+        pd.DataFrame(GAPS).astype({"c": "category"}),
+        pl.DataFrame(GAPS),
+        pa.table(GAPS),
+        b"a,c,b,y\n1,red,true,u\n2,,false,v\n3,blue,,u\n4,red,true,v\n",
+        "".join(json.dumps(dict(zip(GAPS, row, strict=True))) + "\n" for row in zip(*GAPS.values(), strict=True)).encode(),
+    ],
+    ids=["pandas", "pandas-nullable", "pandas-category", "polars", "arrow", "csv", "jsonl"],
+)
+def test_missing_values_of_any_kind(source):
+    options = {"target": "y", "categorical": ["c"]}
+    if isinstance(source, bytes):
+        options["format"] = "csv" if source.startswith(b"a") else "jsonl"
+
+    def where():
+        return io.BytesIO(source) if isinstance(source, bytes) else source
+
+    rows = stream(where(), missing="drop", **options)
+    X, y = rows.load()
+    assert rows.names == ("a", "c=red", "c=?", "b")
+    assert X.tolist() == [[1, 1, 0, 1], [4, 1, 0, 1]]
+    assert y.tolist() == ["u", "v"]
+    found = iter(stream(where(), **options))
+    assert next(found)[1].tolist() == ["u"]
+    with pytest.raises(ValueError, match="row 2 has no value in column 'c'"):
+        next(found)
+
+
+@pytest.mark.parametrize("source", [io.BytesIO(b"a,a,y\n1,2,0\n"), pd.DataFrame([[1, 2, 0]], columns=["a", "a", "y"])])
+def test_two_columns_of_one_name(source):
+    with pytest.raises(ValueError, match="two columns are called 'a'"):
+        stream(source, format="csv", target="y").load()
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy import sparse
 Table = dict[str, np.ndarray]
 MISSING = ("error", "drop")
 MOST = 2**31 - 1  # columns
+FEW = 0.05  # so large a part of a column may be no number, and it is one of numbers all the same: damaged ones
 
 
 class RowError(ValueError):
@@ -36,11 +38,12 @@ class Columns:
         The columns to use, in this order; all but the target if None.
     categorical : sequence of str or mapping of str to sequence
         Columns whose values are names, not numbers.  Each becomes one column per category, and one for all others.
-        The categories are those given, or those of the first chunk.
+        The categories are those given, or those of the first chunk.  The target may be among them: then it is a label as
+        written; otherwise it is a number if those of the first chunk are, but for a few damaged ones.
     hash : int or None
         Instead, categories are hashed into this many columns (after the numeric ones), and rows are sparse.
     missing : {"error", "drop"}
-        What to do with rows in which a value is missing.
+        What to do with rows in which a value is missing: a text that is empty is, and so is a target that is not finite.
 
     Examples
     --------
@@ -79,11 +82,12 @@ class Columns:
         self.missing = missing
         given = categorical if isinstance(categorical, Mapping) else {}
         self.categories: dict[str, list[str]] = {name: [_word(v) for v in values] for name, values in given.items()}
+        self._labels: bool | None = None  # whether targets are text, once one was seen
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of X's columns, once they are known."""
-        if self.features is None or (self.hash is None and set(self.categorical) - set(self.categories)):
+        if self.features is None or (self.hash is None and set(self._words()) - set(self.categories)):
             return None
         if self.hash is not None:
             return (*self._numeric(), *(f"hash={i}" for i in range(self.hash)))
@@ -95,16 +99,15 @@ class Columns:
 
     def rows(self, table: Table, first_row: int = 0) -> tuple[Any, Any]:
         """The (X, y) of a table; ``first_row`` is the place of its first row in the stream, for messages."""
-        if self.features is None:
-            self._choose(list(table))
+        self._choose(list(table))
         assert self.features is not None
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in table]
         if lacking:
             raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, table))}")
         numbers = {name: _numbers(name, table[name], first_row) for name in self._numeric()}
-        words = {name: table[name] for name in self.categorical}
-        y = None if self.target is None else _target(table[str(self.target)])
-        good = self._complete(len(next(iter(table.values()))), numbers, y, first_row)
+        words = {name: table[name] for name in self._words()}
+        y = None if self.target is None else self._targets(table[str(self.target)], first_row)
+        good = self._complete(len(next(iter(table.values()))), {**numbers, **words}, y, first_row)
         if not good.all():
             numbers = {name: values[good] for name, values in numbers.items()}
             words = {name: values[good] for name, values in words.items()}
@@ -118,24 +121,42 @@ class Columns:
             if not -len(names) <= self.target < len(names):
                 raise ValueError(f"target is column {self.target}, but there are {len(names)} columns")
             self.target = names[self.target]
+        if self.features is not None:
+            return
         self.features = tuple(name for name in names if name != self.target)
-        unknown = [name for name in self.categorical if name not in self.features]
+        unknown = [name for name in self.categorical if name not in names]
         if unknown:
             raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {', '.join(map(repr, names))}")
 
     def _numeric(self) -> list[str]:
         return [name for name in self.features or () if name not in self.categorical]
 
-    def _complete(self, n: int, numbers: Table, y: Any, first_row: int) -> np.ndarray:
+    def _words(self) -> list[str]:
+        return [name for name in self.features or () if name in self.categorical]
+
+    def _targets(self, values: np.ndarray, first_row: int) -> np.ndarray:
+        """Numbers or labels, as the first ones were; None is a label that is missing."""
+        present = values[~_is_missing(values)]
+        if self._labels is None and len(present):
+            texts = sum(not isinstance(v, (Number, np.bool_)) for v in present.tolist())
+            self._labels = self.target in self.categorical or texts > FEW * len(present)
+        if self._labels:
+            return np.array([None if lost else _word(v) for v, lost in zip(values, _is_missing(values), strict=True)], object)
+        return values if values.dtype.kind in "biu" else _numbers(str(self.target), values, first_row)
+
+    def _complete(self, n: int, features: Table, y: Any, first_row: int) -> np.ndarray:
         """Which rows have all their values."""
+        lost = [(name, _is_missing(values)) for name, values in features.items()]
+        if y is not None:
+            lost.append((str(self.target), ~np.isfinite(y) if y.dtype.kind == "f" else _is_missing(y)))
         good = np.ones(n, dtype=bool)
-        for name, values in [*numbers.items(), *([] if y is None else [(str(self.target), y)])]:
-            lost = _is_missing(values)
-            if self.missing == "error" and lost.any():
-                row = int(lost.argmax())
+        for name, gaps in lost:
+            if self.missing == "error" and gaps.any():
+                row = int(gaps.argmax())
+                what = "an infinite value" if name == self.target and y.dtype.kind == "f" and np.isinf(y[row]) else "no value"
                 cure = "missing='drop' leaves such rows out"
-                raise RowError(f"row {first_row + row + 1} has no value in column {name!r}; {cure}", row)
-            good &= ~lost
+                raise RowError(f"row {first_row + row + 1} has {what} in column {name!r}; {cure}", row)
+            good &= ~gaps
         return good
 
     def _dense(self, numbers: Table, words: Table, n: int) -> np.ndarray:
@@ -182,7 +203,7 @@ class Columns:
         features = columns.categorical if columns.features is None else columns.features
         if not all(isinstance(name, str) for name in (*features, *columns.categorical)):
             raise ValueError("the names of columns must be words")
-        if not set(columns.categorical) <= set(features):
+        if not set(columns.categorical) <= {*features, columns.target}:
             raise ValueError(f"the categorical columns {columns.categorical} are not all among {features}")
         return columns
 
@@ -195,35 +216,26 @@ def _word(value: Any) -> str:
 
 
 def _numbers(name: str, values: np.ndarray, first_row: int) -> np.ndarray:
+    listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
     try:
-        return np.array([np.nan if v is None else v for v in values] if values.dtype == object else values, dtype=np.float64)
+        return np.array(listed, dtype=np.float64)
     except (TypeError, ValueError):
         pass
-    for row, value in enumerate(values.tolist()):
+    for row, value in enumerate(listed):
         try:
-            float(value if value is not None else "nan")
+            float(value)
         except (TypeError, ValueError):
             raise RowError(
                 f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
                 "name the column in categorical if its values are names",
                 row,
             ) from None
-    return np.array([np.nan if v is None else float(v) for v in values.tolist()])
-
-
-def _target(values: np.ndarray) -> np.ndarray:
-    """Numbers as numbers, anything else as strings (None stays, and counts as missing)."""
-    if values.dtype != object:
-        return values.astype(np.float64) if values.dtype.kind == "f" else values
-    kinds = {type(v) for v in values.tolist() if v is not None}
-    if all(issubclass(kind, (int, float)) for kind in kinds):
-        return np.array([np.nan if v is None else v for v in values.tolist()], dtype=np.float64)
-    return np.array([v if v is None else str(v) for v in values.tolist()], dtype=object)
+    return np.array([float(v) for v in listed])
 
 
 def _is_missing(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         return np.isnan(values)
-    if values.dtype == object:
-        return np.array([v is None for v in values.tolist()], dtype=bool)
+    if values.dtype.kind in "OU":
+        return np.array([v is None or v == "" or v != v for v in values.tolist()], dtype=bool)
     return np.zeros(len(values), dtype=bool)

@@ -23,7 +23,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from .columns import Table
+from .columns import FEW, Table
 from .lines import BLOCK, MARK, line_blocks
 
 FORMATS = {
@@ -228,11 +228,13 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     """
     pyarrow = need_pyarrow()
     csv = pyarrow.csv
+    none = csv.ConvertOptions().null_values
     names: list[str] | None = None
     types: dict[str, Any] = {}  # of columns of which a value was seen
     rows = 0
     for block in line_blocks(file):
         damaged: list[Any] = []
+        written: list[str] = []  # columns of values that are not all of one type
         top = int(names is None and header)
         reading = csv.ReadOptions(
             block_size=len(block) + 1,
@@ -245,54 +247,73 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
         )
         try:
             if names is None or len(types) < len(names):
-                schema = csv.read_csv(io.BytesIO(block), reading, parsing).schema
-                kinds = {field.name: _settled(pyarrow, field, words) for field in schema} | types
-                empty = {field.name for field in schema if pyarrow.types.is_null(field.type)}
+                first = csv.read_csv(io.BytesIO(block), reading, parsing)
+                check_names(first.column_names)
+                kinds = {name: _settled(pyarrow, first[name], name in words, none) for name in first.column_names} | types
+                empty = {name for name in kinds if pyarrow.types.is_null(first[name].type)}
                 types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
             try:
                 table = csv.read_csv(io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=kinds))
             except pyarrow.ArrowInvalid:
-                texts = csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
-                table = _cast(pyarrow, csv.read_csv(io.BytesIO(block), reading, parsing, texts), kinds)
+                table = csv.read_csv(
+                    io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
+                )
+                written = [name for name, kind in kinds.items() if kind != pyarrow.string()]
         except pyarrow.ArrowInvalid as error:
             raise ValueError(f"damaged CSV after row {rows}: {error}") from error
         names = table.column_names
         if damaged:
             bad = damaged[0]
             good = bad.number - 1 - top
-            yield arrow_table(table.slice(0, good))
+            yield _csv_table(table.slice(0, good), written, none)
             raise ValueError(
                 f"row {rows + good + 1} has {bad.actual_columns} columns, not {bad.expected_columns}: {bad.text[:80]!r}"
             )
-        yield arrow_table(table)
+        yield _csv_table(table, written, none)
         rows += table.num_rows
     if names is None:
         raise ValueError("the CSV file is empty")
 
 
-def _cast(pyarrow: Any, table: Any, types: dict[str, Any]) -> Any:
-    """Columns of text as what they should be, where all values can be."""
-    for place, name in enumerate(table.column_names):
-        try:
-            table = table.set_column(place, name, table.column(name).cast(types[name]))
-        except pyarrow.ArrowInvalid:
-            pass
-    return table
+def _csv_table(table: Any, written: list[str], none: list[str]) -> Table:
+    columns = arrow_table(table)
+    for name in written:
+        columns[name][:] = [_as_written(text, none) for text in columns[name]]
+    return columns
 
 
-def _settled(pyarrow: Any, field: Any, words: set[str]) -> Any:
-    """The type a column keeps for the whole file."""
+def _settled(pyarrow: Any, column: Any, words: bool, none: list[str]) -> Any:
+    """The type a column keeps for the whole file; a few values that are no numbers among many that are do not make it text."""
     types = pyarrow.types
-    if field.name in words:
+    if words:
         return pyarrow.string()
-    if (
-        types.is_integer(field.type)
-        or types.is_floating(field.type)
-        or types.is_null(field.type)
-        or types.is_boolean(field.type)
-    ):
-        return pyarrow.bool_() if types.is_boolean(field.type) else pyarrow.float64()
+    if types.is_boolean(column.type):
+        return pyarrow.bool_()
+    if types.is_integer(column.type) or types.is_floating(column.type) or types.is_null(column.type):
+        return pyarrow.float64()
+    if types.is_string(column.type):
+        texts = sum(isinstance(_as_written(value, none), str) for value in column.to_pylist())
+        return pyarrow.float64() if texts <= FEW * len(column) else pyarrow.string()
     return pyarrow.string()
+
+
+def _as_written(text: str, none: list[str]) -> Any:
+    """A value of CSV as a number, True, False or None; as the text that it is if it is none of them."""
+    if text in none:
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return text if "_" in text else float(text)
+    except ValueError:
+        return text
+
+
+def check_names(names: list[str]) -> None:
+    """Columns by name need names that differ."""
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ValueError(f"two columns are called {twice[0]!r}; give each a name of its own")
 
 
 def read_parquet(file: Any, rows: int) -> Iterator[Table]:
@@ -365,6 +386,7 @@ def _from_rows(names: list[str], rows: list[list[Any]]) -> Table:
 def arrow_table(batch: Any) -> Table:
     """A record batch or Arrow table as columns; numbers with gaps become float64 with NaN."""
     pyarrow = need_pyarrow()
+    check_names(batch.schema.names)
     table: Table = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pyarrow.types.is_dictionary(column.type):

@@ -17,6 +17,7 @@ def frames(source: Any) -> Iterator[Table]:
     if hasattr(source, "schema") and hasattr(source, "num_rows"):
         yield files.arrow_table(source)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        files.check_names(list(map(str, source.columns)))
         yield {str(name): _column_of(source[name]) for name in source.columns}
     elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
         for part in source:
@@ -28,9 +29,12 @@ def frames(source: Any) -> Iterator[Table]:
 def _column_of(series: Any) -> np.ndarray:
     """A pandas or polars column."""
     values = series.to_numpy()
-    if values.dtype.kind in "biufOU":
-        return np.array([None if value != value else value for value in values], object) if values.dtype == object else values
-    return np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
+    if values.dtype.kind in "biufU":
+        return values
+    values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
+    if hasattr(series, "isna"):  # pandas has many values that are none
+        values[series.isna().to_numpy()] = None
+    return values
 
 
 def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Iterator[Chunk]:
@@ -40,21 +44,15 @@ def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Ite
         if not table:
             raise ValueError("the table has no columns")
         damage: RowError | None = None
-        try:
-            X, y = columns.rows(table, row)
-        except RowError as error:  # the rows before it are good
-            damage = error
-            X, y = _rows_before(columns, table, row, error.place)
+        while True:
+            try:
+                X, y = columns.rows(table, row)
+                break
+            except RowError as error:  # the rows before it are good, unless another column names an even earlier one
+                damage = error
+                table = {name: values[: error.place] for name, values in table.items()}
         self.names = columns.names
         row += len(next(iter(table.values())))
         yield X, y
         if damage:
             raise damage
-
-
-def _rows_before(columns: Columns, table: Table, row: int, place: int) -> Chunk:
-    """The rows of a table before a place, or before an even earlier one that another column names."""
-    try:
-        return columns.rows({name: values[:place] for name, values in table.items()}, row)
-    except RowError as error:
-        return _rows_before(columns, table, row, error.place)
