@@ -1,5 +1,9 @@
 """Comparing, tuning and reproducing from the command line."""
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import kernling
+from kernling import models
 from kernling.cli import app
 from kernling.evaluate import read_rows, test_then_train
-from kernling.streams import synthetic, write
+from kernling.streams import stream, synthetic, write
 
 
 def call(*arguments, code=0, stdin=None):
@@ -26,8 +31,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_compare_is_each_method_alone():
     options = ("--rows", 1500, "--set", "gamma=4", "--set", "avm.delta=0.3", "--results", "r.csv", "--report", "p.html")
-    output = call("compare", "checkerboard", "--learners", "avm,spa,unknown", *options).output
-    assert "unknown cannot run" in output
+    output = call("compare", "checkerboard", "--learners", "avm,spa,koil", "--set", "koil.eta=5", *options).output
+    assert "koil cannot run: KOILClassifier: eta must be" in output
     rows = {row["method"]: row for row in read_rows("r.csv")}
     alone = test_then_train(kernling.AVMClassifier(gamma=4, delta=0.3), synthetic("checkerboard", 1500))[-1]
     assert rows["AVMClassifier"]["mistakes"] == alone["mistakes"]
@@ -41,11 +46,6 @@ def test_compare_over_permutations_gives_means():
     assert len(rates) == 3
     assert len(set(rates)) > 1
     assert "--permutations" in call("compare", "-", "--permutations", 2, code=2).stderr
-
-
-def test_compare_refuses_parameters_of_nobody():
-    assert "does not take part" in call("compare", "checkerboard", "--learners", "avm", "--set", "spa.eta=1", code=2).stderr
-    assert "cannot run" in call("compare", "checkerboard", "--learners", "avm", "--set", "avm.eta=1", code=1).stderr
 
 
 def test_tune_gives_a_model_and_the_options_for_it():
@@ -63,3 +63,104 @@ def test_tune_gives_a_model_and_the_options_for_it():
 @pytest.mark.parametrize("text", ["gamma=1:x", "gamma=0:1", "gamma"])
 def test_tune_refuses_wrong_ranges(text):
     assert "--range" in call("tune", "checkerboard", "--range", text, code=2).stderr
+
+
+def tried(path="r.csv"):
+    return [json.loads(row["params"]) for row in read_rows(path)]
+
+
+def test_what_is_set_is_not_searched():
+    options = ("--rows", 400, "--candidates", 4, "--first", 100, "--results", "r.csv")
+    output = call("tune", "spirals", "--set", "gamma=5", *options).stdout
+    assert {one["gamma"] for one in tried()} == {5}
+    assert len({one["lam"] for one in tried()}) == 4
+    assert "gamma" not in output.splitlines()[-1]
+    everything = ("--set", "gamma=5", "--set", "lam=0.1", "--set", "delta=1")
+    assert "nothing is left to search" in call("tune", "spirals", *everything, code=2).stderr
+    assert "fixed by --set" in call("tune", "spirals", "--set", "gamma=5", "--range", "gamma=1:9", code=2).stderr
+
+
+def test_tune_keeps_whole_numbers_whole_and_says_what_failed():
+    options = ("--rows", 400, "--candidates", 4, "--first", 100, "--results", "r.csv")
+    call("tune", "spirals", "--learner", "bogd", "--range", "budget=10:100", *options)
+    assert all(isinstance(one["budget"], int) for one in tried())
+    output = call("tune", "spirals", "--learner", "koil", "--range", "eta=0.1,5", "--grid", *options).output
+    assert "1 of 2 candidates failed, such as: KOILClassifier: eta must be" in " ".join(output.split())
+    assert ["at most 0.999" in (row["failed"] or "") for row in read_rows("r.csv")] == [False, True]
+
+
+def damaged(folder, rows=1500):
+    write(synthetic("spirals", rows), "bad.libsvm")
+    with open(folder / "bad.libsvm", "a") as file:
+        file.write("1 x:1\n1 1:1\n")
+    return "bad.libsvm"
+
+
+def test_tune_saves_the_best_before_the_damage(folder):
+    options = ("--candidates", 3, "--first", 200, "--save", "m.kern", "--results", "r.csv", "--scale", "standard", "--dense")
+    told = call("tune", damaged(folder), *options, "--n-features", 2, code=1)
+    assert "line 1501" in told.stderr
+    assert "--resume m.kern --skip 1500" in told.stderr
+    assert kernling.load("m.kern").t_ == 1500
+    assert [row["events"] for row in read_rows("r.csv")] == [1500, 200, 200]
+    assert "--set gamma=" in told.stdout
+    assert models.read("m.kern").stream["parts"][0]["count"] == 1500
+
+
+def test_compare_shows_and_writes_what_came_before_the_damage(folder):
+    told = call("compare", damaged(folder), "--learners", "avm,spa", "--n-features", 2, "--results", "r.csv", code=1)
+    assert "line 1501" in told.stderr
+    assert "1,500 events" in told.stdout
+    assert [(row["method"], row["events"]) for row in read_rows("r.csv")] == [("AVMClassifier", 1500), ("SPAClassifier", 1500)]
+
+
+@pytest.mark.parametrize("command", ["tune", "compare"])
+def test_ctrl_c_keeps_what_was_learned(folder, command):
+    own = ["--save", "m.kern", "--first", "300"] if command == "tune" else ["--learners", "avm,spa", "--every", "1000"]
+    arguments = [command, "-", "--format", "libsvm", "--n-features", "2", "--results", "r.csv", *own]
+    program = [sys.executable, "-c", "from kernling.cli import main; main()", *arguments]
+    process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    write(synthetic("spirals", 60_000), "rows.libsvm")
+    process.stdin.write((folder / "rows.libsvm").read_bytes())
+    process.stdin.flush()  # returns when the last block is being read, and so the rows before have been learned; there is no end
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    told = process.stderr.read().decode()
+    process.stdin.close()
+    assert process.returncode == 130, told
+    learned = max(row["events"] for row in read_rows("r.csv"))
+    assert learned > 1000
+    if command == "tune":
+        assert kernling.load("m.kern").t_ == learned
+        assert f"--skip {learned}" in told
+
+
+@pytest.mark.parametrize("scale", [(), ("--scale", "standard")])
+def test_tune_compares_on_the_rows_of_another_file(scale):
+    X, y = synthetic("spirals", 900, seed=1).load()
+    write(synthetic("spirals", 900), "train.csv", ("x1", "x2"))
+    write(stream(X, y), "held.csv", ("x1", "x2"))
+    write(stream(X, -y), "upside_down.csv", ("x1", "x2"))
+    options = ("--target", "target", "--set", "delta=0.1", "--range", "gamma=30,0.0001", "--grid", "--first", 400, *scale)
+    best = {}
+    for name in ("held.csv", "upside_down.csv"):
+        output = call("tune", "train.csv", *options, "--validation", name, "--save", "m.kern", "--results", "r.csv").stdout
+        best[name] = kernling.load("m.kern").gamma
+        wrong = read_rows("r.csv")[0]["mistakes_validation"]
+        assert f"{100 * wrong:.2f} %" in output
+        assert f"mistakes {100 * wrong:.2f} %" in call("predict", "m.kern", name, "--target", "target").stderr
+    assert best == {"held.csv": 30, "upside_down.csv": 0.0001}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--learners", "avm,nosuch"), "no learner is called 'nosuch'"),
+        (("--learners", "avm,spa", "--set", "foo=1"), "no method that takes part has a parameter 'foo'"),
+        (("--learners", "avm,spa", "--set", "spa.foo=1"), "spa has no parameter 'foo'"),
+        (("--learners", "avm", "--set", "spa.eta=1"), "does not take part"),
+    ],
+)
+def test_compare_refuses_names_of_nobody(options, message):
+    told = call("compare", "checkerboard", *options, code=2).stderr
+    assert message in " ".join(told.replace("│", " ").split())

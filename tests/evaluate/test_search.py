@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import kernling
-from kernling.estimators.ranges import Among, Log, Times, ranges_of
-from kernling.evaluate import search, test_then_train
-from kernling.streams import Stream, synthetic
+from kernling.baselines import BOGDClassifier, KOILClassifier, OPAUCClassifier
+from kernling.core.bounds import Diverged
+from kernling.estimators.ranges import Among, Log, Rounded, Times, fitting, ranges_of
+from kernling.evaluate import run_again, search, test_then_train
+from kernling.streams import Standardise, Stream, stream, synthetic
 
 ROWS = 3000
 
@@ -68,6 +70,50 @@ def test_validation_rows_decide():
     )
     upside_down = search(kernling.AVMClassifier(delta=0.1), synthetic("spirals", 800), validation=(X, -y), **options)
     assert upside_down.params["gamma"] == 1e-4
+    assert upside_down.rows[0]["mistakes_validation"] == np.mean(upside_down.model.predict(X) != -y)
+
+
+def test_a_candidate_that_fails_drops_out_and_its_row_says_why():
+    ranges = {"eta": Among((5.0, 0.01, 0.1, 7.0))}
+    found = search(KOILClassifier(random_state=0), synthetic("gaussian", 900), ranges=ranges, grid=True, first=300)
+    assert found.params["eta"] in (0.01, 0.1)
+    assert found.model.t_ == 900
+    assert [(row["events"], "failed" in row) for row in found.rows] == [(900, False), (300, False), (0, True), (0, True)]
+    assert "at most 0.999, not 5.0" in found.rows[2]["failed"]
+    with pytest.raises(ValueError, match=r"nothing to run again: .* not 5\.0"):
+        run_again(found.rows[2])
+    with pytest.raises(ValueError, match=r"not 5\.0"):
+        search(KOILClassifier(), synthetic("gaussian", 900), ranges={"eta": Among((5.0, 7.0))}, grid=True)
+
+
+def test_a_candidate_that_diverges_on_the_way_keeps_what_it_learned():
+    X = np.vstack([np.full((500, 1), 0.1), np.full((500, 1), 1e3)])
+    y = np.tile([1.0, -1.0], 500)
+    ranges = {"eta": Among((1.0, 1e-9))}
+    found = search(OPAUCClassifier(), stream(X, y, chunk=100), ranges=ranges, grid=True, first=800)
+    assert found.params["eta"] == 1e-9
+    assert found.rows[1]["failed"] == str(Diverged())
+    assert found.rows[1]["events"] == 500
+
+
+def test_what_decides_auto_is_the_first_chunk_not_the_first_rung():
+    ranges = {"lam": Among((1e-4, 1e-3))}
+    found = search(kernling.AVMClassifier(), synthetic("spirals", ROWS), ranges=ranges, grid=True, first=100)
+    alone = kernling.AVMClassifier(lam=found.params["lam"])
+    test_then_train(alone, synthetic("spirals", ROWS))
+    assert found.model.delta_ == alone.delta_
+    assert found.model.gamma_ == alone.gamma_
+
+
+def test_whole_numbers_stay_whole():
+    found = search(BOGDClassifier(), synthetic("spirals", 300), ranges={"budget": Log(10, 100)}, candidates=4, seed=3)
+    tried = [json.loads(row["params"])["budget"] for row in found.rows]
+    assert all(isinstance(one, int) and 10 <= one <= 100 for one in tried)
+    assert len(set(tried)) > 1
+    assert Rounded(Log(1.0, 4.0)).grid(9, 1.0) == [1, 2, 3, 4]
+    piped = kernling.StreamPipeline([("scale", Standardise()), ("model", BOGDClassifier())])
+    ranges = {"model__budget": Log(1.0, 4.0), "model__gamma": Log(1.0, 4.0)}
+    assert fitting(ranges, piped) == {"model__budget": Rounded(Log(1.0, 4.0)), "model__gamma": Log(1.0, 4.0)}
 
 
 def test_models_that_are_too_large_come_last():
@@ -117,6 +163,8 @@ def test_wrong_searches_are_refused():
     rows = synthetic("spirals", 100)
     with pytest.raises(ValueError, match="no parameter 'sigma'"):
         search(kernling.AVMClassifier(), rows, ranges={"sigma": Log(1.0, 2.0)})
+    with pytest.raises(ValueError, match="nothing is left to search"):
+        search(kernling.AVMClassifier(), rows, ranges={})
     with pytest.raises(ValueError, match="metric"):
         search(kernling.AVMClassifier(), rows, metric="speed")
     with pytest.raises(ValueError, match="no rows"):

@@ -33,6 +33,7 @@ from ..core.pairs import Recent, Sides, is_due, keep_score, new_recent, new_side
 from ..core.union import Reduction
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import POSITIVE, SWITCH, OneOf, Real, Whole
+from ..estimators.ranges import GAMMA, Log
 from ..learners.base import Learner, Needs, Problem, empty_expansion
 
 
@@ -235,6 +236,7 @@ class KOILClassifier(PairwiseClassifier):
         "eviction": (OneOf(("reservoir", "oldest")),),
         "compensate": (SWITCH,),
     }
+    search = {"gamma": GAMMA, "eta": Log(1e-3, 0.5), "C": Log(0.1, 100.0)}
 
     def __init__(
         self, *, eta=0.01, C=10.0, buffer_size=50, neighbours=10, eviction="reservoir", compensate=True, kernel="rbf",

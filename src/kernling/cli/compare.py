@@ -8,7 +8,7 @@ import typer
 
 from . import settings
 from .data import Reading, Source, takes_reading
-from .interrupts import Interrupts
+from .interrupts import Interrupts, pieces
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
 
 SetOption = Annotated[
@@ -41,29 +41,31 @@ def compare(
         raise typer.BadParameter("standard input can be read only once, so there is one order", param_hint="--permutations")
     names = settings.names_of(learners) or []
     pairs = settings.split_pairs(set, "--set")
+    _check_names(names, pairs)
+    options: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
+    failure: Exception | None = None
     with Interrupts() as interrupts:
         for order in range(permutations):
-            shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
-            source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
-            extra = {"permutation": order}
-            courses: dict[str, Any] = {}
+            courses: dict[str, Any] | None = None
             try:
+                shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
+                source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 for X, y in source.chunks():
-                    with interrupts.deferred():
-                        X = source.scaled(X)
-                        if not courses:
-                            options = {"metrics": settings.names_of(metrics), "window": window, "every": every, "extra": extra}
-                            courses = _begun(
-                                names, task or source.task_of(y), pairs, seed + order, source.stream.info, options, failed
-                            )
-                        for name in list(courses):
-                            _learn(courses, name, X, y, failed)
+                    if courses is None:
+                        about = source.stream.info, {**options, "extra": {"permutation": order}}
+                        courses = _begun(names, task or source.task_of(y), pairs, seed + order, *about, failed)
+                        _each(courses, "begin", source.scaled_ahead(X), y, failed)
+                    for part in pieces(len(y)):
+                        with interrupts.deferred():
+                            _each(courses, "learn", source.scaled(X[part]), y[part], failed)
             except KeyboardInterrupt:
                 pass
-            rows += [row for course in courses.values() if course.events for row in course.end()]
-            if interrupts.received:
+            except (ValueError, TypeError, OSError, ImportError) as error:
+                failure = error
+            rows += [row for course in (courses or {}).values() if course.events for row in course.end()]
+            if failure or interrupts.received:
                 break
     if rows:
         events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
@@ -77,10 +79,35 @@ def compare(
         write_rows(rows, results)
     if rows and report:
         page(rows, report, f"{', '.join(names)} on {data}")
+    if failure:
+        raise failure
     if interrupts.received:
         raise typer.Exit(interrupts.exit_code)
     if not rows:
         raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()) or f"{data} has no rows")
+
+
+def _check_names(names: list[str], pairs: dict[str, str]) -> None:
+    """Raise for methods, and parameters of methods, that there are not."""
+    from .. import registry
+
+    known: dict[str, Any] = {}
+    for name in names:
+        try:
+            known[name] = {one for cls in registry.find(name).classes() for one in cls().get_params(deep=False)}
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--learners") from None
+    for pair in pairs:
+        method, _, name = pair.rpartition(".")
+        if method and method not in names:
+            wrong = f"{pair!r} is for a method that does not take part"
+        elif method and name not in known[method]:
+            wrong = f"{method} has no parameter {name!r}; it has {', '.join(sorted(known[method]))}"
+        elif not any(name in own for own in known.values()):
+            wrong = f"no method that takes part has a parameter {name!r}"
+        else:
+            continue
+        raise typer.BadParameter(wrong, param_hint="--set")
 
 
 def _columns(row: dict[str, Any]) -> list[str]:
@@ -96,10 +123,6 @@ def _begun(
     from .. import registry
     from ..evaluate import Course
 
-    for pair in pairs:
-        method, _, _ = pair.rpartition(".")
-        if method and method not in names:
-            raise typer.BadParameter(f"{pair!r} is for a method that does not take part", param_hint="--set")
     courses = {}
     for name in names:
         try:
@@ -112,10 +135,11 @@ def _begun(
     return courses
 
 
-def _learn(courses: dict[str, Any], name: str, X: Any, y: Any, failed: dict[str, str]) -> None:
-    """Let one method learn; if it cannot, the others go on and the table says why."""
-    try:
-        courses[name].learn(X, y)
-    except (ValueError, TypeError, FloatingPointError) as error:
-        failed[name] = str(error)
-        del courses[name]
+def _each(courses: dict[str, Any], act: str, X: Any, y: Any, failed: dict[str, str]) -> None:
+    """Let each method begin or learn; if one cannot, the others go on and the table says why."""
+    for name in list(courses):
+        try:
+            getattr(courses[name], act)(X, y)
+        except (ValueError, TypeError, FloatingPointError) as error:
+            failed[name] = str(error)
+            del courses[name]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: at once while rows are awaited, after the chunk while one is learned."""
+"""Ctrl-C and SIGTERM: at once while rows are awaited, after those at hand while some are learned."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PIECE = 1024  # rows
+
+
+def pieces(rows: int) -> list[slice]:
+    """Pieces of so many rows, each of which several models learn before a signal is looked at."""
+    return [slice(first, first + PIECE) for first in range(0, rows, PIECE)]
 
 
 class Interrupts:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from .parameters import COMMON, Real, Whole
 
 
 class Log(NamedTuple):
@@ -50,7 +53,21 @@ class Among(NamedTuple):
         return list(self.values)
 
 
-Range = Log | Times | Among
+class Rounded(NamedTuple):
+    """Whole numbers of another range."""
+
+    of: Log | Times
+
+    def at(self, share: float, base: float) -> int:
+        """The number this far along, from 0 to 1."""
+        return round(self.of.at(share, base))
+
+    def grid(self, n: int, base: float) -> list[int]:
+        """At most so many numbers, ends included."""
+        return sorted({round(value) for value in self.of.grid(n, base)})
+
+
+Range = Log | Times | Among | Rounded
 GAMMA = Times(1 / 32, 32)
 GENERIC: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-8, 1e-2), "eta": Log(1e-2, 10.0), "C": Log(1e-2, 10.0)}
 
@@ -62,3 +79,17 @@ def ranges_of(estimator: Any) -> dict[str, Range]:
         return {f"{name}__{own}": values for own, values in ranges_of(last).items()}
     known = estimator.get_params(deep=False)
     return {name: values for name, values in (estimator.search or GENERIC).items() if name in known}
+
+
+def fitting(ranges: Mapping[str, Range], estimator: Any) -> dict[str, Range]:
+    """The ranges of an estimator's, or a pipeline's, parameters, rounded where a parameter is a whole number."""
+    whole = [name for name, of in ranges.items() if isinstance(of, (Log, Times)) and _is_whole(name, estimator)]
+    return {**ranges, **{name: Rounded(ranges[name]) for name in whole}}  # type: ignore[arg-type]
+
+
+def _is_whole(name: str, estimator: Any) -> bool:
+    if hasattr(estimator, "steps"):
+        step, _, own = name.partition("__")
+        return _is_whole(own, dict(estimator.steps).get(step))
+    rules = {**COMMON, **getattr(estimator, "rules", {})}.get(name, ())
+    return any(isinstance(rule, Whole) for rule in rules) and not any(isinstance(rule, Real) for rule in rules)

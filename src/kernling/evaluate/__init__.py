@@ -5,7 +5,7 @@ from .held import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import Course, batch, online, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
-from .search import Found, search
+from .search import Found, Search, search
 from .selection import Choice, choose
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "LogLoss",
     "Metric",
     "Mistakes",
+    "Search",
     "Window",
     "batch",
     "choose",

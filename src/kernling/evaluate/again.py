@@ -45,6 +45,8 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
             f"the model of this row went on after {row['learned_before']:,} events, which the row does not know: "
             "run all of them in one go to have rows that can be run again"
         )
+    if not row["events"]:
+        raise ValueError(f"the model of this row learned nothing, so there is nothing to run again: {row.get('failed')}")
     info = json.loads(row["data_info"])
     given = _reopened(info) if data is None else data
     names = [name for name in METRICS if row.get(name) is not None]

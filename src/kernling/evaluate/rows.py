@@ -23,7 +23,7 @@ from ..estimators.contents import plain, unplain
 from ..streams import Dataset, Stream, stream
 
 Row = dict[str, Any]
-TEXTS = ("protocol", "method", "learner", "params", "data", "data_info", "versions")
+TEXTS = ("protocol", "method", "learner", "params", "data", "data_info", "versions", "failed")
 NOT_MEASURED = (*TEXTS, "permutation", "seed", "events", "window", "every", "first_chunk", "learned_before")
 
 

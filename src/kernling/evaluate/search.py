@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from ..estimators.ranges import Range, ranges_of
+from ..estimators.ranges import Range, fitting, ranges_of
 from ..estimators.resolve import auto_delta, scale_gamma
 from ..streams import Stream
 from .measuring import measure
@@ -35,12 +36,15 @@ class Found(NamedTuple):
 
     model: Any  # the winner, which has learned all rows
     params: dict[str, Any]  # those that were searched for
-    rows: list[Row]  # one per candidate, the best first, at the moment it dropped out
+    rows: list[Row]  # one per candidate, the best first, at the moment it dropped out; of one that failed with the reason
 
 
-class Candidate(NamedTuple):
+@dataclass
+class _Candidate:
     params: dict[str, Any]
     course: Course
+    validated: float | None = None  # the metric on the validation rows, where there are some
+    why: str | None = None  # it failed
 
 
 def search(
@@ -63,6 +67,8 @@ def search(
     All candidates learn the same rows, test-then-train.  After ``first`` events only the best of each ``factor`` go on, again
     after ``factor`` times as many, and so on; the last one learns the rest of the stream, and is the model returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
+    One that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
+    under ``failed``; if none is left, the first reason is raised.
 
     Parameters
     ----------
@@ -70,7 +76,8 @@ def search(
         Not changed; its other parameters are kept.  Of a :class:`kernling.StreamPipeline`, the last step's are looked for.
     rows : Stream
     ranges : mapping of str to range, optional
-        Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.
+        Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.  Parameters that are whole
+        numbers get whole numbers.
     candidates : int
         How many are drawn at random; with ``grid``, at most so many points of an even grid.
     grid : bool
@@ -78,7 +85,7 @@ def search(
     metric : str, optional
         What to compare: by default mistakes or RMSE.
     validation : (X, y), optional
-        Rows to measure on instead of those that are learned.
+        Rows to measure on instead of those that are learned; rows then have ``<metric>_validation``, too.
     first, factor : int
     max_points : int, optional
         Candidates that store more points come after all others.
@@ -100,50 +107,149 @@ def search(
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
     4000 ['delta', 'gamma', 'lam'] 9
     """
-    if candidates < 1 or first < 1 or factor < 2:
-        raise ValueError(f"candidates and first must be at least 1 and factor 2, not {candidates}, {first} and {factor}")
-    name = metric or ("rmse" if model.task == "regression" else "mistakes")
-    metric_of(name)  # names the ones there are if this is none
-    ranges = ranges or ranges_of(model)
-    known = model.get_params()
-    unknown = [one for one in ranges if one not in known]
-    if unknown:
-        raise ValueError(f"{type(model).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
-    alive: list[Candidate] = []
-    out: list[Candidate] = []
-
-    def badness(one: Candidate) -> tuple[bool, float]:
-        value = one.course.value(name) if validation is None else measure(one.course.model, *validation, name)
-        too_many = max_points is not None and one.course.model.n_stored_ > max_points
-        return too_many, (value if name in LOW_IS_GOOD else -value) if value == value else np.inf
-
-    events, rung = 0, first
+    running = Search(
+        model,
+        rows.info,
+        ranges=ranges,
+        candidates=candidates,
+        grid=grid,
+        metric=metric,
+        validation=validation,
+        first=first,
+        factor=factor,
+        max_points=max_points,
+        seed=seed,
+        on_rung=on_rung,
+    )
     for X, y in rows:
-        if not alive:
-            drawn = _drawn(ranges, _bases(X, y, model), candidates, grid, seed)
-            alive = [
-                Candidate(params, Course(clone(model).set_params(**params), rows.info, metrics=[name])) for params in drawn
-            ]
+        running.learn(X, y)
+    return running.end()
+
+
+class Search:
+    """A search for whoever holds the rows; the arguments are those of :func:`search`, ``info`` is the stream's.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Search
+    >>> from kernling.streams import synthetic
+    >>> rows = synthetic("spirals", 2000, chunk=500)
+    >>> running = Search(kl.AVMClassifier(delta=0.2), rows.info, candidates=3, first=200)
+    >>> for X, y in rows:
+    ...     running.learn(X, y)
+    >>> running.end().model.t_
+    2000
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        info: Row,
+        *,
+        ranges: Mapping[str, Range] | None = None,
+        candidates: int = 27,
+        grid: bool = False,
+        metric: str | None = None,
+        validation: tuple[Any, np.ndarray] | None = None,
+        first: int = 1000,
+        factor: int = 3,
+        max_points: int | None = None,
+        seed: int = 0,
+        on_rung: Callable[[int, int], None] | None = None,
+    ):
+        if candidates < 1 or first < 1 or factor < 2:
+            raise ValueError(f"candidates and first must be at least 1 and factor 2, not {candidates}, {first} and {factor}")
+        self.metric = metric or ("rmse" if model.task == "regression" else "mistakes")
+        metric_of(self.metric)  # names the ones there are if this is none
+        ranges = ranges_of(model) if ranges is None else ranges
+        if not ranges:
+            raise ValueError(f"nothing is left to search: no parameter of {type(model).__name__} has a range")
+        known = model.get_params()
+        unknown = [one for one in ranges if one not in known]
+        if unknown:
+            raise ValueError(f"{type(model).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
+        self.validation = validation
+        self.events = 0
+        self._model, self._info, self._ranges = model, info, fitting(ranges, model)
+        self._draw = candidates, grid, seed
+        self._rung, self._factor = first, factor
+        self._max_points = max_points
+        self._on_rung = on_rung
+        self._alive: list[_Candidate] = []
+        self._out: list[_Candidate] = []
+        self._failed: list[_Candidate] = []
+
+    def begin(self, X: Any, y: np.ndarray) -> None:
+        """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
+        if y is None:
+            raise ValueError("the stream has no target; name its column with target=")
+        drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
+        models = [clone(self._model).set_params(**params) for params in drawn]
+        courses = [Course(model, self._info, metrics=[self.metric]) for model in models]
+        self._alive = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
+        self._each(Course.begin, X, y)
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        """Let the candidates test and learn some rows, and the worse ones drop out where it is time."""
+        if not self._alive:
+            self.begin(X, y)
         done = 0
         while done < len(y):
-            step = min(len(y) - done, rung - events) if len(alive) > 1 else len(y) - done
-            for one in alive:
-                one.course.learn(X[done : done + step], y[done : done + step])
+            step = min(len(y) - done, self._rung - self.events) if len(self._alive) > 1 else len(y) - done
+            piece = slice(done, done + step)
+            self._each(Course.learn, X[piece], y[piece])
             done += step
-            events += step
-            if len(alive) > 1 and events == rung:
-                alive.sort(key=badness)
-                keep = max(1, len(alive) // factor)
-                out = alive[keep:] + out
-                alive = alive[:keep]
-                rung *= factor
-                if on_rung:
-                    on_rung(events, len(alive))
-    if not alive:
-        raise ValueError("the stream has no rows to search on")
-    alive.sort(key=badness)
-    ordered = alive + out
-    return Found(alive[0].course.model, alive[0].params, [one.course.end()[-1] for one in ordered])
+            self.events += step
+            if len(self._alive) > 1 and self.events == self._rung:
+                self._sort()
+                keep = max(1, len(self._alive) // self._factor)
+                self._out = self._alive[keep:] + self._out
+                self._alive = self._alive[:keep]
+                self._rung *= self._factor
+                if self._on_rung:
+                    self._on_rung(self.events, keep)
+
+    def _each(self, act: Callable[[Course, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
+        """Let each candidate do something; those that cannot drop out, unless all cannot: then nothing changes."""
+        reasons: dict[int, Exception] = {}
+        for place, one in enumerate(self._alive):
+            try:
+                act(one.course, X, y)
+            except (ValueError, TypeError, FloatingPointError) as error:
+                reasons[place] = error
+        if len(reasons) == len(self._alive):
+            raise next(iter(reasons.values()))
+        for place, reason in reasons.items():
+            self._alive[place].why = str(reason)
+        self._failed = [one for one in self._alive if one.why] + self._failed
+        self._alive = [one for one in self._alive if not one.why]
+
+    def _sort(self) -> None:
+        """The best first."""
+        for one in self._alive:
+            measured = None if self.validation is None else measure(one.course.model, *self.validation, self.metric)
+            one.validated = measured
+        self._alive.sort(key=self._badness)
+
+    def _badness(self, one: _Candidate) -> tuple[bool, float]:
+        value = one.course.value(self.metric) if one.validated is None else one.validated
+        too_many = self._max_points is not None and one.course.model.n_stored_ > self._max_points
+        return too_many, (value if self.metric in LOW_IS_GOOD else -value) if value == value else np.inf
+
+    def end(self) -> Found:
+        """What was found in the rows so far."""
+        if not self.events:
+            raise ValueError("the stream has no rows to search on")
+        self._sort()
+        best = self._alive[0]
+        return Found(best.course.model, best.params, [self._row(one) for one in self._alive + self._out + self._failed])
+
+    def _row(self, one: _Candidate) -> Row:
+        row = one.course.end()[-1]
+        if one.validated is not None:
+            row = row | {f"{self.metric}_validation": one.validated}
+        return row if one.why is None else row | {"failed": one.why}
 
 
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:

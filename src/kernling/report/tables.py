@@ -45,6 +45,8 @@ def label(name: str) -> str:
     """The words for a column of rows."""
     if name.endswith("_window"):
         return f"{label(name.removesuffix('_window'))}, window"
+    if name.endswith("_validation"):
+        return f"{label(name.removesuffix('_validation'))}, validation"
     return LABELS.get(name, name.replace("_", " "))
 
 
@@ -54,7 +56,7 @@ def text(name: str, value: Any, spread: Any = None) -> str:
         return ""
     if not isinstance(value, (int, float)):
         return str(value)
-    name = name.removesuffix("_window")
+    name = name.removesuffix("_window").removesuffix("_validation")
     if name in SHARES:
         shown, spread_text = f"{100 * value:.2f} %", "" if spread is None else f"{100 * spread:.2f}"
     elif name in COUNTS:
