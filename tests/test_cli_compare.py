@@ -117,12 +117,12 @@ def test_compare_shows_and_writes_what_came_before_the_damage(folder):
 @pytest.mark.parametrize("command", ["tune", "compare"])
 def test_ctrl_c_keeps_what_was_learned(folder, command):
     own = ["--save", "m.kern", "--first", "300"] if command == "tune" else ["--learners", "avm,spa", "--every", "1000"]
-    arguments = [command, "-", "--format", "libsvm", "--n-features", "2", "--results", "r.csv", *own]
+    arguments = [command, "-", "--format", "csv", "--target", "target", "--results", "r.csv", *own]
     program = [sys.executable, "-c", "from kernling.cli import main; main()", *arguments]
     process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    write(synthetic("spirals", 60_000), "rows.libsvm")
-    process.stdin.write((folder / "rows.libsvm").read_bytes())
-    process.stdin.flush()  # returns when the last block is being read, and so the rows before have been learned; there is no end
+    write(synthetic("spirals", 60_000), "rows.csv", ("x1", "x2"))
+    process.stdin.write((folder / "rows.csv").read_bytes())  # done when the third block is read, and so two have been learned
+    process.stdin.flush()
     process.send_signal(signal.SIGINT)
     process.wait(60)
     told = process.stderr.read().decode()
