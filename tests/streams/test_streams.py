@@ -22,7 +22,8 @@ import pyarrow.parquet
 import pytest
 from scipy import sparse
 
-from kernling.streams import Columns, Stream, stream
+from kernling.streams import Columns, Stream, files, stream
+from kernling.streams import lines as lines_module
 
 ROWS = 1000
 FRAME = pd.DataFrame(
@@ -305,6 +306,34 @@ def test_missing_values_of_any_kind(source):
 def test_two_columns_of_one_name(source):
     with pytest.raises(ValueError, match="two columns are called 'a'"):
         stream(source, format="csv", target="y").load()
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 1 << 20])
+def test_line_breaks_in_quoted_values(size, monkeypatch):
+    notes = ['"one\ntwo, three"', '"a ""word""\n"', 'an inch (")', '""', '"\n\n"', "plain", '",""\n"']
+    lines = [f"{i},{notes[i % len(notes)]},{i % 2}\n" for i in range(60)]
+    monkeypatch.setattr(files, "line_blocks", lambda file, delimiter: lines_module.line_blocks(file, size, delimiter))
+    options = {"format": "csv", "target": "y", "features": ["a"]}
+    X, y = stream(io.BytesIO("".join(["a,note,y\n", *lines]).encode()), **options).load()
+    assert X[:, 0].tolist() == list(range(60))
+    assert y.tolist() == [i % 2 for i in range(60)]
+    for bad, message in (("40,1\n", "row 41 has 2 columns, not 3"), ('x,"\n",1\n', "row 41: 'x'")):
+        found = iter(stream(io.BytesIO("".join(["a,note,y\n", *lines[:40], bad, *lines[41:]]).encode()), **options))
+        assert len(next(found)[1]) == 40
+        with pytest.raises(ValueError, match=message):
+            next(found)
+
+
+def test_json_lines_whose_names_come_and_go():
+    text = b'{"b": 1, "y": 1}\n{"a": 2, "b": 3, "y": 0}\n{"a": 4, "b": 5, "c": "more", "y": 1}\n{"a": 6, "b": 7}\n'
+    options = {"format": "jsonl", "target": "y", "features": ["a", "b"]}
+    X, y = stream(io.BytesIO(text), missing="drop", **options).load()
+    assert X.tolist() == [[2, 3], [4, 5]]
+    assert y.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="row 1 has no value in column 'a'"):
+        stream(io.BytesIO(text), **options).load()
+    with pytest.raises(ValueError, match="line 2: the name 'a' is not in the first line"):
+        stream(io.BytesIO(text), format="jsonl", target="y", missing="drop").load()
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,9 @@ def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
         elif kind == "arrow":
             tables = files.read_arrow(file)
         else:
-            tables = files.read_jsonl(file)
+            named, target = how.columns.features, how.columns.target
+            asked = [*(named or ()), *([target] if isinstance(target, str) else [])]
+            tables = files.read_jsonl(file, asked, more=named is not None)
         yield from table_chunks(self, tables, how.columns)
 
 

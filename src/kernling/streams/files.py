@@ -232,7 +232,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     names: list[str] | None = None
     types: dict[str, Any] = {}  # of columns of which a value was seen
     rows = 0
-    for block in line_blocks(file):
+    for block in line_blocks(file, delimiter=delimiter):
         damaged: list[Any] = []
         written: list[str] = []  # columns of values that are not all of one type
         top = int(names is None and header)
@@ -243,7 +243,9 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
             use_threads=False,
         )
         parsing = csv.ParseOptions(
-            delimiter=delimiter, invalid_row_handler=lambda row, found=damaged: found.append(row) or "skip"
+            delimiter=delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=lambda row, found=damaged: found.append(row) or "skip",
         )
         try:
             if names is None or len(types) < len(names):
@@ -343,8 +345,12 @@ def read_arrow(file: Any) -> Iterator[Table]:
             raise ValueError(f"damaged Arrow file: {error}") from error
 
 
-def read_jsonl(file: IO[bytes]) -> Iterator[Table]:
-    """Tables of JSON lines: one object per line, of numbers, strings, true, false and null."""
+def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]:
+    """Tables of JSON lines: one object per line, of numbers, strings, true, false and null.
+
+    The columns are those of the first line and those asked for, and a name that a line does not have is a missing value.
+    Further names are an error, unless ``more`` says that there may be some.
+    """
     names: list[str] = []
     line = 0
     for block in line_blocks(file):
@@ -362,10 +368,12 @@ def read_jsonl(file: IO[bytes]) -> Iterator[Table]:
             if not isinstance(row, dict) or any(isinstance(value, (dict, list)) for value in row.values()):
                 problem = f"line {line}: expected an object of numbers and strings"
                 break
-            names = names or list(row)
+            names = names or list({**row, **dict.fromkeys(asked)})
             unknown = row.keys() - set(names)
-            if unknown:
-                problem = f"line {line}: the name {min(unknown)!r} is not in the first line"
+            if unknown and not more:
+                problem = (
+                    f"line {line}: the name {min(unknown)!r} is not in the first line; name the columns to use with features="
+                )
                 break
             rows.append([row.get(name) for name in names])
         if rows:
