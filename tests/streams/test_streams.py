@@ -263,6 +263,12 @@ def test_a_target_of_names_that_look_like_numbers():
     X, y = rows.load()
     assert y.tolist() == labels
     assert X.shape == (301, 1)
+    columns = Columns("y", ["a"], ["y"])
+    for target in ("y", None):  # further rows to learn, or to predict
+        again = Columns.from_state({**columns.to_state(), "target": target})
+        X, y = stream(io.BytesIO(as_csv(["0", "1"])), format="csv", columns=again).load()
+        assert X.tolist() == [[0.0], [1.0]]
+        assert target is None or y.tolist() == ["0", "1"]
     mixed = ["1", "2", "x"] * 10
     assert stream(io.BytesIO(as_csv(mixed)), format="csv", target=-1, categorical=["c"]).load()[1].tolist() == mixed
 
@@ -334,6 +340,8 @@ def test_json_lines_whose_names_come_and_go():
         stream(io.BytesIO(text), **options).load()
     with pytest.raises(ValueError, match="line 2: the name 'a' is not in the first line"):
         stream(io.BytesIO(text), format="jsonl", target="y", missing="drop").load()
+    with pytest.raises(ValueError, match="no line has the name 'z'; the names are 'b', 'y'"):
+        stream(io.BytesIO(text), format="jsonl", target="y", features=["b", "z"], missing="drop").load()
 
 
 @pytest.mark.parametrize(

@@ -203,8 +203,6 @@ class Columns:
         features = columns.categorical if columns.features is None else columns.features
         if not all(isinstance(name, str) for name in (*features, *columns.categorical)):
             raise ValueError("the names of columns must be words")
-        if not set(columns.categorical) <= {*features, columns.target}:
-            raise ValueError(f"the categorical columns {columns.categorical} are not all among {features}")
         return columns
 
 

@@ -349,8 +349,9 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
     """Tables of JSON lines: one object per line, of numbers, strings, true, false and null.
 
     The columns are those of the first line and those asked for, and a name that a line does not have is a missing value.
-    Further names are an error, unless ``more`` says that there may be some.
+    Further names are an error, unless ``more`` says that there may be some; so is a name asked for that no line has.
     """
+    lacking = set(asked)
     names: list[str] = []
     line = 0
     for block in line_blocks(file):
@@ -375,11 +376,15 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
                     f"line {line}: the name {min(unknown)!r} is not in the first line; name the columns to use with features="
                 )
                 break
+            lacking -= row.keys()
             rows.append([row.get(name) for name in names])
         if rows:
             yield _from_rows(names, rows)
         if problem:
             raise ValueError(problem)
+    if lacking and names:
+        found = ", ".join(repr(name) for name in names if name not in lacking)
+        raise ValueError(f"no line has the name {min(lacking)!r}; the names are {found}")
 
 
 def _from_rows(names: list[str], rows: list[list[Any]]) -> Table:
