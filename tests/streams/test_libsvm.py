@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import threading
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,21 @@ def test_random_numbers_near_halfway():
     ]
     tokens += [f"{m}e{q}" for m, q in zip(rng.integers(1, 2**63, 50_000), rng.integers(-310, 280, 50_000), strict=True)]
     assert same_bits(values_of(tokens)[1], tokens)
+
+
+def test_numbers_of_more_digits_than_fit():
+    """Halfway between two floats to the last digit, and next to it, where only digits far behind decide; and any others."""
+    rng = np.random.default_rng(1)
+    floats = rng.standard_normal(3000) * 10.0 ** rng.integers(-20, 20, 3000)
+    with localcontext(prec=200):
+        middles = [
+            (Decimal(a) + Decimal(b)) / 2 for a, b in zip(floats.tolist(), np.nextafter(floats, 0).tolist(), strict=True)
+        ]
+        tokens = [str(number) for middle in middles for number in (middle, middle * (1 + Decimal("1e-60")))]
+    tokens += [f"{x:.40f}" for x in floats.tolist()] + [f"{x:.30e}" for x in floats.tolist()]
+    assert same_bits(values_of(tokens)[1], tokens)
+    slow = [libsvm._value(np.uint64(m), -20, False, 25)[1] for m in rng.integers(10**18, 9 * 10**18, 3000)]
+    assert np.mean(slow) < 0.01  # the others do not wait for Python
 
 
 @settings(max_examples=50, deadline=None)

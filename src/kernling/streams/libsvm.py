@@ -3,8 +3,9 @@
 A number is read as an integer of digits and a power of ten.  Where the integer is below 2^53 and the power is at most 22 either
 way, both are exact in float64, and one multiplication or division rounds correctly (W. Clinger, How to read floating point
 numbers accurately, PLDI 1990).  With up to 19 digits, the product with a 128-bit power of five nearly always decides the
-rounding (D. Lemire, Number parsing at a gigabyte per second, Software: Practice and Experience, 2021).  The few other numbers
-are left to Python's ``float``, so that all agree with it to the last digit.
+rounding (D. Lemire, Number parsing at a gigabyte per second, Software: Practice and Experience, 2021).  A longer number lies
+between its first 19 digits and the next such number, and is what both are rounded to if that is the same.  The few other
+numbers are left to Python's ``float``, so that all agree with it to the last digit.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def _leading_bits(q: int) -> int:
 _BITS = [_leading_bits(q) for q in range(_SMALLEST, _LARGEST + 1)]
 _HIGH = np.array([b >> 64 for b in _BITS], dtype=np.uint64)
 _LOW = np.array([b & (1 << 64) - 1 for b in _BITS], dtype=np.uint64)
+_DIGITS = 19  # fit into 64 bits
 _TEN = np.array([10.0**k for k in range(23)])
 _FAULTS = (
     "",
@@ -91,18 +93,22 @@ def _rounded(digits, q):
 
 @inline
 def _scan(text, at, end):
-    """The digits, power of ten and sign at a place, how many digits count, and where they end; -1 digits if it is no number."""
+    """The first 19 digits, power of ten and sign at a place, how many digits there are (-1: it is no number), and their end."""
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
     mantissa = np.uint64(0)
     significant = 0
+    unread = 0
     point = -1
     first = at
     while at < end:
         c = text[at]
         if 48 <= c <= 57:
-            mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(c) - 48)
+            if significant < _DIGITS:
+                mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(c) - 48)
+            else:
+                unread += 1
             if significant > 0 or c != 48:
                 significant += 1
         elif c == 46 and point < 0:
@@ -112,7 +118,7 @@ def _scan(text, at, end):
         at += 1
     if at - first <= (0 if point < 0 else 1):
         return mantissa, 0, negative, -1, at
-    shift = 0 if point < 0 else point + 1 - at
+    shift = unread if point < 0 else unread + point + 1 - at
     if at < end and (text[at] == 101 or text[at] == 69):
         at += 1
         minus = at < end and text[at] == 45
@@ -134,14 +140,17 @@ def _value(mantissa, shift, negative, significant):
     """The number, and whether it is left to Python."""
     if significant == 0:
         value = 0.0
-    elif significant <= 19 and mantissa < np.uint64(9007199254740992) and -22 <= shift <= 22:
+    elif significant <= _DIGITS and mantissa < np.uint64(9007199254740992) and -22 <= shift <= 22:
         value = float(np.int64(mantissa))
         value = value * _TEN[shift] if shift >= 0 else value / _TEN[-shift]
     else:
-        if significant > 19 or shift < _SMALLEST or shift > _LARGEST:
+        if shift < _SMALLEST or shift > _LARGEST:
             return 0.0, True
         integer, exponent = _rounded(mantissa, shift)
-        if integer == 0:
+        above, power = integer, exponent
+        if significant > _DIGITS:
+            above, power = _rounded(mantissa + np.uint64(1), shift)
+        if integer == 0 or integer != above or exponent != power:
             return 0.0, True
         value = math.ldexp(float(integer), int(exponent))
     return -value if negative else value, False
