@@ -97,6 +97,12 @@ def test_a_reference_far_away_is_named_and_not_drawn(y, good):
         assert inside(figure)
 
 
+@pytest.mark.parametrize("length", [5, 20, 40, 60])
+def test_long_names_are_not_cut_off(length):
+    rows = [{"method": f"{i} " + ("name " * 12)[:length], "events": t, "mistakes": 0.1 * i} for i in range(6) for t in (1, 2)]
+    assert inside(curve(rows))
+
+
 def test_permutations_are_lines_of_one_colour():
     figure = curve([*moments("A", 0), *moments("A", 1, worse=1.1), *moments("B", 0)], "seconds", "n_stored", log=True)
     assert [line.get_color() for line in figure.axes[0].lines] == [COLOURS[0], COLOURS[0], COLOURS[1]]

@@ -14,6 +14,7 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
+LETTER, KEY = 0.085, 0.65  # inches that a letter and a sign of a legend take
 HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
 FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
 COUNTED = ("events", "n_stored")
@@ -90,7 +91,7 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
         ideal = 0.0 if y.startswith("mistakes") else 100.0
         farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
         if min((abs(value - ideal) for value in commonest), default=0.0) > FAR * farthest:
-            moments, named = [], f"{named}: {commonest[-1]:.1f} %, not drawn"
+            moments, named = [], f"commonest class: {commonest[-1]:.1f} %, not drawn"
         axes.plot([row[x] for row in moments], commonest[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
     _finish(axes, x, y, log)
     return figure
@@ -240,4 +241,6 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
-        axes.figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)  # inside, it would cover lines
+        widest = LETTER * max(map(len, names)) + KEY
+        columns = max(1, min(3, int(SIZE[0] / widest)))
+        axes.figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)  # inside, it covers lines
