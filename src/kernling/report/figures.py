@@ -241,6 +241,15 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
-        widest = LETTER * max(map(len, names)) + KEY
-        columns = max(1, min(3, int(SIZE[0] / widest)))
-        axes.figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)  # inside, it covers lines
+        where = "outside upper center"  # inside, it would cover lines
+        axes.figure.legend(handles, names, loc=where, ncols=_legend_columns(names), frameon=False)
+
+
+def _legend_columns(names: list[str]) -> int:
+    """How many columns of names, which go downwards first, fit in."""
+    for count in (3, 2):
+        height = -(-len(names) // count)
+        widest = [max(map(len, names[first : first + height])) for first in range(0, len(names), height)]
+        if LETTER * sum(widest) + KEY * len(widest) <= SIZE[0]:
+            return count
+    return 1
