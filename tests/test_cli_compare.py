@@ -1,18 +1,23 @@
 """Comparing, tuning and reproducing from the command line."""
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import csv
 from typer.testing import CliRunner
 
 import kernling
 from kernling import models
 from kernling.cli import app
+from kernling.cli.interrupts import Interrupts
 from kernling.evaluate import read_rows, test_then_train
 from kernling.streams import stream, synthetic, write
 
@@ -133,6 +138,20 @@ def test_ctrl_c_keeps_what_was_learned(folder, command):
     if command == "tune":
         assert kernling.load("m.kern").t_ == learned
         assert f"--skip {learned}" in told
+
+
+def test_signals_reach_the_command_line_while_pyarrow_reads():
+    seen = []
+
+    def bad_row(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        seen.append(interrupts.received)
+        return "skip"
+
+    with suppress(KeyboardInterrupt), Interrupts() as interrupts, interrupts.deferred():
+        parsing = csv.ParseOptions(invalid_row_handler=bad_row)
+        csv.read_csv(io.BytesIO(b"a,b\n1,2\n1\n"), csv.ReadOptions(use_threads=False), parsing)
+    assert seen == [signal.SIGINT]
 
 
 @pytest.mark.parametrize("scale", [(), ("--scale", "standard")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -33,6 +33,10 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
             self._before = {one: signal.signal(one, self._arrived) for one in SIGNALS}
+            with suppress(ImportError):
+                import pyarrow
+
+                pyarrow.enable_signal_handlers(False)  # its own are in place while it reads, and lose a signal now and then
         return self
 
     def __exit__(self, *_: Any) -> None:
