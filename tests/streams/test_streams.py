@@ -11,6 +11,7 @@ import sys
 import threading
 import tracemalloc
 import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,7 @@ def compressors():
     return {
         "": lambda data: data,
         ".gz": gzip.compress,
-        ".xz": lzma.compress,
+        ".xz": partial(lzma.compress, preset=0),
         ".bz2": bz2.compress,
         ".zst": _zst,
         ".zip": _zip,
