@@ -295,6 +295,14 @@ def test_errors_are_one_line_and_a_code(arguments, code, message, folder):
     assert "Traceback" not in told
 
 
+def test_cures_are_written_as_options():
+    text = "a,b,y\n" + "".join(f"{1000 * a!r},{b!r},{label}\n" for (a, b), label in zip(X.tolist(), y.tolist(), strict=True))
+    options = ("--format", "csv", "--target", "y", *SETTINGS)
+    assert "scale them (--scale standard)" in call("run", "-", *options, stdin=text).stderr
+    assert "warning" not in call("run", "-", *options, "--scale", "standard", stdin=text).stderr
+    assert "--missing drop leaves such rows out" in call("run", "-", *options, stdin=text + "1,,1\n", code=1).stderr
+
+
 def test_rows_without_a_target_are_refused():
     assert "--target" in call("run", "-", "--format", "csv", code=1, stdin="a,b\n1,2\n").stderr
 

@@ -36,15 +36,15 @@ class Commands(TyperGroup):
 
 
 def _as_options(message: str) -> str:
-    """A cure in Python's spelling, such as n_features=9 or missing='drop', as it is written here."""
+    """Cures in Python's spelling, such as n_features=9 or missing='drop', as they are written here."""
     names = "|".join(field.name for field in fields(Reading))
     pattern = rf"\b({names})=('[^']*'|[\w.]*)"
     spelled = lambda found: f"--{found[1].replace('_', '-')} {found[2].strip(chr(39)).removeprefix('True')}".rstrip()  # noqa: E731
-    return re.sub(pattern, spelled, message)
+    return re.sub(pattern, spelled, message).replace("sklearn.preprocessing.StandardScaler", "--scale standard")
 
 
 def _warning(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    typer.echo(f"warning: {_as_options(str(message))}", err=True)
 
 
 app = typer.Typer(
