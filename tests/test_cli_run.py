@@ -147,21 +147,16 @@ def test_resume_skips_what_was_learned(folder):
     same("m.kern", reference())
 
 
+def reading_a_pipe(*options):
+    program = "from kernling.cli import main; main()"
+    command = [sys.executable, "-c", program, "run", "-", "--format", "csv", "--target", "colour", *options]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_what_was_promised(folder, number):
-    command = [
-        sys.executable,
-        "-c",
-        "from kernling.cli import main; main()",
-        "run",
-        "-",
-        "--format",
-        "csv",
-        "--target",
-        "colour",
-    ]
     options = [*SETTINGS, "--save", "m.kern", "--checkpoint-every", "1000"]
-    process = subprocess.Popen([*command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = reading_a_pipe(*options)
     header, _, body = csv().partition("\n")
     repeats = (2 << 20) // len(body) + 1  # more than one block of the reader, which then waits for more
     process.stdin.write(f"{header}\n{body * repeats}".encode())
@@ -217,18 +212,7 @@ def test_a_model_that_goes_on_keeps_what_it_is(folder):
 
 
 def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
-    command = [
-        sys.executable,
-        "-c",
-        "from kernling.cli import main; main()",
-        "run",
-        "-",
-        "--format",
-        "csv",
-        "--target",
-        "colour",
-    ]
-    process = subprocess.Popen([*command, *SETTINGS, "--save", "m.kern"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = reading_a_pipe(*SETTINGS, "--save", "m.kern")
     process.stdin.write(csv().encode())
     process.stdin.flush()
     while fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)) != bytes(4):  # not all is read

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from . import compare, learn, methods, papers, tune
 from .data import Reading
+from .interrupts import CURABLE
 
 FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
 
@@ -27,7 +28,7 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
-        except (ValueError, TypeError, OSError, ImportError) as error:
+        except CURABLE as error:
             typer.echo(f"error: {_as_options(str(error))}", err=True)
             raise typer.Exit(FAILED) from error
         except KeyboardInterrupt:
@@ -38,9 +39,13 @@ class Commands(TyperGroup):
 def _as_options(message: str) -> str:
     """Cures in Python's spelling, such as n_features=9 or missing='drop', as they are written here."""
     names = "|".join(field.name for field in fields(Reading))
-    pattern = rf"\b({names})=('[^']*'|[\w.]*)"
-    spelled = lambda found: f"--{found[1].replace('_', '-')} {found[2].strip(chr(39)).removeprefix('True')}".rstrip()  # noqa: E731
-    return re.sub(pattern, spelled, message).replace("sklearn.preprocessing.StandardScaler", "--scale standard")
+
+    def spelled(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return f"--{name.replace('_', '-')}" + (f" {value}" if value and value != "True" else "")
+
+    message = re.sub(rf"\b({names})='?((?<=')[^']*|[\w.]*)'?", spelled, message)
+    return message.replace("sklearn.preprocessing.StandardScaler", "--scale standard")
 
 
 def _warning(message: Warning | str, *_: Any) -> None:

@@ -45,11 +45,10 @@ def compare(
     options: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    failure: Exception | None = None
     with Interrupts() as interrupts:
         for order in range(permutations):
             courses: dict[str, Any] | None = None
-            try:
+            with interrupts.held_back():
                 shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 for X, y in source.chunks():
@@ -60,12 +59,8 @@ def compare(
                     for part in pieces(len(y)):
                         with interrupts.deferred():
                             _each(courses, "learn", source.scaled(X[part]), y[part], failed)
-            except KeyboardInterrupt:
-                pass
-            except (ValueError, TypeError, OSError, ImportError) as error:
-                failure = error
             rows += [row for course in (courses or {}).values() if course.events for row in course.end()]
-            if failure or interrupts.received:
+            if interrupts.stopped:
                 break
     if rows:
         events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
@@ -79,10 +74,7 @@ def compare(
         write_rows(rows, results)
     if rows and report:
         page(rows, report, f"{', '.join(names)} on {data}")
-    if failure:
-        raise failure
-    if interrupts.received:
-        raise typer.Exit(interrupts.exit_code)
+    interrupts.let_go()
     if not rows:
         raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()) or f"{data} has no rows")
 

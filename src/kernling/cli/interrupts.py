@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import typer
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PIECE = 1024  # rows
+CURABLE = (ValueError, TypeError, OSError, ImportError)  # by the user, who is told in a line
 
 
 def pieces(rows: int) -> list[slice]:
@@ -22,7 +25,13 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self.failure: Exception | None = None
         self._busy = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal or a failure came before the end."""
+        return self.received is not None or self.failure is not None
 
     @property
     def exit_code(self) -> int:
@@ -58,3 +67,20 @@ class Interrupts:
             self._busy = False
         if self.received is not None:
             raise KeyboardInterrupt
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """What ends it early, a signal or a failure, waits for ``let_go``: first comes what has to be kept and told."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            pass
+        except CURABLE as error:
+            self.failure = error
+
+    def let_go(self) -> None:
+        """End as what was held back would have."""
+        if self.failure is not None:
+            raise self.failure
+        if self.received is not None:
+            raise typer.Exit(self.exit_code)

@@ -73,14 +73,13 @@ def run(
     spread.check_unused(rounds, merge_every, parts, skip_bad)
     source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
     course: Course | None = None
-    failure: Exception | None = None
 
     def keep() -> None:
         if save and course and course.events:
             models.save(course.model, save, source.state())
 
     with Interrupts() as interrupts, _Progress() as progress:
-        try:
+        with interrupts.held_back():
             for X, y in source.chunks():
                 if course is None:
                     model = saved.model if saved else settings.new_model(learner, task or source.task_of(y), given, seed)
@@ -93,19 +92,12 @@ def run(
                         progress.show(course)
                         if checkpoint_every and course.events % checkpoint_every == 0:
                             keep()
-        except KeyboardInterrupt:
-            pass
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            failure = error
         keep()
     if course and course.events:
         _tell(course, results, report, source)
-        if failure or interrupts.received:
-            _where_it_stopped(course.events, reading.skip, save, mend=failure is not None)
-    if failure:
-        raise failure
-    if interrupts.received:
-        raise typer.Exit(interrupts.exit_code)
+        if interrupts.stopped:
+            _where_it_stopped(course.events, reading.skip, save, mend=interrupts.failure is not None)
+    interrupts.let_go()
     if course is None:
         raise ValueError(f"{source.name} has no rows")
 

@@ -53,7 +53,6 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    failure: Exception | None = None
     held: tuple[Any, Any] | None = None
 
     def begun(y: Any) -> Search:
@@ -71,22 +70,17 @@ def tune(
             on_rung=lambda events, left: typer.echo(f"after {events:,} events {left} candidates are left", err=True),
         )
 
-    with Interrupts() as interrupts:
-        try:
-            for X, y in source.chunks():
-                if running is None:
-                    running = begun(y)
-                    running.begin(source.scaled_ahead(X), y)
-                    held = _validation(validation, source, X.shape[1]) if validation else None
-                for part in pieces(len(y)):
-                    with interrupts.deferred():
-                        rows = source.scaled(X[part])
-                        running.validation = (source.scaled(held[0], learning=False), held[1]) if held else None
-                        running.learn(rows, y[part])
-        except KeyboardInterrupt:
-            pass
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            failure = error
+    with Interrupts() as interrupts, interrupts.held_back():
+        for X, y in source.chunks():
+            if running is None:
+                running = begun(y)
+                running.begin(source.scaled_ahead(X), y)
+                held = _validation(validation, source, X.shape[1]) if validation else None
+            for part in pieces(len(y)):
+                with interrupts.deferred():
+                    rows = source.scaled(X[part])
+                    running.validation = (source.scaled(held[0], learning=False), held[1]) if held else None
+                    running.learn(rows, y[part])
     if running and running.events:
         found = running.end()
         if save:
@@ -94,12 +88,9 @@ def tune(
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
-        if failure or interrupts.received:
-            _where_it_stopped(running.events, reading.skip, save, mend=failure is not None)
-    if failure:
-        raise failure
-    if interrupts.received:
-        raise typer.Exit(interrupts.exit_code)
+        if interrupts.stopped:
+            _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
+    interrupts.let_go()
     if running is None:
         raise ValueError(f"{data} has no rows")
 
