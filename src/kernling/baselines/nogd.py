@@ -27,6 +27,7 @@ import numpy as np
 
 from ..core import drive, losses
 from ..core.batches import point_matrix
+from ..core.blas import one_thread
 from ..core.changes import add, insert
 from ..core.combine import Merge, Merging, to_budget
 from ..core.expansion import Expansion, check_room
@@ -96,7 +97,7 @@ LEARNER = Learner(
     name="nogd",
     title="Nystrom Online Gradient Descent",
     citation="J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning, JMLR 17, 2016",
-    loop=drive.kernel_loop(step),
+    loop=one_thread(drive.kernel_loop(step)),
     configure=configure,
     start=start,
     bound=budgeted,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kernels
+from .blas import one_thread
 from .block import as_distances, products
 from .bounds import SCORE, Diverged
 from .expansion import EVENTS, SCALE, Expansion, check_room
@@ -145,6 +146,7 @@ def _rows_between(rows, first, centre, out):
         centred_row(rows, first + i, centre, out[i])
 
 
+@one_thread
 def learn_waiting(step: Callable, params: Any, state: Any, kernel) -> None:
     """Learn the rows that wait, however few they are."""
     waiting: Waiting = state.waiting

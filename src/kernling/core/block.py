@@ -87,18 +87,25 @@ def new_scratch(model, rows, block_size, dense):
     )
 
 
-@jit
-def products(points, X, out):
-    """All inner products of points and rows."""
-    np.dot(points, X.T, out)
-
-
 @inline
 def inner_product(a, b):
     total = a.dtype.type(0.0)
     for c in range(a.size):
         total += a[c] * b[c]
     return total
+
+
+@jit
+def products(points, X, out):
+    """All inner products of points and rows; those of a single event without BLAS, whose threads nobody holds back there."""
+    if X.shape[0] == 1:
+        for k in range(points.shape[0]):
+            out[k, 0] = inner_product(points[k], X[0])
+    elif points.shape[0] == 1:
+        for j in range(X.shape[0]):
+            out[0, j] = inner_product(points[0], X[j])
+    else:
+        np.dot(points, X.T, out)
 
 
 @inner

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .averages import AVERAGE, output_mix
+from .blas import one_thread
 from .block import new_scratch, open_block
 from .expansion import EVENTS, Expansion
 from .fourier import MEAN, Linear, feature_outputs, feature_score, new_feature_scratch, open_features
@@ -89,7 +90,7 @@ def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
             add(setup, part, rows, out, 0, n)
             continue
         with ThreadPoolExecutor(threads) as pool:
-            for job in [pool.submit(add, setup, part, rows, out, *cuts[i : i + 2]) for i in range(threads)]:
+            for job in [pool.submit(one_thread(add), setup, part, rows, out, *cuts[i : i + 2]) for i in range(threads)]:
                 job.result()
     return out
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import registry
 from ..core import averages, drive, scoring
 from ..core import state as states
+from ..core.blas import one_thread
 from ..core.bounds import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
 from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
@@ -56,6 +57,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
     # ------------------------------------------------------------------ learning
 
+    @one_thread
     def _fit(self, X, y, sample_weight):
         """Forget everything, then learn all rows: ``passes`` times, in a new random order each time if ``shuffle``."""
         with self._untouched_on_error():
@@ -73,6 +75,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             self._check_finite()
         return self
 
+    @one_thread
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
         """Go on learning; returns the outputs before each row was learned if they are asked for.
 
@@ -213,6 +216,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
     # ------------------------------------------------------------------ predicting
 
+    @one_thread
     def _scores(self, X) -> np.ndarray:
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
@@ -280,6 +284,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         coef = coef[coef.any(axis=1)]
         return coef[:, 0] if coef.shape[1] == 1 else coef
 
+    @one_thread
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
         """Stored points and their coefficients in the output."""
         for part in scoring.frozen_parts(self._setup, self._fitted()):
@@ -351,6 +356,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         return Contents(header, arrays)
 
     @classmethod
+    @one_thread
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
         """The estimator that ``to_contents`` described; raises, before much is allocated, unless all of it fits together."""
         model = cls(**{name: unplain(value) for name, value in header["params"].items()})

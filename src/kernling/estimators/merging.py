@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import combine
+from ..core.blas import one_thread
 from ..core.fourier import Linear
 from ..learners.base import typed
 from .base import OnlineEstimator
@@ -18,6 +19,7 @@ from .base import OnlineEstimator
 FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # parameters that change no function
 
 
+@one_thread
 def merge(
     models: Sequence[Any], weights: Sequence[float] | None = None, *, start: Any = None, budget: int | None = None
 ) -> Any:

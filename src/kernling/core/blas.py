@@ -1,0 +1,103 @@
+"""One thread for matrix products, while ours run.
+
+Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
+products are too small to gain by them.  ``one_thread`` holds every BLAS library of the process to one thread, as a decorator
+or in a ``with`` statement.  Entries are counted over all Python threads: the first sets the limit and the last gives the
+user's setting back, so nesting costs next to nothing.  Single events call no BLAS and need no guard.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import ContextDecorator
+from functools import cache
+from typing import Any
+
+from scipy.linalg import blas as _loaded  # noqa: F401  (compiled products use SciPy's library, which must be there to be found)
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """Return the BLAS libraries with one setting for the process, and those with a setting for each thread.
+
+    NumPy and SciPy may each have their own library.
+    """
+    found = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+    by_thread = [library for library in found if getattr(library, "threading_layer", None) == "openmp"]
+    return [library for library in found if library not in by_thread], by_thread
+
+
+def _set(library: Any, threads: int) -> None:
+    # Newer versions of threadpoolctl let one Python thread rule OpenBLAS, and ignore the others without a word.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(threads)
+    release(force=True)
+
+
+class _Limit:
+    """Counts who is inside; the first to enter limits the libraries, the last to leave gives their settings back."""
+
+    def __init__(self, by_thread: int):
+        self.by_thread = by_thread
+        self.inside = 0
+        self.settings: list[tuple[Any, int]] = []  # of libraries that had more than one thread
+
+    def enter(self) -> None:
+        if self.inside == 0:
+            found = ((library, library.get_num_threads()) for library in _libraries()[self.by_thread])
+            self.settings = [(library, threads) for library, threads in found if threads != 1]
+            for library, _ in self.settings:
+                _set(library, 1)
+        self.inside += 1
+
+    def leave(self) -> None:
+        self.inside -= 1
+        if self.inside == 0:
+            self.restore()
+
+    def restore(self) -> None:
+        for library, threads in self.settings:
+            _set(library, threads)
+
+
+class _OneThread(ContextDecorator):
+    """A reentrant context manager and decorator, shared by all Python threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shared = _Limit(0)
+        self._threads = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_child)
+
+    @property
+    def _own(self) -> _Limit:
+        """The part of this thread."""
+        try:
+            return self._threads.limit
+        except AttributeError:
+            self._threads.limit = _Limit(1)
+            return self._threads.limit
+
+    def _start_child(self) -> None:
+        """A forked process has the thread that forked and no other: whoever else was inside is gone."""
+        self._lock = threading.Lock()
+        if self._shared.inside and not self._own.inside:
+            self._shared.restore()
+        self._shared.inside = self._own.inside
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._shared.enter()
+        self._own.enter()
+
+    def __exit__(self, *_error: object) -> None:
+        self._own.leave()
+        with self._lock:
+            self._shared.leave()
+
+
+one_thread = _OneThread()

@@ -1,0 +1,136 @@
+"""Matrix products run on one thread: the same bits whatever the user's setting, which is given back."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernling.core.blas import one_thread
+
+LEARN = """
+import hashlib, sys
+import numpy as np
+import kernling as kl
+from kernling import baselines
+from kernling.estimators.contents import flatten
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((1200, 40))
+y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0.3, 1, -1)
+common = dict(gamma=0.02, random_state=0)
+models = [
+    kl.POLKClassifier(parsimony=0.01, eta=2.0, batch_size=16, prune="random", **common),
+    kl.AVMClassifier(delta=4.0, **common),
+    kl.DualSVRGClassifier(n_components=400, **common),
+    baselines.NOGDClassifier(budget=300, **common),
+]
+for model in models:
+    model.partial_fit(X[:700], y[:700], classes=[-1, 1])
+    for x, label in zip(X[700:], y[700:]):
+        model.learn_one(x, label)
+merged = kl.merge([kl.POLKClassifier(parsimony=0.01, eta=2.0, **common).fit(X[i::2], y[i::2]) for i in range(2)])
+bits = hashlib.sha256()
+for model in [*models, merged]:
+    for array in flatten(model._state).values():
+        bits.update(array.tobytes())
+    bits.update(model.decision_function(X).tobytes())
+print(bits.hexdigest())
+"""
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def learned(core: str | None, threads: int) -> str:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+    if core:
+        environment["OPENBLAS_CORETYPE"] = core
+    run = subprocess.run([sys.executable, "-c", LEARN], env=environment, capture_output=True, text=True, check=True)
+    return run.stdout
+
+
+@pytest.mark.parametrize(
+    "core", [None, *(pytest.param(name, marks=pytest.mark.long) for name in ("Haswell", "Zen", "Sandybridge", "Nehalem"))]
+)
+def test_models_do_not_depend_on_the_number_of_threads(core):
+    assert learned(core, 1) == learned(core, 2) == learned(core, 5)
+
+
+def test_the_setting_is_given_back():
+    with threadpool_limits(3, user_api="blas"):
+        before = blas_threads()
+        with one_thread:
+            assert set(blas_threads()) == {1}
+            with one_thread:
+                pass
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+
+        @one_thread
+        def fails():
+            raise KeyError("on purpose")
+
+        with pytest.raises(KeyError, match="on purpose"):
+            fails()
+        assert blas_threads() == before
+
+
+def test_it_counts_all_threads():
+    with threadpool_limits(3, user_api="blas"):
+        before = blas_threads()
+        inside, leave = threading.Event(), threading.Event()
+
+        def stay():
+            with one_thread:
+                inside.set()
+                leave.wait(30)
+
+        other = threading.Thread(target=stay)
+        other.start()
+        assert inside.wait(30)
+        with one_thread:
+            pass
+        assert set(blas_threads()) == {1}, "the other thread is still inside"
+        leave.set()
+        other.join()
+        assert blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_counts_its_own_thread_only():
+    program = """
+import os, threading
+from threadpoolctl import threadpool_info, threadpool_limits
+from kernling.core.blas import one_thread
+
+def threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+def in_child(check):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if check() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+def stay():
+    with one_thread:
+        inside.set()
+        leave.wait(30)
+
+threadpool_limits(3, user_api="blas")
+with one_thread:
+    in_child(lambda: threads() == {1})
+inside, leave = threading.Event(), threading.Event()
+other = threading.Thread(target=stay)
+other.start()
+assert inside.wait(30)
+in_child(lambda: threads() == {3})
+leave.set()
+other.join()
+assert threads() == {3}
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
