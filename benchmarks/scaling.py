@@ -21,10 +21,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from kernling import registry
-from kernling.scale import training
-from kernling.scale.partitions import Partition, Reading
-from kernling.scale.stages import stages_of
-from kernling.streams import Columns, dataset, synthetic
+from kernling.distributed import training
+from kernling.distributed.partitions import Partition, Reading
+from kernling.distributed.stages import stages_of
+from kernling.papers import dataset
+from kernling.streams import Columns, synthetic
 
 KEPT = Path(__file__).with_name("scaling.jsonl")
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"

@@ -156,7 +156,7 @@ def test_a_file_of_format_1(path):
 def test_rows_that_wait_in_a_file_of_format_1():
     X, y = stream("multiclass", 150)
     settings = dict(gamma=1.0, eta=0.5, parsimony=0.3, prune="random", random_state=3)
-    model = kernling.POLKClassifier("softmax", **settings).partial_fit(X, y)
+    model = kernling.POLKClassifier(loss="softmax", **settings).partial_fit(X, y)
     old = kernling.load(FORMAT_1 / "polk-format1.kern")
     assert old.n_waiting_ == model.n_waiting_ > 0
     for each in (old, model):

@@ -31,8 +31,8 @@ SCALES = np.array([1.0, 50.0, 0.01])
 X, LABELS = stream("binary", 300)
 X = X * SCALES + 7.0
 VALUES = 1000.0 + 30.0 * stream("regression", 300)[1]
-AVM = kernling.AVMClassifier("logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
-REGRESSOR = kernling.AVMRegressor("l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
+AVM = kernling.AVMClassifier(loss="logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
+REGRESSOR = kernling.AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
 
 

@@ -19,16 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernling.core import drive, losses
-from kernling.core.changes import add, insert
-from kernling.core.combine import Merge
-from kernling.core.coverage import Coverage, feature_distance, find_cell
+from kernling.components.coverage import Coverage, feature_distance, find_cell
+from kernling.core import loop, losses
 from kernling.core.expansion import Expansion
 from kernling.core.jit import inline
-from kernling.core.union import Reduction
+from kernling.core.updates import add, insert
+from kernling.estimators.learner import Learner, Needs, Problem, empty_expansion
 from kernling.estimators.parameters import ISOTROPIC_KERNEL, POSITIVE, OneOf, Real
 from kernling.estimators.tasks import OnlineRegressor
-from kernling.learners.base import Learner, Needs, Problem, empty_expansion
+from kernling.merge.reduction import Reduction
+from kernling.merge.rules import Merge
 
 
 class Params(NamedTuple):
@@ -80,7 +80,7 @@ LEARNER = Learner(
     name="qklms",
     title="Quantised kernel least mean squares",
     citation="B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm, IEEE TNNLS 23, 2012",
-    loop=drive.kernel_loop(step),
+    loop=loop.kernel_loop(step),
     configure=configure,
     start=start,
     bound=bound,

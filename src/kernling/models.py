@@ -56,7 +56,7 @@ def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = No
     header = {
         "format": FORMAT,
         "estimator": f"{type(model).__name__}",
-        "learner": model.learner,
+        "learner": model.learner.name,
         "versions": versions(),
         **contents.header,
     }

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import kernling
-from kernling.core.coverage import Coverage, cells_opened, smallest_delta
+from kernling.components.coverage import Coverage, cells_opened, smallest_delta
 
 WAYS = [{"block_size": 1}, {"block_size": 7}, {"block_size": 128}, {"dtype": "float32"}]
 

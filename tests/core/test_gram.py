@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernling import kernel
-from kernling.core import gram as grams
-from kernling.core.gram import Gram, extend, matching_pursuit, update
+from kernling.components import gram as grams
+from kernling.components.gram import Gram, extend, matching_pursuit, update
 from oracles.polk import projection, pruned
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from numba.core import event
 
 with event.install_recorder("numba:compile") as compiled:
-    from kernling.core.coverage import cells_opened
+    from kernling.components.coverage import cells_opened
 
     cells_opened(np.arange(10.0).reshape(-1, 1), 1.5)
 print(len(compiled.buffer))
@@ -76,7 +76,7 @@ def test_an_edited_source_changes_the_key(run_python, tmp_path):
 def test_damaged_entries_are_compiled_anew(run_python, tmp_path):
     program = """
 import numpy as np
-from kernling.core.coverage import cells_opened
+from kernling.components.coverage import cells_opened
 
 print(cells_opened(np.arange(10.0).reshape(-1, 1), 1.5), cells_opened.stats.cache_hits)
 """
@@ -93,5 +93,5 @@ print(cells_opened(np.arange(10.0).reshape(-1, 1), 1.5), cells_opened.stats.cach
 def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    program = "import numpy as np; from kernling.core.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
+    program = "import numpy as np; from kernling.components.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "3"

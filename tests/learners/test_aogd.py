@@ -9,10 +9,10 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 import checks
 from kernling import AOGDClassifier, AOGDMetric, AOGDRanker, kernel
 from kernling.baselines import LastPointOGDClassifier, OPAUCClassifier
-from kernling.core.pairs import RECENT
+from kernling.components.pairwise import RECENT
 from kernling.core.scoring import frozen_parts
 from kernling.evaluate import AUC, Batch
-from kernling.streams import dataset
+from kernling.papers import dataset
 from oracles import stream
 from oracles.pairs import Recent
 
@@ -201,7 +201,7 @@ def test_what_is_known_of_the_sides_does_not_depend_on_when_classes_were_announc
 
 def test_pairwise_scores_are_no_probabilities():
     X, y = stream("binary", 50)
-    model = AOGDClassifier("logistic").fit(X, y)
+    model = AOGDClassifier(loss="logistic").fit(X, y)
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
         model.predict_then_learn(X, y, method="predict_proba")

@@ -79,7 +79,7 @@ def test_the_margin_rule_with_the_hinge_loss_is_plain_sgd(delta):
 
 def test_the_margin_rule_with_the_logistic_loss_approximates():
     X, y = stream("binary", 1000, seed=4)
-    model = AVMClassifier("logistic", delta=0.8, approximate="margin", lam=0.005, gamma=1.5).fit(X, y)
+    model = AVMClassifier(loss="logistic", delta=0.8, approximate="margin", lam=0.005, gamma=1.5).fit(X, y)
     assert 0 < model.n_cells_ < model.n_stored_ < 900
 
 
@@ -159,7 +159,8 @@ def test_bernoulli_keeps_few_points_besides_its_cells(beta, rho, kept):
     X, y = stream("binary", T, seed=8)
     sizes, cells = [], []
     for seed in range(30):
-        model = AVMClassifier("logistic", gamma=1.0, delta=0.8, approximate="bernoulli", beta=beta, rho=rho, random_state=seed)
+        rule = dict(approximate="bernoulli", beta=beta, rho=rho, random_state=seed)
+        model = AVMClassifier(loss="logistic", gamma=1.0, delta=0.8, **rule)
         model.fit(X, y)
         sizes.append(model.n_stored_)
         cells.append(model.n_cells_)
@@ -229,7 +230,7 @@ def test_norm_of_lipschitz_regressors(loss):
 def test_norm_with_l2_and_a_strong_regulariser(lam):
     X, y = stream("regression", 300, seed=12)
     y_max = np.abs(y).max()
-    model = AVMRegressor("l2", gamma=1.0, delta=0.5, lam=lam)
+    model = AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=lam)
     for i in range(300):
         model.learn_one(X[i], y[i])
         assert norm(model) < y_max / (lam - 1.0)
@@ -241,7 +242,8 @@ def test_norm_with_l2_and_a_strong_regulariser(lam):
 @pytest.mark.parametrize("approximate", ["always", "bernoulli"])
 def test_norm_with_l2_and_the_ball(lam, y_max, approximate):
     X, y = stream("regression", 300, seed=12)
-    model = AVMRegressor("l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max, approximate=approximate, beta=3.0, random_state=0)
+    rule = dict(approximate=approximate, beta=3.0, random_state=0)
+    model = AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max, **rule)
     attained = 0
     for i in range(300):
         model.learn_one(X[i], y[i])
@@ -256,15 +258,16 @@ def test_norm_with_l2_and_the_ball(lam, y_max, approximate):
 def test_the_ball_is_reached_right_after_the_first_event(lam):
     y_max = 3.0
     for y in (math.sqrt(lam) * y_max * 1.01, -y_max):
-        model = AVMRegressor("l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max).partial_fit([[0.3, 0.4]], [y])
+        model = AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max).partial_fit([[0.3, 0.4]], [y])
         assert norm(model) == pytest.approx(y_max / math.sqrt(lam), rel=1e-12)
-    inside = AVMRegressor("l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max).partial_fit([[0.3]], [0.9 * math.sqrt(lam) * y_max])
+    model = AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=lam, y_max=y_max)
+    inside = model.partial_fit([[0.3]], [0.9 * math.sqrt(lam) * y_max])
     assert norm(inside) == pytest.approx(0.9 * y_max / math.sqrt(lam), rel=1e-12)
 
 
 def test_the_norm_does_not_drift_over_a_long_stream():
     X, y = stream("regression", 20_000, seed=13)
-    model = AVMRegressor("l2", gamma=1.0, delta=0.5, lam=0.01).fit(X, y)
+    model = AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.01).fit(X, y)
     kept = model._state.model.clock[0] * math.sqrt(model._state.norm.square[0])
     assert kept == pytest.approx(norm(model), rel=1e-9)
 

@@ -9,9 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from kernling import AVMClassifier, baselines, kernel
-from kernling.baselines import batch
-from kernling.core.merging import best_share
-from kernling.streams import dataset
+from kernling.components.point_merging import best_share
+from kernling.papers import batch, dataset
 from oracles import stream
 
 PLENTY = 10**6

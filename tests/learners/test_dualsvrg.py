@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import kernling as kl
-from kernling.core.memory import GRADIENT, SNAPSHOT
+from kernling.components.memory import GRADIENT, SNAPSHOT
 from kernling.core.state import recoded
 from kernling.evaluate import online
-from kernling.streams import dataset
+from kernling.papers import dataset
 from oracles import encoded, stream
 from oracles.common import loss_gradient
 from oracles.dualsvrg import DualSVRG
@@ -259,7 +259,7 @@ def test_step_size_and_certificate():
     steep = model("always", lam=1000.0, period=1000, tau=0.5, eta=1 / 49).fit(X, y).certificate()
     assert steep["rate"] < 1.0
     assert steep["rate_applies"] == 0.0
-    free = kl.DualSVRGRegressor("l2", oracle="always", **USUAL | {"eta": None, "lam": 1.0, "period": 1000}).fit(X, z)
+    free = kl.DualSVRGRegressor(loss="l2", oracle="always", **USUAL | {"eta": None, "lam": 1.0, "period": 1000}).fit(X, z)
     assert free.certificate()["rate_applies"] == 0.0  # the theorem needs a bounded gradient
 
 

@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 
 import kernling
 from kernling import POLKClassifier, POLKRegressor, kernel
-from kernling.streams import dataset, synthetic
+from kernling.papers import dataset
+from kernling.streams import synthetic
 from oracles import encoded, stream
 from oracles.common import loss_gradient
 from oracles.polk import POLK
@@ -194,7 +195,7 @@ def test_a_third_class_in_the_second_batch():
     X, y = stream("binary", 16)
     labels = np.where(y == 1, "m", "k")
     labels[13] = "a"  # sorts first, so that all indices move
-    model = POLKClassifier("softmax", gamma=1.0, eta=3.0, batch_size=8, parsimony=0.01).partial_fit(X, labels)
+    model = POLKClassifier(loss="softmax", gamma=1.0, eta=3.0, batch_size=8, parsimony=0.01).partial_fit(X, labels)
     oracle = POLK(model.get_params(), 3, 1)
     for x, target in zip(X[:8], encoded("binary", y[:8]), strict=True):
         oracle.learn(x, target, 1.0, 0.0)

@@ -21,7 +21,7 @@ from kernling.baselines import (
     PassiveAggressiveOneClass,
     PassiveAggressiveRegressor,
 )
-from kernling.streams import dataset
+from kernling.papers import dataset
 from oracles import stream
 
 SPAS = {
@@ -163,7 +163,7 @@ X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 40, axis=0)
 y = (X[:, 0] > 0).astype(int)
 with np.errstate(divide="raise", invalid="raise"):
     model = kl.SPAClassifier(alpha=0.5, gamma=1.0, random_state=1, output="last").fit(X, y)
-    one = kl.SPAOneClass("ball", radius=0.9, gamma=1.0, random_state=1).fit(X)
+    one = kl.SPAOneClass(mode="ball", radius=0.9, gamma=1.0, random_state=1).fit(X)
 print(int(model.n_stored_ < 40), int(one.n_stored_ < 40), int(np.isfinite(model.dual_coef_).all()))
 """
     assert run_python(program, NUMBA_DISABLE_JIT="1").split() == ["1", "1", "1"]
@@ -226,8 +226,8 @@ def test_parameters_that_contradict_each_other(params, words):
 def test_a_ball_that_holds_everything_is_refused():
     X, _ = stream("oneclass", 20)
     with pytest.raises(ValueError, match="radius must be less than 1"):
-        SPAOneClass("ball", radius=1.0).fit(X)
-    assert SPAOneClass("ball", radius=2.0, kernel="linear", random_state=0).fit(5.0 * X).n_stored_ > 0
+        SPAOneClass(mode="ball", radius=1.0).fit(X)
+    assert SPAOneClass(mode="ball", radius=2.0, kernel="linear", random_state=0).fit(5.0 * X).n_stored_ > 0
 
 
 # ---------------------------------------------------------------------- averages
@@ -276,7 +276,7 @@ def test_regret(task):
     """The mean cumulative loss is below that of any f, plus ||f||^2 / (2 eta), plus the certificate's constant."""
     X, y = events(task, 1500)
     eta, alpha, beta = 0.002, 0.5, 1.0
-    comparator = PassiveAggressiveClassifier(0.01, gamma=1.0, passes=3).fit(X, y)
+    comparator = PassiveAggressiveClassifier(C=0.01, gamma=1.0, passes=3).fit(X, y)
     K = rbf_kernel(comparator.support_vectors_, gamma=1.0)
     coef = comparator.dual_coef_.reshape(len(K), -1)
     norm2 = np.einsum("ko,kl,lo->", coef, K, coef)
@@ -348,8 +348,8 @@ def test_one_class_keeps_scikit_learns_conventions(cls, mode):
 
 def test_one_class_takes_csr_rows_and_ignores_targets():
     X, _ = stream("oneclass", 200)
-    model = SPAOneClass("ball", radius=3.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0, random_state=0).fit(X * 2.0)
-    csr = SPAOneClass("ball", radius=3.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0, random_state=0)
+    model = SPAOneClass(mode="ball", radius=3.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0, random_state=0).fit(X * 2.0)
+    csr = SPAOneClass(mode="ball", radius=3.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0, random_state=0)
     csr.fit(sparse.csr_array(X * 2.0), np.arange(200) % 2)
     np.testing.assert_allclose(csr.score_samples(sparse.csr_array(X)), model.score_samples(X), rtol=1e-9)
 
@@ -408,7 +408,7 @@ def test_a9a_online(data_folder):
     X, y = dataset("a9a").load("all")
     order = np.random.default_rng(0).permutation(len(y))
     for gamma, accuracy, points in ((0.4, 82.04, 1350), (0.05, 83.0, 810)):  # the paper's setting; fewer points, and better
-        model = SPAClassifier(0.1, beta=20.0, gamma=gamma, random_state=0)
+        model = SPAClassifier(eta=0.1, beta=20.0, gamma=gamma, random_state=0)
         predicted = model.predict_then_learn(X[order], y[order])
         assert 100.0 * np.mean(predicted == y[order]) == pytest.approx(accuracy, abs=0.5)
         assert model.n_stored_ == pytest.approx(points, abs=80)
@@ -418,6 +418,6 @@ def test_a9a_batch(data_folder):
     (X, y), (X_test, y_test) = dataset("a9a").load("train"), dataset("a9a").load("test")
     order = np.random.default_rng(0).permutation(len(y))
     # what cross-validation on the training part chose; 20 orders gave 84.77 +- 0.18, the paper prints 84.88 +- 0.10 with 2,079
-    model = SPAClassifier(10.0, beta=5.0, gamma=2.0**-5, random_state=0).fit(X[order], y[order])
+    model = SPAClassifier(eta=10.0, beta=5.0, gamma=2.0**-5, random_state=0).fit(X[order], y[order])
     assert 100.0 * model.score(X_test, y_test) == pytest.approx(84.77, abs=0.6)
     assert model.n_stored_ == pytest.approx(2079, abs=150)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
-from kernling.core.merging import TABLE
+from kernling.components.point_merging import TABLE
 
 from .common import Case, annealed, kept_share
 from .terms import Terms

@@ -14,10 +14,10 @@ pytest.importorskip("distributed")
 
 import checks
 import kernling as kl
-from kernling import scale
+from kernling import distributed as scale
 from kernling.baselines import FOGDClassifier
-from kernling.scale import stages, training
-from kernling.scale.stages import stages_of
+from kernling.distributed import stages, training
+from kernling.distributed.stages import stages_of
 from kernling.streams import Columns
 from oracles import stream
 

@@ -107,7 +107,8 @@ class Source:
     def _open(self) -> "Stream":
         from pathlib import Path
 
-        from ..streams import dataset, dataset_names, synthetic
+        from ..papers import dataset, dataset_names
+        from ..streams import synthetic
         from ..streams.synthetic import STREAMS
 
         reading, first = self.reading, self.data[0]

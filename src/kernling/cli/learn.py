@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import settings, spread
+from . import distributed as spread
+from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 
@@ -57,8 +58,10 @@ def run(
     _check_outputs(save, results, report)
     given, measured = settings.split_pairs(set, "--set"), settings.names_of(metrics)
     saved = models.read(resume) if resume else None
-    if saved and learner not in ("avm", saved.model.learner):  # avm is what nobody has to ask for
-        raise typer.BadParameter(f"a {saved.model.learner} model that goes on stays one: leave it out", param_hint="--learner")
+    if saved and learner not in ("avm", saved.model.learner.name):  # avm is what nobody has to ask for
+        raise typer.BadParameter(
+            f"a {saved.model.learner.name} model that goes on stays one: leave it out", param_hint="--learner"
+        )
     if saved and reading.n_features is None:
         reading.n_features = saved.model.n_features_in_
     if dask:
@@ -224,7 +227,7 @@ def info(model: Model) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from .. import models, registry
+    from .. import models
     from ..estimators.facts import facts as about
 
     saved = models.read(model)
@@ -234,7 +237,7 @@ def info(model: Model) -> None:
     changed = {name: value for name, value in learned.get_params(deep=False).items() if value != defaults[name]}
     facts: dict[str, Any] = {
         "estimator": type(learned).__name__,
-        "method": registry.find(learned.learner).learner().citation,
+        "method": learned.learner.citation,
         "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
         "columns": f"{whole.n_features_in_:,}",
     }

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from ..core.bounds import LARGEST, WEIGHT, within
+from ..core.limits import LARGEST, WEIGHT, within
 from ..core.rows import read_only
 
 

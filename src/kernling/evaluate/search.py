@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
-from ..estimators.resolve import auto_delta, scale_gamma
 from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
@@ -257,9 +256,7 @@ def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
     if hasattr(model, "steps"):
         X = clone(model).partial_fit(X, y).passed(X)
         model = model.steps[-1][1]
-    gamma = scale_gamma(X) if model.gamma == "scale" else float(model.gamma)
-    delta = auto_delta(X, gamma)
-    return {"gamma": gamma, "delta": delta, "theta": delta / 2.0}
+    return model.resolved(X)
 
 
 def _drawn(ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int) -> Sequence[dict[str, Any]]:

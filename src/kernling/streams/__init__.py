@@ -1,8 +1,7 @@
-"""Any data in, in chunks of (X, y): arrays, tables, files, synthetic streams and named data sets."""
+"""Any data in, in chunks of (X, y): arrays, tables, files and synthetic streams."""
 
 from .base import Stream
 from .columns import Columns
-from .datasets import Dataset, dataset, dataset_names
 from .encode import Encode, part_from_state
 from .entry import stream
 from .parts import MinMax, Standardise
@@ -11,13 +10,10 @@ from .writing import write
 
 __all__ = [
     "Columns",
-    "Dataset",
     "Encode",
     "MinMax",
     "Standardise",
     "Stream",
-    "dataset",
-    "dataset_names",
     "part_from_state",
     "stream",
     "synthetic",
