@@ -4,7 +4,7 @@
 
 What is measured is kept in scaling.jsonl beside this program, a line per method, data set and number of parts; what is there
 is not measured again, so a run that was stopped goes on.  The page docs/scaling_table.md is written anew from all lines,
-without measuring anything with ``--methods ""``.  The steps are those of kernling.scale, without a cluster.
+without measuring anything with ``--methods ""``.  The steps are those of kernling.distributed, without a cluster.
 """
 
 from benchmarks.timing import best  # noqa: F401  # first: it sets the number of threads  # isort: skip

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.avm import AVMClassifier, AVMRegressor
-from ..estimators.spa import SPAOneClass
 from ..estimators.tasks import probabilities
+from ..methods.avm import AVMClassifier, AVMRegressor
+from ..methods.spa import SPAOneClass
 from .names import Vocabulary
 
 try:

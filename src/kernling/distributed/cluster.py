@@ -23,7 +23,7 @@ def connected(where: Any) -> Iterator[Any]:
 
     Examples
     --------
-    >>> from kernling.scale import connected
+    >>> from kernling.distributed import connected
     >>> with connected("local:1") as client:
     ...     print(client.submit(sum, [1, 2]).result())
     3

@@ -11,7 +11,7 @@ class Progress(NamedTuple):
 
     Examples
     --------
-    >>> from kernling.scale import Progress
+    >>> from kernling.distributed import Progress
     >>> progress = Progress(round=1, parts=2, of=4, events=1000, seconds=2.0)
     >>> print(progress.rate, progress)
     500.0 round 1, 2 of 4 parts, 1,000 events, 500 events a second
@@ -38,7 +38,7 @@ class BadPartitions(ValueError):
 
     Examples
     --------
-    >>> from kernling.scale import BadPartitions
+    >>> from kernling.distributed import BadPartitions
     >>> print(BadPartitions([("3.parquet", "damaged Parquet file")], None))
     cannot be read: 3.parquet: damaged Parquet file; skip_bad=True goes on without
     """
@@ -55,7 +55,7 @@ class Interrupted(KeyboardInterrupt):
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.scale import Interrupted
+    >>> from kernling.distributed import Interrupted
     >>> try:
     ...     raise Interrupted(kl.AVMClassifier().fit([[0.0], [1.0]], [0, 1]))
     ... except KeyboardInterrupt as stopped:

@@ -14,7 +14,7 @@ from scipy.special import expit, zeta
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
-from kernling import AVMClassifier, AVMRegressor, kernel, suggest_delta
+from kernling import AVMClassifier, AVMRegressor, kernel
 from oracles import stream
 
 
@@ -311,17 +311,6 @@ def test_delta_and_gamma_are_resolved_once():
     assert gamma == pytest.approx(1.0 / (3.0 * X[:200].var()))
     model.partial_fit(10.0 * X[200:], y[200:])
     assert (model.gamma_, model.delta_) == (gamma, delta)
-
-
-@pytest.mark.parametrize("as_rows", [np.array, sparse.csr_array])
-def test_suggest_delta_is_twice_the_mean_distance_and_its_spread(as_rows):
-    X = np.random.default_rng(17).normal(size=(300, 4))
-    distances = euclidean_distances(X)[np.triu_indices(300, 1)]
-    found = suggest_delta(as_rows(X))
-    assert found.delta == pytest.approx(2.0 * distances.mean())
-    assert found.high - found.delta == pytest.approx(found.delta - found.low) == pytest.approx(2.0 * distances.std())
-    many = suggest_delta(as_rows(np.tile(X, (10, 1))), random_state=3)
-    assert many.delta == pytest.approx(found.delta, rel=0.1)
 
 
 # ---------------------------------------------------------------------- published numbers

@@ -1,4 +1,4 @@
-"""kernling.scale on a real cluster of two processes."""
+"""kernling.distributed on a real cluster of two processes."""
 
 import os
 import signal
