@@ -11,7 +11,8 @@ from ..core.rows import read_only
 
 
 def checked(estimator, *arrays, largest: float | None = None, **options):
-    """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
+    """Validate as scikit-learn does, with one quick look for numbers that are not finite or too large."""
+    arrays = (checked_sparse(arrays[0]), *arrays[1:])
     try:
         found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
     except (ValueError, TypeError, OverflowError) as error:
@@ -25,6 +26,45 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
     X = found[0] if isinstance(found, tuple) else found
     check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
     return found
+
+
+def checked_sparse(X):
+    """Return the rows; sparse ones whose indices point outside of the matrix are refused.
+
+    SciPy's constructors take such indices, and neither its conversions nor compiled code look at them again.
+    """
+    if not sparse.issparse(X):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X is a sparse array of {X.ndim} dimension{'s' * (X.ndim != 1)}, but rows make a table: use 2")
+    if X.format in ("csr", "csc", "bsr"):
+        rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
+        height, width = X.blocksize if X.format == "bsr" else (1, 1)
+        _check_compressed(X, rows // height, columns // width)
+        return X
+    if X.format == "coo":
+        for indices, n in zip(X.coords, X.shape, strict=True):
+            _check_indices(indices, n, len(X.data))
+        return X
+    X = X.tocsr()  # lists, dictionaries and diagonals are turned into indices first
+    _check_compressed(X, *X.shape)
+    return X
+
+
+def _check_compressed(X, rows: int, columns: int) -> None:
+    starts = X.indptr
+    if starts.ndim != 1 or len(starts) != rows + 1 or starts[0] != 0 or starts[-1] > len(X.indices):
+        raise ValueError(f"X is not a sound {X.format} matrix: indptr does not fit its {rows} rows and its indices")
+    if (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"X is not a sound {X.format} matrix: indptr decreases")
+    _check_indices(X.indices[: starts[-1]], columns, len(X.data))
+
+
+def _check_indices(indices: np.ndarray, n: int, values: int) -> None:
+    if indices.ndim != 1 or len(indices) > values:
+        raise ValueError(f"X is not a sound sparse matrix: there are {indices.size} indices for {values} values")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n):
+        raise ValueError(f"X is not a sound sparse matrix: an index is outside of 0 to {n - 1}")
 
 
 def check_entries(X, largest: float) -> None:
