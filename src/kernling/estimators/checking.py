@@ -13,6 +13,8 @@ from ..core.rows import read_only
 def checked(estimator, *arrays, largest: float | None = None, **options):
     """Validate as scikit-learn does, with one quick look for numbers that are not finite or too large."""
     arrays = (checked_sparse(arrays[0]), *arrays[1:])
+    for name, array in zip(("X", "y"), arrays, strict=False):
+        check_type(name, array)
     try:
         found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
     except (ValueError, TypeError, OverflowError) as error:
@@ -20,12 +22,30 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"{culprit} must hold numbers only: {error}") from None
-        if "Complex" in str(error):  # with all of the data
-            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
     X = found[0] if isinstance(found, tuple) else found
     check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
     return found
+
+
+_MEANINGLESS = {  # kinds of NumPy types whose conversion to numbers, or to labels that can be saved, would be a surprise
+    "c": "complex numbers (Complex data not supported): take real and imaginary parts as columns",  # scikit-learn's words
+    "M": "dates: turn them into numbers or text first (kernling.StreamPipeline does it for columns)",
+    "m": "durations: turn them into numbers first, such as seconds",
+    "S": "bytes: decode them into text first, such as by astype(str)",
+    "V": "records of several fields: use a data frame, or one plain array per column",
+}
+
+
+def check_type(name: str, values) -> None:
+    """Raise for arrays and frames that would be converted in silence into something else than what was meant."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries: fill them, as by {name}.filled(0), or leave their rows out")
+    types = getattr(values, "dtypes", None)  # of a frame's columns
+    for dtype in [getattr(values, "dtype", None)] if types is None else list(types):
+        meaning = _MEANINGLESS.get(getattr(dtype, "kind", ""))
+        if meaning and not (name == "X" and dtype.kind == "S"):  # text that spells numbers is converted, or named in an error
+            raise ValueError(f"{name} holds {meaning}")
 
 
 def checked_sparse(X):
@@ -95,8 +115,7 @@ def one_row(x) -> np.ndarray:
         raise ValueError(f"x must be a 1-D array of numbers: {error}") from None
     if x.ndim != 1:
         raise ValueError(f"x has shape {x.shape}, but one event is a 1-D array")
-    if x.dtype.kind == "c":
-        raise ValueError("x must hold real numbers, not complex ones")
+    check_type("x", x)
     return x
 
 
@@ -104,9 +123,9 @@ def checked_weights(sample_weight, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     try:
+        check_type("sample_weight", sample_weight)
         weights = np.asarray(sample_weight)
-        if weights.dtype.kind == "c":
-            raise TypeError("they are complex")
+        check_type("sample_weight", weights)
         weights = weights.astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers only: {error}") from None
