@@ -46,9 +46,14 @@ def test_symbolic_links_are_followed(tmp_path):
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(KeyError), replaced(path) as temporary:
-        temporary.write_text("half")
-        raise KeyError
+
+    def fail():
+        with replaced(path) as temporary:
+            temporary.write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
     assert path.read_text() == "old"
 
