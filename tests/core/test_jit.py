@@ -91,8 +91,8 @@ def test_an_edited_source_changes_the_key(edited):
 def test_an_edited_merge_rule_compiles_nothing_again(edited):
     keys = edited()
     for path, old, new in [
-        ("merge/rules.py", "", "\nCHANGED = True\n"),
-        ("merge/reduction.py", "", "\nCHANGED = True\n"),
+        ("merging/rules.py", "", "\nCHANGED = True\n"),
+        ("merging/reduction.py", "", "\nCHANGED = True\n"),
         ("methods/avm.py", "+ merging.moved) ** 2", "+ 2.0 * merging.moved) ** 2"),  # how AVM's statistics merge
         ("methods/avm.py", "default=0.01", "default=0.02"),
         ("components/gram.py", "gram.record[LAST] = gram.record[FLOOR]", "gram.record[FLOOR]"),  # how Gram matrices merge

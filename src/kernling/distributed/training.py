@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.averages import LAST
 from ..estimators.merging import merge
-from ..merge.rules import at_time
+from ..merging.rules import at_time
 from ..streams import Columns
 from .cluster import need_distributed
 from .partitions import Partition, Reading

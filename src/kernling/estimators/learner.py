@@ -12,7 +12,7 @@ from ..core import averages
 from ..core.expansion import Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Problem(NamedTuple):
@@ -40,7 +40,7 @@ class Needs:
     keep: float = 1.0  # what the model is multiplied by after each event, to forget
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learner:
     """One published method."""
 

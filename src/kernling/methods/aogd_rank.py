@@ -32,7 +32,7 @@ from ..estimators.options import Forgets, MeanOrLast, RandomFeatures
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineRegressor
-from ..merge.rules import Merge, Merging, events_of
+from ..merging.rules import Merge, Merging, events_of
 
 
 class Params(NamedTuple):

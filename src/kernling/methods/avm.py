@@ -41,8 +41,8 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, Merging, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, Merging, each
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
 RULES = {"always": ALWAYS, "bernoulli": BERNOULLI, "margin": MARGIN}

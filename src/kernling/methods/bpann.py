@@ -30,7 +30,7 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.shared import budgeted, point_count
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.rules import Merge, to_budget
+from ..merging.rules import Merge, to_budget
 from .bpas import Params, configure
 
 ALIKE = 1e-10  # of K_tt K_nn: a determinant below it is 0

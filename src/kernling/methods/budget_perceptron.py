@@ -31,7 +31,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.parameters import parameter
 from ..estimators.shared import budget_of, budgeted, loss_of, point_count
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge, to_budget
+from ..merging.rules import Merge, to_budget
 
 
 class Params(NamedTuple):

@@ -51,8 +51,8 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, each
 
 COVERAGE, BUDGET, ALWAYS = range(3)
 ORACLES = {"coverage": COVERAGE, "budget": BUDGET, "always": ALWAYS}

@@ -34,7 +34,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.parameters import parameter
 from ..estimators.shared import budget_of, budgeted, loss_of, point_count
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge, each, to_budget
+from ..merging.rules import Merge, each, to_budget
 
 MISTAKES, DAMAGE, LEAST = range(3)  # in stats: M, Q and the smallest phi
 

@@ -34,8 +34,8 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -40,7 +40,7 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.shared import budget_of, budgeted, loss_of
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.rules import Merge, Merging, to_budget
+from ..merging.rules import Merge, Merging, to_budget
 
 
 class Params(NamedTuple):

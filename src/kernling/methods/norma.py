@@ -29,7 +29,7 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.shared import Points, budget_of, budgeted, loss_of, no_points, point_count
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.rules import Merge, to_budget
+from ..merging.rules import Merge, to_budget
 
 STEPS = ("constant", "diminishing")
 

@@ -36,7 +36,7 @@ from ..estimators.options import MeanOrLast, Tube
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.rules import Merge, each
+from ..merging.rules import Merge, each
 
 CHANCES = 0  # in stats
 

@@ -37,7 +37,7 @@ from ..estimators.options import Tube
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 PA, PA_I, PA_II = range(3)
 VARIANTS = {"PA": PA, "PA-I": PA_I, "PA-II": PA_II}

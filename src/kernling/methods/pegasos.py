@@ -28,7 +28,7 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.shared import loss_of, no_points, point_count, unbounded
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -35,8 +35,8 @@ from ..estimators.options import Forgets, Tube
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, each
 
 STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
 

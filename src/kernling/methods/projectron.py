@@ -33,8 +33,8 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.shared import budget_of, budgeted, loss_of, point_count
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -20,7 +20,7 @@ from ..estimators.learner import Learner, Needs, Problem
 from ..estimators.parameters import parameter
 from ..estimators.shared import budget_of, budgeted, loss_of, no_points, point_count
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge, to_budget
+from ..merging.rules import Merge, to_budget
 
 
 class Params(NamedTuple):

@@ -48,7 +48,7 @@ from ..estimators.options import Averaged, MeanOrLast, Tube
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
-from ..merge.rules import Merge, each
+from ..merging.rules import Merge, each
 
 CHANCES, STEEPEST = range(2)  # in stats
 
