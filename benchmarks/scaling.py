@@ -24,7 +24,7 @@ from kernling import registry
 from kernling.scale import training
 from kernling.scale.partitions import Partition, Reading
 from kernling.scale.stages import stages_of
-from kernling.streams import Columns, dataset, synthetic
+from kernling.streams import dataset, synthetic
 
 KEPT = Path(__file__).with_name("scaling.jsonl")
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"
@@ -68,7 +68,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "aogd": {"eta": 0.25, "gamma": 0.5},
     },
 }
-READING = Reading({}, Columns().to_state())
+READING = Reading({})
 HEAD = """# Merging, measured
 
 Mistakes on test rows in %, with the number of stored points in brackets, against the number of parts; a line per round.
