@@ -41,10 +41,11 @@ def check_type(name: str, values) -> None:
     """Raise for arrays and frames that would be converted in silence into something else than what was meant."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries: fill them, as by {name}.filled(0), or leave their rows out")
-    types = getattr(values, "dtypes", None)  # of a frame's columns
-    for dtype in [getattr(values, "dtype", None)] if types is None else list(types):
-        meaning = _MEANINGLESS.get(getattr(dtype, "kind", ""))
-        if meaning and not (name == "X" and dtype.kind == "S"):  # text that spells numbers is converted, or named in an error
+    types = getattr(values, "dtypes", None)  # of a frame's columns, or of one column
+    for dtype in list(types) if hasattr(types, "__iter__") else [getattr(values, "dtype", None)]:
+        kind = getattr(dtype, "kind", "")
+        meaning = _MEANINGLESS.get(kind)
+        if meaning and not (name == "X" and kind == "S"):  # text that spells numbers is converted, or named in an error
             raise ValueError(f"{name} holds {meaning}")
 
 
