@@ -108,24 +108,23 @@ class Ours(Learner):
         elif classes == 2:
             self.kind = "decision_function"
         self.binary = classes == 2
-        self.met: int | None = None  # the only label so far; -1: several
+        self.first = events.y[0]
+        self.both_met = False  # of two labels
 
     def answer_then_learn(self, X, y):
         said = self.model.predict_then_learn(X, y, method=self.kind)
         if self.kind == "predict":
             return Answers(said)
         if self.kind == "decision_function":
-            return Answers(np.where(self._both_met(y), said >= 0.0, self._first).astype(np.int64), said)
+            return Answers(np.where(self._know_both(y), said >= 0.0, self.first).astype(np.int64), said)
         score = said[:, -1] if self.binary else None
         return Answers(self.model.classes_[said.argmax(axis=1)], score, said.max(axis=1))
 
-    def _both_met(self, y: np.ndarray) -> np.ndarray:
+    def _know_both(self, y: np.ndarray) -> np.ndarray:
         """Whether both labels had come before each row; until then a model knows one, and predicts it whatever the score."""
-        if self.met is None:
-            self.met, self._first = 0, y[0]
-        came = np.logical_or.accumulate(np.concatenate([[self.met > 0], y != self._first]))
-        self.met = int(came[-1])
-        return came[:-1]
+        met = np.logical_or.accumulate(np.concatenate([[self.both_met], y != self.first]))
+        self.both_met = bool(met[-1])
+        return met[:-1]
 
     def nbytes(self):
         return int(self.model.nbytes_)
@@ -225,11 +224,10 @@ class ScikitLearn(Learner):
 
     chunk = BATCH
 
-    def __init__(self, features: Callable[[int, int], Any] | None, events: Events, classes: int, seed: int):
+    def __init__(self, features: Callable[[int], Any] | None, events: Events, classes: int, seed: int):
         self.classes = np.arange(classes)
         self.model = (SGDClassifier if classes else SGDRegressor)(random_state=seed)
-        first = events.X[:FIRST]
-        self.features = features(len(first), seed).fit(first) if features else None
+        self.features = features(seed).fit(events.X[:FIRST]) if features else None
 
     def answer_then_learn(self, X, y):
         Z = self.features.transform(X) if self.features else X
@@ -245,10 +243,10 @@ class ScikitLearn(Learner):
         return len(pickle.dumps((self.features, self.model)))
 
 
-SKLEARN: dict[str, tuple[str, Callable[[int, int], Any] | None]] = {
+SKLEARN: dict[str, tuple[str, Callable[[int], Any] | None]] = {
     "sklearn-sgd": ("SGD", None),
-    "sklearn-rbf": ("SGD RBFSampler", lambda rows, seed: RBFSampler(random_state=seed)),
-    "sklearn-nystroem": ("SGD Nystroem", lambda rows, seed: Nystroem(random_state=seed)),
+    "sklearn-rbf": ("SGD RBFSampler", lambda seed: RBFSampler(random_state=seed)),
+    "sklearn-nystroem": ("SGD Nystroem", lambda seed: Nystroem(random_state=seed)),
 }
 
 

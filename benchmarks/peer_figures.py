@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from benchmarks.peer_contestants import Contestant
 from benchmarks.peer_report import REFERENCE, Results, mean_ratio
@@ -24,7 +26,7 @@ NAMES = {"ours": "kernling", "baselines": "kernling, baselines", "river": "River
 COLUMNS = 5  # panels in a row
 RESOLUTION = 160  # dots per inch: sharp on fine screens
 HEADROOM = 1.25  # times the error of the constant answer: what is worse lies on the upper border
-GAP = 3.0  # points between a marker and its name
+GAP = 4.0  # points between a marker and its name
 
 
 class Mark(NamedTuple):
@@ -55,6 +57,7 @@ def of_streams(results: Results, contestants: list[Contestant], ending: str) -> 
     lines = -(-len(streams) // COLUMNS)
     figure = Figure(figsize=(3.0 * COLUMNS, 2.5 * lines + 0.5), layout="constrained")
     panels = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
+    drawn = {}
     for axes, stream in zip(panels, streams, strict=False):
         marks = list(marks_of(results, contestants, stream))
         constant = results.get((stream, "constant"), {}).get("error")
@@ -63,12 +66,13 @@ def of_streams(results: Results, contestants: list[Contestant], ending: str) -> 
         axes.set_ylim(0.0, top)
         if constant:
             axes.axhline(constant, color="#767676", linewidth=0.8, linestyle=":")
-        plot(axes, [mark._replace(error=min(mark.error, top)) for mark in marks], ending)
+        drawn[axes] = [mark._replace(error=min(mark.error, top)) for mark in marks]
+        plot(axes, drawn[axes], ending)
     for axes in panels[len(streams) :]:
         axes.set_visible(False)
     figure.supxlabel("microseconds per event")
     figure.supylabel("share of mistakes; RMSE over the target's standard deviation (dotted: the constant answer)")
-    finish(figure, ending)
+    finish(figure, drawn, ending)
     return figure
 
 
@@ -84,6 +88,7 @@ def marks_of(results: Results, contestants: list[Contestant], stream: str) -> It
 def of_all(results: Results, base: Results, contestants: list[Contestant], ending: str) -> Figure:
     """Geometric means of errors relative to base AVM against the median time, a panel per task."""
     figure = Figure(figsize=(10.0, 5.5), layout="constrained")
+    drawn = {}
     for axes, task in zip(figure.subplots(1, 2), ("classification", "regression"), strict=True):
         marks = []
         for one in contestants:
@@ -100,10 +105,11 @@ def of_all(results: Results, base: Results, contestants: list[Contestant], endin
         axes.set_ylim(low, top)
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")
-        plot(axes, [mark._replace(error=min(mark.error, top)) for mark in marks], ending)
+        drawn[axes] = [mark._replace(error=min(mark.error, top)) for mark in marks]
+        plot(axes, drawn[axes], ending)
         axes.set_xlabel("microseconds per event, median over streams")
     figure.axes[0].set_ylabel("error relative to base AVM, geometric mean")
-    finish(figure, ending)
+    finish(figure, drawn, ending)
     return figure
 
 
@@ -119,41 +125,35 @@ def plot(axes: Any, marks: list[Mark], ending: str) -> None:
             mark.time, mark.error, FAMILIES[mark.family][2], color=colour, markerfacecolor=face, markersize=5, clip_on=False
         )
     low, high = min(mark.time for mark in marks), max(mark.time for mark in marks)
-    axes.set_xlim(low / 2.0, high * 6.0)  # names stand on the right
-    axes.named = [mark for mark in marks if mark.named]
+    axes.set_xlim(low / 3.0, high * 6.0)  # room for names
+    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def colour_of(family: str, ending: str) -> str:
     return FAMILIES[family][1 if ending else 0]
 
 
-def finish(figure: Figure, ending: str) -> None:
+def finish(figure: Figure, drawn: dict[Any, list[Mark]], ending: str) -> None:
     """Add the key, lay out, then place the names."""
-    families = [
-        family
-        for family in FAMILIES
-        if any(mark.family == family for axes in figure.axes for mark in getattr(axes, "named", []))
-    ]
+    shown = {mark.family for marks in drawn.values() for mark in marks}
     handles = [
-        matplotlib.lines.Line2D([], [], linestyle="", marker=FAMILIES[f][2], color=colour_of(f, ending), label=NAMES[f])
-        for f in families
+        Line2D([], [], linestyle="", marker=marker, color=colour_of(family, ending), label=NAMES[family])
+        for family, (_, _, marker) in FAMILIES.items()
+        if family in shown
     ]
-    hollow = matplotlib.lines.Line2D(
-        [], [], linestyle="", marker="o", color="#767676", markerfacecolor="none", label="fewer rows"
-    )
+    hollow = Line2D([], [], linestyle="", marker="o", color="#767676", markerfacecolor="none", label="fewer rows")
     figure.legend(handles=[*handles, hollow], loc="outside upper center", ncols=len(handles) + 1, frameon=False)
     figure.draw_without_rendering()
-    for axes in figure.axes:
-        place_names(axes, ending)
+    for axes, marks in drawn.items():
+        place_names(axes, [mark for mark in marks if mark.named], ending)
 
 
-def place_names(axes: Any, ending: str) -> None:
+def place_names(axes: Any, marks: list[Mark], ending: str) -> None:
     """Put each name beside its marker, at the first of some places where it covers neither a name nor a marker."""
-    named = getattr(axes, "named", [])
     pixels = axes.figure.dpi / 72.0
     markers = [axes.transData.transform(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) == 1]
-    taken = [matplotlib.transforms.Bbox.from_bounds(*(at - 3.0 * pixels), 6.0 * pixels, 6.0 * pixels) for at in markers]
-    for mark in sorted(named, key=lambda mark: mark.error):
+    taken = [Bbox.from_bounds(*(at - 3.0 * pixels), 6.0 * pixels, 6.0 * pixels) for at in markers]
+    for mark in sorted(marks, key=lambda mark: mark.error):
         text = axes.annotate(mark.name, (mark.time, mark.error), (0, 0), textcoords="offset points", fontsize="x-small")
         text.set_color(colour_of(mark.family, ending))
         text.set_in_layout(False)

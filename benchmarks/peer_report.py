@@ -1,6 +1,6 @@
 """The table and the summary of benchmarks/peers.py: all of it follows from rows of results."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from rich.console import Console
@@ -58,7 +58,7 @@ def table(results: Results, base: Results, contestants: list[Contestant]) -> Tab
         ("kB, largest", "bytes", 1e-3, max),
     ):
         values = ([row[name] for (_, n), row in results.items() if n == one.name and row.get(name)] for one in shown)
-        made.add_row(label, *(f"{scale * whole(found):,.3g}" if found else "" for found in values))
+        made.add_row(label, *(f"{scale * whole(found):,.0f}" if found else "" for found in values))
     return made
 
 
@@ -139,7 +139,7 @@ def goal_line(label: str, value: float | None, goal: float, form: str = "{:.3g}"
     return f"{label}: {form.format(value)} (goal: at most {form.format(goal)}{'' if value <= goal else ', missed'})"
 
 
-def show(results: Results, base: Results, contestants: list[Contestant], print_line: Callable[[str], None] = print) -> None:
+def show(results: Results, base: Results, contestants: list[Contestant]) -> None:
     """Print the table, whole in a file or a pipe, and the summary."""
     console = Console()
     made = table(results, base, contestants)
@@ -148,6 +148,6 @@ def show(results: Results, base: Results, contestants: list[Contestant], print_l
     console.print(made)
     failures = sorted({(name, row["failure"]) for (_, name), row in results.items() if "failure" in row})
     for name, failure in failures:
-        print_line(f"{name} fails: {failure}")
+        print(f"{name} fails: {failure}")
     for line in summary(results, base):
-        print_line(line)
+        print(line)
