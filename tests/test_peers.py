@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("river")
 
-from benchmarks import peer_contestants, peer_moa, peer_results
+from benchmarks import peer_contestants, peer_moa, peer_report, peer_results
 from benchmarks.peer_streams import STREAMS, PeerStream, standardise_running
 
 SMALL = PeerStream(lambda: (np.random.default_rng(0).normal(3.0, 5.0, (300, 2)), np.arange(300) % 3), 300, 2, 3)
@@ -116,3 +116,30 @@ def test_moa_predictions_are_read(tmp_path):
     assert peer_moa.read_predictions(path, 0).tolist() == [0.0, -0.333]
     path.write_text("2,1\n0,0\n")
     assert peer_moa.read_predictions(path, 3).tolist() == [2, 0]
+
+
+def row_of(stream, name, wrong):
+    """A row of results with these mistakes."""
+    run = peer_contestants.Run(peer_contestants.Answers(wrong.astype(int)), 1.0, None)
+    judged = peer_results.labels_judged(run, SMALL.read()._replace(y=np.zeros(len(wrong), dtype=int)))
+    return {(stream, name): judged | {"rows": len(wrong), "of": 1_000, "microseconds": 1.0}}
+
+
+def test_summary_counts_streams_where_auto_is_near_the_best():
+    wrong = np.arange(1_000) % 10 == 0  # a tenth, spread evenly
+    worse = wrong | (np.arange(1_000) % 4 == 1)
+    base = row_of("sea", "avm", worse) | row_of("digits", "avm", wrong)
+    results = base | row_of("sea", "auto", wrong) | row_of("sea", "krls", np.zeros(1_000, dtype=bool))
+    results |= row_of("digits", "auto", worse)
+    lines = "\n".join(peer_report.summary(results, base))
+    assert "classification, best or near it on 1 of 2 streams" in lines
+    assert "over the best of the others, on digits: 3.5 (goal: at most 1.15, missed)" in lines
+    assert "auto, classification, relative to base AVM: 1 (" in lines  # 0.1 / 0.35 on one stream, 0.35 / 0.1 on the other
+
+
+def test_summary_compares_on_common_rows():
+    late = np.arange(1_000) >= 500  # all of its mistakes come late
+    base = row_of("sea", "avm", late)
+    results = base | row_of("sea", "auto", late) | row_of("sea", "river-arf", np.arange(500) == 0)
+    lines = "\n".join(peer_report.summary(results, base))
+    assert "classification, best or near it on 1 of 1 streams" in lines
