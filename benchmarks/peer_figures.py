@@ -8,10 +8,11 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from benchmarks.peer_contestants import Contestant
-from benchmarks.peer_report import REFERENCE, Results, mean_ratio
+from benchmarks.peer_report import REFERENCE, Results, mean_ratio, of_task
 from benchmarks.peer_streams import STREAMS
 
 INKS = {"": "#000000", "_dark": "#cfd0d0"}  # ending of the file's name, colour of text and axes
@@ -26,6 +27,8 @@ NAMES = {"ours": "kernling", "baselines": "kernling, baselines", "river": "River
 COLUMNS = 5  # panels in a row
 RESOLUTION = 160  # dots per inch: sharp on fine screens
 HEADROOM = 1.25  # times the error of the constant answer: what is worse lies on the upper border
+WORST = 6.0  # times the error of base AVM: what is worse lies on the upper border
+WIDE = 8.0  # ratio of errors from which ticks are those of a logarithmic scale
 GAP = 4.0  # points between a marker and its name
 
 
@@ -63,7 +66,7 @@ def of_streams(results: Results, contestants: list[Contestant], ending: str) -> 
         constant = results.get((stream, "constant"), {}).get("error")
         top = HEADROOM * constant if constant else 1.1 * max(mark.error for mark in marks)
         axes.set_title(stream, fontsize="medium")
-        axes.set_ylim(0.0, top)
+        scale_errors(axes, min(mark.error for mark in marks), top)
         if constant:
             axes.axhline(constant, color="#767676", linewidth=0.8, linestyle=":")
         drawn[axes] = [mark._replace(error=min(mark.error, top)) for mark in marks]
@@ -96,15 +99,11 @@ def of_all(results: Results, base: Results, contestants: list[Contestant], endin
             if mean is not None:
                 found = [row for (of, name), row in results.items() if name == one.name and STREAMS[of].task == task]
                 times = [row["microseconds"] for row in found if "microseconds" in row]
-                whole = all(row.get("rows") == row["of"] for row in found)
+                whole = [row.get("rows") == row["of"] for row in found].count(True) == len(of_task(task))
                 marks.append(Mark(one.title, one.family, float(np.median(times)), mean, whole, True))
         axes.set_title(task)
-        axes.set_yscale("log")
-        low = 0.9 * min(mark.error for mark in marks)
-        top = min(1.1 * max(mark.error for mark in marks), 6.0)
-        axes.set_ylim(low, top)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
+        top = min(1.1 * max(mark.error for mark in marks), WORST)
+        scale_errors(axes, min(mark.error for mark in marks), top)
         drawn[axes] = [mark._replace(error=min(mark.error, top)) for mark in marks]
         plot(axes, drawn[axes], ending)
         axes.set_xlabel("microseconds per event, median over streams")
@@ -113,8 +112,18 @@ def of_all(results: Results, base: Results, contestants: list[Contestant], endin
     return figure
 
 
+def scale_errors(axes: Any, least: float, top: float) -> None:
+    """A logarithmic axis, with ticks at round numbers however short it is."""
+    low = 0.8 * max(least, 1e-4)
+    axes.set_yscale("log")
+    axes.set_ylim(low, top)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if top > WIDE * low else MaxNLocator(5))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def plot(axes: Any, marks: list[Mark], ending: str) -> None:
-    """Markers, hollow where there were fewer rows, and names that keep clear of each other."""
+    """Draw markers, hollow where there were fewer rows."""
     axes.set_xscale("log")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -141,7 +150,7 @@ def finish(figure: Figure, drawn: dict[Any, list[Mark]], ending: str) -> None:
         for family, (_, _, marker) in FAMILIES.items()
         if family in shown
     ]
-    hollow = Line2D([], [], linestyle="", marker="o", color="#767676", markerfacecolor="none", label="fewer rows")
+    hollow = Line2D([], [], linestyle="", marker="o", color="#767676", markerfacecolor="none", label="fewer rows or streams")
     figure.legend(handles=[*handles, hollow], loc="outside upper center", ncols=len(handles) + 1, frameon=False)
     figure.draw_without_rendering()
     for axes, marks in drawn.items():
