@@ -49,7 +49,7 @@ class Contestant(NamedTuple):
 
     name: str
     title: str
-    family: str  # "ours", "baselines", "river", "sklearn", "constant" or "moa"
+    family: str  # "ours", "baselines", "river", "sklearn", "neighbours", "constant" or "moa"
     tasks: tuple[str, ...]
     version: str
     run: Callable[[Events, int, int, float], Run]
@@ -250,6 +250,37 @@ SKLEARN: dict[str, tuple[str, Callable[[int], Any] | None]] = {
 }
 
 
+class Neighbours(Learner):
+    """The 5 nearest of the last 1,000 rows, as many as scikit-learn asks by default; their mean, or a vote."""
+
+    window, nearest = 1_000, 5
+
+    def __init__(self, events: Events, classes: int, seed: int):
+        self.classes = classes
+        self.X = np.zeros((self.window, events.X.shape[1]))
+        self.squares = np.full(self.window, np.inf)  # lengths; infinitely far where no row is yet
+        self.y = np.zeros((self.window, classes or 1))
+        self.seen = 0
+
+    def answer_then_learn(self, X, y):
+        said = np.zeros((len(y), self.y.shape[1]))
+        for i, (row, target) in enumerate(zip(X, y, strict=True)):
+            count = min(self.nearest, self.seen)
+            if count:
+                near = np.argpartition(self.squares - 2.0 * (self.X @ row), count - 1)[:count]
+                said[i] = self.y[near].mean(axis=0)
+            place = self.seen % self.window
+            self.X[place], self.squares[place] = row, row @ row
+            self.y[place] = np.arange(self.classes) == target if self.classes else target
+            self.seen += 1
+        if not self.classes:
+            return Answers(said[:, 0])
+        return Answers(said.argmax(axis=1), said[:, 1] if self.classes == 2 else None, said.max(axis=1))
+
+    def nbytes(self):
+        return self.X.nbytes + self.squares.nbytes + self.y.nbytes
+
+
 # ------------------------------------------------------------------ the constant answer
 
 
@@ -282,5 +313,7 @@ def contestants() -> list[Contestant]:
     for name, (title, features) in SKLEARN.items():
         made = partial(run, partial(ScikitLearn, features))
         found.append(Contestant(name, title, "sklearn", both, f"scikit-learn {sklearn.__version__}", made))
+    made = partial(run, Neighbours)
+    found.append(Contestant("window-knn", "window kNN", "neighbours", both, "1", made))
     found += ours(baselines=True)
     return found

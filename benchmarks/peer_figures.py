@@ -21,9 +21,17 @@ FAMILIES = {  # colour, on dark pages where it differs, and marker; Okabe and It
     "baselines": ("#56B4E9", "#56B4E9", "v"),
     "river": ("#D55E00", "#D55E00", "s"),
     "sklearn": ("#009E73", "#009E73", "^"),
+    "neighbours": ("#E69F00", "#E69F00", "P"),
     "moa": ("#CC79A7", "#CC79A7", "D"),
 }
-NAMES = {"ours": "kernling", "baselines": "kernling, baselines", "river": "River", "sklearn": "scikit-learn", "moa": "MOA"}
+NAMES = {
+    "ours": "kernling",
+    "baselines": "kernling, baselines",
+    "river": "River",
+    "sklearn": "scikit-learn",
+    "neighbours": "neighbours",
+    "moa": "MOA",
+}
 COLUMNS = 5  # panels in a row
 RESOLUTION = 160  # dots per inch: sharp on fine screens
 HEADROOM = 1.25  # times the error of the constant answer: what is worse lies on the upper border

@@ -52,6 +52,18 @@ def test_answers_of_regression_become_values_by_what_was_known_before():
     assert judged["error"] == pytest.approx(np.sqrt(squares.mean()))
 
 
+def test_neighbours_are_those_of_the_window(monkeypatch):
+    monkeypatch.setattr(peer_contestants.Neighbours, "window", 30)
+    events = SMALL.read(100)
+    said = peer_contestants.run(peer_contestants.Neighbours, events, 3, 0, 10.0).answers
+    for t in range(1, 100):
+        begin = max(0, t - 30)
+        near = np.argsort(np.linalg.norm(events.X[begin:t] - events.X[t], axis=1))[:5]
+        votes = np.bincount(events.y[begin:t][near], minlength=3) / len(near)
+        assert said.predicted[t] == votes.argmax()
+        assert said.confidence[t] == pytest.approx(votes.max())
+
+
 def test_what_is_there_is_not_measured_again(tmp_path, capsys):
     path = tmp_path / "results.jsonl"
     chosen = [one for one in peer_contestants.contestants() if one.name in ("constant", "sklearn-sgd", "river-linear")]
