@@ -251,9 +251,10 @@ SKLEARN: dict[str, tuple[str, Callable[[int], Any] | None]] = {
 
 
 class Neighbours(Learner):
-    """The 5 nearest of the last 1,000 rows, as many as scikit-learn asks by default; their mean, or a vote."""
+    """The 5 nearest of the last 1,000 rows, weighted by the inverse of their distance, as River's do by default."""
 
     window, nearest = 1_000, 5
+    same = 1e-12  # squared distances below are those of rounding
 
     def __init__(self, events: Events, classes: int, seed: int):
         self.classes = classes
@@ -267,8 +268,9 @@ class Neighbours(Learner):
         for i, (row, target) in enumerate(zip(X, y, strict=True)):
             count = min(self.nearest, self.seen)
             if count:
-                near = np.argpartition(self.squares - 2.0 * (self.X @ row), count - 1)[:count]
-                said[i] = self.y[near].mean(axis=0)
+                squares = row @ row + self.squares - 2.0 * (self.X @ row)
+                near = np.argpartition(squares, count - 1)[:count]
+                said[i] = np.average(self.y[near], axis=0, weights=1.0 / np.sqrt(np.maximum(squares[near], self.same)))
             place = self.seen % self.window
             self.X[place], self.squares[place] = row, row @ row
             self.y[place] = np.arange(self.classes) == target if self.classes else target

@@ -58,8 +58,9 @@ def test_neighbours_are_those_of_the_window(monkeypatch):
     said = peer_contestants.run(peer_contestants.Neighbours, events, 3, 0, 10.0).answers
     for t in range(1, 100):
         begin = max(0, t - 30)
-        near = np.argsort(np.linalg.norm(events.X[begin:t] - events.X[t], axis=1))[:5]
-        votes = np.bincount(events.y[begin:t][near], minlength=3) / len(near)
+        distances = np.linalg.norm(events.X[begin:t] - events.X[t], axis=1)
+        near = np.argsort(distances)[:5]
+        votes = np.bincount(events.y[begin:t][near], 1.0 / distances[near], minlength=3) / (1.0 / distances[near]).sum()
         assert said.predicted[t] == votes.argmax()
         assert said.confidence[t] == pytest.approx(votes.max())
 
