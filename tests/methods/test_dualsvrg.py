@@ -20,7 +20,7 @@ PROBES = np.random.default_rng(9).uniform(-1.0, 1.0, size=(40, 3))
 
 
 def model(oracle: str, loss: str = "smooth_hinge", **changes):
-    return kl.DualSVRGClassifier(loss, oracle=oracle, **{**USUAL, **changes})
+    return kl.DualSVRGClassifier(loss=loss, oracle=oracle, **{**USUAL, **changes})
 
 
 def reference(estimator, X, targets, outputs: int = 1, oracle: type = DualSVRG) -> DualSVRG:
@@ -250,7 +250,7 @@ def test_step_size_and_certificate():
         assert fitted.certificate()["rate_applies"] == 0.0  # short periods
     bounds = {"l2": math.inf, "huber": 3.0 * 0.4 / 0.02, "smooth_epsilon": 3.0 / 0.02}
     for loss, bound in bounds.items():
-        fitted = kl.DualSVRGRegressor(loss, tau=0.4, oracle="always", **USUAL | {"eta": None}).fit(X, z)
+        fitted = kl.DualSVRGRegressor(loss=loss, tau=0.4, oracle="always", **USUAL | {"eta": None}).fit(X, z)
         assert fitted.certificate()["coefficient_bound"] == pytest.approx(bound)
     slow = model("always", lam=1.0, period=1000, tau=0.5, eta=None).fit(X, y).certificate()
     assert slow["rate_applies"] == 1.0
@@ -270,7 +270,7 @@ def test_weights_and_classes_widen_the_bound_of_the_coefficients(kind, loss):
     """With a narrow kernel every event keeps its loss, and coefficients are as large as they get."""
     X, y = stream(kind, 200)
     params = USUAL | {"gamma": 1e4, "lam": 1.0, "eta": 0.1, "budget": 200}
-    fitted = kl.DualSVRGClassifier(loss, oracle="budget", **params).fit(X, y, sample_weight=np.full(200, 10.0))
+    fitted = kl.DualSVRGClassifier(loss=loss, oracle="budget", **params).fit(X, y, sample_weight=np.full(200, 10.0))
     bound = fitted.certificate()["coefficient_bound"]
     assert bound == pytest.approx(30.0 * (math.sqrt(2.0) if kind == "multiclass" else 1.0))
     assert 0.2 * bound < np.linalg.norm(fitted.dual_coef_.reshape(200, -1), axis=1).sum() <= bound
