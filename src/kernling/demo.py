@@ -26,7 +26,7 @@ class Stream(NamedTuple):
 
     @property
     def majority(self) -> float:
-        """Share of mistakes of always answering with the commonest class."""
+        """Share of mistakes of always answering with the majority class."""
         return 1.0 - float(np.unique(self.y, return_counts=True)[1].max()) / len(self.y)
 
 
@@ -49,7 +49,7 @@ class LinearBaseline:
         self.model = SGDClassifier(random_state=0)
 
     def predict_then_learn(self, X, y, classes):
-        """What was predicted for each row before it was learned."""
+        """Predictions for each row, made before it was learned."""
         labels = np.empty_like(y)
         for first in range(0, len(y), self.step):
             part = slice(first, first + self.step)
@@ -77,7 +77,7 @@ def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.
 
 
 def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
-    """What makes each learner that takes part, by name: the main methods that classify, or all that do."""
+    """Return a constructor for each learner that takes part, by name: the main methods that classify, or all that do."""
     found: dict[str, Callable[[], Any]] = {"linear baseline": LinearBaseline}
     for name, entry in registry.METHODS.items():
         if everything or entry.is_main:
