@@ -19,8 +19,9 @@ import pyarrow
 import pyarrow.parquet
 
 import kernling as kl
-from kernling import scale
-from kernling.streams import dataset, stream
+from kernling import distributed as scale
+from kernling.papers import dataset
+from kernling.streams import stream
 
 GOAL = 1.6
 

@@ -4,7 +4,7 @@
 
 What is measured is kept in scaling.jsonl beside this program, a line per method, data set and number of parts; what is there
 is not measured again, so a run that was stopped goes on.  The page docs/scaling_table.md is written anew from all lines,
-without measuring anything with ``--methods ""``.  The steps are those of kernling.scale, without a cluster.
+without measuring anything with ``--methods ""``.  The steps are those of kernling.distributed, without a cluster.
 """
 
 from benchmarks.timing import best  # noqa: F401  # first: it sets the number of threads  # isort: skip
@@ -21,10 +21,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from kernling import registry
-from kernling.scale import training
-from kernling.scale.partitions import Partition, Reading
-from kernling.scale.stages import stages_of
-from kernling.streams import dataset, synthetic
+from kernling.distributed import training
+from kernling.distributed.partitions import Partition, Reading
+from kernling.distributed.stages import stages_of
+from kernling.papers import dataset
+from kernling.streams import synthetic
 
 KEPT = Path(__file__).with_name("scaling.jsonl")
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"

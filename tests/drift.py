@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 import kernling
+from kernling.components.ball import CENTRE, MEAN
+from kernling.components.eviction import Pairs, Values
+from kernling.components.gram import Gram
+from kernling.components.memory import COUNT, GRADIENT, STALE, Memory
+from kernling.components.norm import Norm
+from kernling.components.pairwise import RECENT, Recent
 from kernling.core import scoring
-from kernling.core.ball import CENTRE, MEAN
-from kernling.core.budget import Pairs, Values
 from kernling.core.expansion import SCALE, Expansion
-from kernling.core.gram import Gram
-from kernling.core.memory import COUNT, GRADIENT, STALE, Memory
-from kernling.core.norm import Norm
-from kernling.core.pairs import RECENT, Recent
 from kernling.core.state import trimmed
 
 

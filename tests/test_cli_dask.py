@@ -14,7 +14,8 @@ import psutil  # comes with it
 
 import checks
 import kernling
-from kernling.cli import app, spread
+from kernling.cli import app
+from kernling.cli import distributed as spread
 from kernling.streams import synthetic
 
 pytestmark = pytest.mark.xdist_group("scale")

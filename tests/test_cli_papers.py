@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from kernling.evaluate import papers
-from kernling.evaluate.cells import parameters_of
 from kernling.evaluate.measuring import metric_task
-from kernling.streams import dataset_names
+from kernling.papers import dataset_names
+from kernling.papers import tables as papers
+from kernling.papers.cells import parameters_of
 from kernling.streams.synthetic import STREAMS
 from tests.test_cli_compare import call
 
@@ -102,10 +102,10 @@ def table(tmp_path, monkeypatch):
     rows = np.random.default_rng(0).uniform(-1, 1, (768, 8))
     lines = [f"{1 if row[0] > 0 else -1} " + " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(row)) for row in rows]
     (tmp_path / "data" / "diabetes_scale").write_text("\n".join(lines) + "\n")
-    for module in ("kernling.evaluate.papers", "kernling.report.papers"):
+    for module in ("kernling.papers.tables", "kernling.papers.page"):
         monkeypatch.setattr(f"{module}.folder", lambda: home)
     monkeypatch.setenv("KERNLING_DATA", "")
-    monkeypatch.setattr("kernling.streams.datasets.TIMEOUT", 0.001)
+    monkeypatch.setattr("kernling.papers.datasets.TIMEOUT", 0.001)
     return home
 
 

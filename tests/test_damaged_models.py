@@ -236,7 +236,9 @@ def saved(cls, path):
     return path.read_bytes(), X[60:], y[60:]
 
 
-SOONER = [cls if registry.METHODS[cls.learner].is_main else pytest.param(cls, marks=pytest.mark.long) for cls in ESTIMATORS]
+SOONER = [
+    cls if registry.METHODS[cls.learner.name].is_main else pytest.param(cls, marks=pytest.mark.long) for cls in ESTIMATORS
+]
 
 
 @pytest.mark.contract("forged_files")

@@ -20,7 +20,7 @@ MODULES = (
     "kernling.streams",
     "kernling.evaluate",
     "kernling.report",
-    "kernling.scale",
+    "kernling.distributed",
     "kernling.compat",
 )
 NAMES = [f"{module}.{name}" for module in MODULES for name in import_module(module).__all__]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import checks
 import hostile
-from kernling.estimators.parameters import Kind, OneOf, Real, Weights, Whole
+from kernling.estimators.constraints import InstanceOf, OneOf, Real, Weights, Whole
 from oracles import CASES
 
 ESTIMATORS = checks.estimators()
@@ -88,7 +88,7 @@ def value_of(rule):
         return st.sampled_from([number for number in (1, 2, 3, 7, 20) if rule.admits(number)])
     if isinstance(rule, Weights):
         return st.just({0: 1e10, 1: 0.0})
-    assert isinstance(rule, Kind)
+    assert isinstance(rule, InstanceOf)
     return st.booleans()
 
 
@@ -98,10 +98,10 @@ FIXED = {"random_state": 0, "verbose": False, "passes": 1, "n_jobs": None}
 @st.composite
 def parameters(draw, cls):
     found = {}
-    for parameter, rules in cls._rules().items():
-        if parameter in cls._get_param_names() and parameter not in FIXED:
-            found[parameter] = draw(draw(st.sampled_from([value_of(rule) for rule in rules])))
-    return found | {key: value for key, value in FIXED.items() if key in cls._get_param_names()}
+    for name, declared in cls.parameters.items():
+        if name not in FIXED:
+            found[name] = draw(draw(st.sampled_from([value_of(rule) for rule in declared.allowed])))
+    return found | {key: value for key, value in FIXED.items() if key in cls.parameters}
 
 
 @st.composite

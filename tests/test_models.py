@@ -122,7 +122,7 @@ def test_a_generator_that_cannot_be_saved(path):
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "l2"])
 def test_regressors(output, loss, path):
     X, y = stream("regression", 200)
-    model = kernling.AVMRegressor(loss, lam=0.5, output=output, max_cells=30).partial_fit(sparse.csr_array(X), y)
+    model = kernling.AVMRegressor(loss=loss, lam=0.5, output=output, max_cells=30).partial_fit(sparse.csr_array(X), y)
     copy = round_trip(model, path)
     assert copy.delta == "auto"
     assert copy.gamma == "scale"

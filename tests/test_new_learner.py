@@ -21,14 +21,13 @@ def load(name, path):
     return module
 
 
-METHOD = load("kernling.baselines.qklms", FOLDER / "qklms.py")  # as if it lay there
+METHOD = load("kernling.methods.qklms", FOLDER / "qklms.py")  # as if it lay there
 SLOW = load("oracles.slow_qklms", FOLDER / "slow_qklms.py")
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    entry = registry.Entry("baselines.qklms", ("baselines.qklms:QKLMSRegressor",))
-    monkeypatch.setitem(registry.METHODS, "qklms", entry)
+    monkeypatch.setitem(registry.METHODS, "qklms", registry.Entry("qklms", "QKLMSRegressor"))
 
 
 @pytest.mark.parametrize("case", SLOW.CASES["QKLMSRegressor"], ids=lambda case: case.params.get("kernel", "rbf"))

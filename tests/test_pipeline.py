@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import kernling
 from checks import assert_identical
-from kernling import evaluate, models
+from kernling import evaluate, models, papers
 from kernling.cli import app
 from kernling.estimators.ranges import GAMMA
 from kernling.streams import Encode, MinMax, Standardise, part_from_state
@@ -31,8 +31,8 @@ SCALES = np.array([1.0, 50.0, 0.01])
 X, LABELS = stream("binary", 300)
 X = X * SCALES + 7.0
 VALUES = 1000.0 + 30.0 * stream("regression", 300)[1]
-AVM = kernling.AVMClassifier("logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
-REGRESSOR = kernling.AVMRegressor("l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
+AVM = kernling.AVMClassifier(loss="logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
+REGRESSOR = kernling.AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
 BY_NAME = "columns are found by name, in any order"
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
 
@@ -338,7 +338,7 @@ def test_evaluation_and_running_again():
     rows = evaluate.online(classifier(), (X, LABELS), permutations=2)
     assert evaluate.summary(rows)[0]["permutations"] == 2
     assert evaluate.model_of(rows[0]).steps[1][1].gamma == 1.0
-    assert evaluate.run_again(rows[1], (X, LABELS))[-1]["mistakes"] == rows[1]["mistakes"] < 0.4
+    assert papers.run_again(rows[1], (X, LABELS))[-1]["mistakes"] == rows[1]["mistakes"] < 0.4
     logged = evaluate.online(classifier(), (X, LABELS), metrics=["log_loss", "auc"])
     assert logged[-1]["auc"] > 0.8
     values = evaluate.online(regressor(), (X, VALUES))

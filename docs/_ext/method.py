@@ -2,7 +2,6 @@
 
 import re
 import sys
-from importlib import import_module
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
@@ -36,7 +35,7 @@ class Docstring(Directive):
 
     def run(self):
         entry = registry.find(self.arguments[0])
-        module = import_module(f"kernling.{entry.module}")
+        module = entry.module
         self.state.document.settings.record_dependencies.add(sys.modules[module.__name__].__file__)
         blocks = re.split(r"\n\n", module.__doc__.strip())[1:]  # the first says its name
         cut = next((place for place, block in enumerate(blocks) if block.startswith(DEPARTURES)), len(blocks))
@@ -63,7 +62,7 @@ class Baselines(Directive):
         rows = []
         for name, entry in registry.METHODS.items():
             if not entry.is_main:
-                classes = ", ".join(f":class:`~kernling.baselines.{path.split(':')[1]}`" for path in entry.estimators)
+                classes = ", ".join(f":class:`~kernling.baselines.{name}`" for name in entry.estimators)
                 links, problems = self.state.inline_text(classes, self.lineno)
                 learner = entry.learner()
                 rows.append([[nodes.literal(name, name)], _text(learner.citation), [*links, *problems]])

@@ -17,7 +17,7 @@ from kernling.streams import synthetic
 
 X, y = synthetic("multidist", 10_000, seed=6).load()
 moments = [30, 300, 3000, 10_000]
-model = kl.AVMClassifier("logistic", gamma=1.4, lam=1e-4, delta=1.0)
+model = kl.AVMClassifier(loss="logistic", gamma=1.4, lam=1e-4, delta=1.0)
 
 figure, panels = plt.subplots(1, 4, figsize=(11, 3.4), layout="constrained", sharex=True, sharey=True)
 begin = 0

@@ -29,8 +29,8 @@ def flights():
 
 
 models = {
-    "AOGD": kl.AOGDClassifier("logistic", gamma=0.01, eta=0.5, second_eta=0.125, n_components=400, random_state=0),
-    "AVM": kl.AVMClassifier("logistic", gamma=0.03, lam=1e-3, delta=8.0),
+    "AOGD": kl.AOGDClassifier(loss="logistic", gamma=0.01, eta=0.5, second_eta=0.125, n_components=400, random_state=0),
+    "AVM": kl.AVMClassifier(loss="logistic", gamma=0.03, lam=1e-3, delta=8.0),
 }
 figure, (auc, late) = plt.subplots(2, 1, figsize=(9, 5), sharex=True, layout="constrained", height_ratios=[2, 1])
 for place, (name, model) in enumerate(models.items()):

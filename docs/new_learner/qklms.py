@@ -19,16 +19,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernling.core import drive, losses
-from kernling.core.changes import add, insert
-from kernling.core.combine import Merge
-from kernling.core.coverage import Coverage, feature_distance, find_cell
+from kernling.components.coverage import Coverage, feature_distance, find_cell
+from kernling.core import loop, losses
 from kernling.core.expansion import Expansion
 from kernling.core.jit import inline
-from kernling.core.union import Reduction
-from kernling.estimators.parameters import ISOTROPIC_KERNEL, POSITIVE, OneOf, Real
+from kernling.core.updates import add, insert
+from kernling.estimators.constraints import POSITIVE, OneOf, Real
+from kernling.estimators.learner import Learner, Needs, Problem, empty_expansion
+from kernling.estimators.options import IsotropicKernel
+from kernling.estimators.parameters import parameter
+from kernling.estimators.ranges import Log, Times
+from kernling.estimators.resolve import auto_delta
 from kernling.estimators.tasks import OnlineRegressor
-from kernling.learners.base import Learner, Needs, Problem, empty_expansion
+from kernling.merging.reduction import Reduction
+from kernling.merging.rules import Merge
 
 
 class Params(NamedTuple):
@@ -80,7 +84,7 @@ LEARNER = Learner(
     name="qklms",
     title="Quantised kernel least mean squares",
     citation="B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm, IEEE TNNLS 23, 2012",
-    loop=drive.kernel_loop(step),
+    loop=loop.kernel_loop(step),
     configure=configure,
     start=start,
     bound=bound,
@@ -89,24 +93,27 @@ LEARNER = Learner(
 )
 
 
-class QKLMSRegressor(OnlineRegressor):
+class QKLMSRegressor(IsotropicKernel, OnlineRegressor):
     """Quantised kernel least mean squares: constant steps, taken at the nearest stored point.
 
-    Parameters
-    ----------
-    eta : float
-        Step size; below 2 / K(x, x) steps are stable.
-    delta : float or "auto"
-        Diameter of a cell.
-    kernel, gamma, degree, coef0, random_state, dtype, block_size, passes, shuffle, n_jobs, verbose
-        As in :class:`kernling.AVMRegressor`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import QKLMSRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = QKLMSRegressor(gamma=1.0, delta=0.2).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_stored_} points")
+    1.00 with 43 points
     """
 
-    learner = "qklms"
-    rules = {"eta": (POSITIVE,), "delta": (OneOf(("auto",)), Real(0.0, 1e100)), "kernel": ISOTROPIC_KERNEL}
-
-    def __init__(
-        self, eta=0.5, *, delta="auto", kernel="rbf", gamma="scale", degree=3, coef0=0.0, random_state=None, dtype="float64",
-        block_size=128, passes=1, shuffle=False, n_jobs=None, verbose=False,
-    ):  # fmt: skip
-        self._remember(locals())
+    learner = LEARNER
+    eta: float = parameter(
+        default=0.5, allowed=POSITIVE, search=Log(0.01, 1.9), doc="Step size; below 2 / K(x, x) steps are stable."
+    )
+    delta: str | float = parameter(
+        default="auto",
+        allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
+        search=Times(0.5, 2.0),
+        resolve=auto_delta,
+        doc="Diameter of a cell.",
+    )

@@ -54,7 +54,7 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     header = {
         "format": FORMAT,
         "estimator": type(model).__name__,
-        "learner": model.learner,
+        "learner": model.learner.name,
         "versions": versions(),
         **contents.header,
     }

@@ -344,7 +344,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
                 continue
             _check_own(step, name)
             contents = step.to_contents()
-            steps.append([name, {"estimator": type(step).__name__, "learner": step.learner, **contents.header}])
+            steps.append([name, {"estimator": type(step).__name__, "learner": step.learner.name, **contents.header}])
             arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
         header = {"steps": steps, "target": None if self.target_ is None else self.target_.to_state()}
         header["columns"] = self.n_features_in_
@@ -480,7 +480,7 @@ def _plain(step: Any) -> dict[str, Any]:
         return clone(step).to_state()
     _check_own(step, type(step).__name__)
     params = {name: plain(value, name) for name, value in step.get_params(deep=False).items()}
-    return {"estimator": type(step).__name__, "learner": step.learner, "params": params}
+    return {"estimator": type(step).__name__, "learner": step.learner.name, "params": params}
 
 
 def _from_plain(held: dict[str, Any]) -> Any:

@@ -1,105 +1,107 @@
-"""All methods by name: the command line, the tests, the documentation and the benchmarks find them here and nowhere else."""
+"""All methods by name: the command line, the tests, the documentation and the benchmarks find them here and nowhere else.
+
+A method is a file in methods/ and a line below: the public names of ``kernling`` and ``kernling.baselines`` follow from it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .learners.base import Learner
+    from .estimators.learner import Learner
 
 
-class Entry(NamedTuple):
-    module: str  # of the learner, below kernling
-    estimators: tuple[str, ...]  # "module:Class", below kernling
+@dataclass(frozen=True, init=False)
+class Entry:
+    """A method: its name, which is that of its file in methods/, and its estimator classes."""
+
+    name: str
+    estimators: tuple[str, ...]
+    is_main: bool  # one of the five methods; the others are what these are compared with
+
+    def __init__(self, name: str, *estimators: str, main: bool = False):
+        self.__dict__.update(name=name, estimators=estimators, is_main=main)
 
     @property
-    def is_main(self) -> bool:
-        """Whether it is one of the five methods; the others are what these are compared with."""
-        return self.module.startswith("learners.")
+    def module(self) -> Any:
+        """The method's file."""
+        return import_module(f"kernling.methods.{self.name}")
 
     def learner(self) -> Learner:
-        """The method itself."""
-        return import_module(f"kernling.{self.module}").LEARNER
+        """Return the method itself."""
+        return self.module.LEARNER
 
-    def classes(self) -> list[type]:
-        """Its estimator classes."""
-        pairs = (path.split(":") for path in self.estimators)
-        return [getattr(import_module(f"kernling.{module}"), name) for module, name in pairs]
+    def classes(self) -> list[Any]:
+        """Return its estimator classes."""
+        return [getattr(self.module, name) for name in self.estimators]
 
 
-METHODS = {
-    "avm": Entry("learners.avm", ("estimators.avm:AVMClassifier", "estimators.avm:AVMRegressor")),
-    "polk": Entry("learners.polk", ("estimators.polk:POLKClassifier", "estimators.polk:POLKRegressor")),
-    "spa": Entry("learners.spa", ("estimators.spa:SPAClassifier", "estimators.spa:SPARegressor", "estimators.spa:SPAOneClass")),
-    "dualsvrg": Entry("learners.dualsvrg", ("estimators.dualsvrg:DualSVRGClassifier", "estimators.dualsvrg:DualSVRGRegressor")),
-    "aogd": Entry("learners.aogd", ("estimators.aogd:AOGDClassifier",)),
-    "aogd_rank": Entry("learners.aogd_rank", ("estimators.aogd:AOGDRanker",)),
-    "aogd_metric": Entry("learners.aogd_metric", ("estimators.aogd:AOGDMetric",)),
-    "passive_aggressive": Entry(
-        "baselines.passive_aggressive",
-        (
-            "baselines.passive_aggressive:PassiveAggressiveClassifier",
-            "baselines.passive_aggressive:PassiveAggressiveRegressor",
-            "baselines.passive_aggressive:PassiveAggressiveOneClass",
-        ),
-    ),
-    "oskl": Entry("baselines.oskl", ("baselines.oskl:OSKLClassifier", "baselines.oskl:OSKLRegressor")),
-    "perceptron": Entry(
-        "baselines.perceptron", ("baselines.perceptron:PerceptronClassifier", "baselines.perceptron:PerceptronRegressor")
-    ),
-    "ogd": Entry("baselines.ogd", ("baselines.ogd:OGDClassifier", "baselines.ogd:OGDRegressor")),
-    "norma": Entry("baselines.norma", ("baselines.norma:NORMAClassifier", "baselines.norma:NORMARegressor")),
-    "pegasos": Entry("baselines.pegasos", ("baselines.pegasos:PegasosClassifier", "baselines.pegasos:PegasosRegressor")),
-    "rbp": Entry("baselines.rbp", ("baselines.rbp:RBPClassifier",)),
-    "forgetron": Entry("baselines.forgetron", ("baselines.forgetron:ForgetronClassifier",)),
-    "nogd": Entry("baselines.nogd", ("baselines.nogd:NOGDClassifier", "baselines.nogd:NOGDRegressor")),
-    "dualsgd": Entry("baselines.dualsgd", ("baselines.dualsgd:DualSGDClassifier", "baselines.dualsgd:DualSGDRegressor")),
-    "budget_perceptron": Entry("baselines.budget_perceptron", ("baselines.budget_perceptron:BudgetPerceptronClassifier",)),
-    "projectron": Entry(
-        "baselines.projectron", ("baselines.projectron:ProjectronClassifier", "baselines.projectron:ProjectronRegressor")
-    ),
-    "projectron_plus_plus": Entry(
-        "baselines.projectron_plus_plus", ("baselines.projectron_plus_plus:ProjectronPlusPlusClassifier",)
-    ),
-    "bpas": Entry("baselines.bpas", ("baselines.bpas:BPASClassifier", "baselines.bpas:BPASRegressor")),
-    "bpann": Entry("baselines.bpann", ("baselines.bpann:BPANNClassifier", "baselines.bpann:BPANNRegressor")),
-    "bogd": Entry("baselines.bogd", ("baselines.bogd:BOGDClassifier", "baselines.bogd:BOGDRegressor")),
-    "bsgd": Entry("baselines.bsgd", ("baselines.bsgd:BSGDClassifier", "baselines.bsgd:BSGDRegressor")),
-    "npbsgd": Entry("baselines.npbsgd", ("baselines.npbsgd:NPBSGDClassifier", "baselines.npbsgd:NPBSGDRegressor")),
-    "fogd": Entry("baselines.fogd", ("baselines.fogd:FOGDClassifier", "baselines.fogd:FOGDRegressor")),
-    "last_point_ogd": Entry("baselines.last_point_ogd", ("baselines.last_point_ogd:LastPointOGDClassifier",)),
-    "buffered_ogd": Entry("baselines.buffered_ogd", ("baselines.buffered_ogd:BufferedOGDClassifier",)),
-    "oam": Entry("baselines.oam", ("baselines.oam:OAMClassifier",)),
-    "spamnet": Entry("baselines.spamnet", ("baselines.spamnet:SPAMNetClassifier",)),
-    "solam": Entry("baselines.solam", ("baselines.solam:SOLAMClassifier",)),
-    "opauc": Entry("baselines.opauc", ("baselines.opauc:OPAUCClassifier",)),
-    "koil": Entry("baselines.koil", ("baselines.koil:KOILClassifier",)),
-}
-
+_ENTRIES = (
+    Entry("avm", "AVMClassifier", "AVMRegressor", main=True),
+    Entry("polk", "POLKClassifier", "POLKRegressor", main=True),
+    Entry("spa", "SPAClassifier", "SPARegressor", "SPAOneClass", main=True),
+    Entry("dualsvrg", "DualSVRGClassifier", "DualSVRGRegressor", main=True),
+    Entry("aogd", "AOGDClassifier", main=True),
+    Entry("aogd_rank", "AOGDRanker", main=True),
+    Entry("aogd_metric", "AOGDMetric", main=True),
+    Entry("passive_aggressive", "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "PassiveAggressiveOneClass"),
+    Entry("oskl", "OSKLClassifier", "OSKLRegressor"),
+    Entry("perceptron", "PerceptronClassifier", "PerceptronRegressor"),
+    Entry("ogd", "OGDClassifier", "OGDRegressor"),
+    Entry("norma", "NORMAClassifier", "NORMARegressor"),
+    Entry("pegasos", "PegasosClassifier", "PegasosRegressor"),
+    Entry("rbp", "RBPClassifier"),
+    Entry("forgetron", "ForgetronClassifier"),
+    Entry("nogd", "NOGDClassifier", "NOGDRegressor"),
+    Entry("dualsgd", "DualSGDClassifier", "DualSGDRegressor"),
+    Entry("budget_perceptron", "BudgetPerceptronClassifier"),
+    Entry("projectron", "ProjectronClassifier", "ProjectronRegressor"),
+    Entry("projectron_plus_plus", "ProjectronPlusPlusClassifier"),
+    Entry("bpas", "BPASClassifier", "BPASRegressor"),
+    Entry("bpann", "BPANNClassifier", "BPANNRegressor"),
+    Entry("bogd", "BOGDClassifier", "BOGDRegressor"),
+    Entry("bsgd", "BSGDClassifier", "BSGDRegressor"),
+    Entry("npbsgd", "NPBSGDClassifier", "NPBSGDRegressor"),
+    Entry("fogd", "FOGDClassifier", "FOGDRegressor"),
+    Entry("last_point_ogd", "LastPointOGDClassifier"),
+    Entry("buffered_ogd", "BufferedOGDClassifier"),
+    Entry("oam", "OAMClassifier"),
+    Entry("spamnet", "SPAMNetClassifier"),
+    Entry("solam", "SOLAMClassifier"),
+    Entry("opauc", "OPAUCClassifier"),
+    Entry("koil", "KOILClassifier"),
+)
+METHODS = {entry.name: entry for entry in _ENTRIES}
 
 # Estimators around others, which a model file or a result may name, too.
 AROUND = {"StreamPipeline": "pipeline"}
 
 
-def estimator(learner: str, name: str) -> type:
-    """The estimator class of this name, of this learner or around it."""
-    if name in AROUND:
-        return getattr(import_module(f"kernling.{AROUND[name]}"), name)
-    return {cls.__name__: cls for cls in find(learner).classes()}[name]
-
-
 def find(name: str) -> Entry:
-    """The entry of this name."""
+    """Return the entry of this name."""
     try:
         return METHODS[name]
     except KeyError:
         raise ValueError(f"no learner is called {name!r}; there are {', '.join(METHODS)}") from None
 
 
-def estimator_for(name: str, task: str) -> type:
-    """The estimator class of a method for a task."""
+def estimator(learner: str, name: str) -> Any:
+    """Return the estimator class of this name, of this learner or around it."""
+    if name in AROUND:
+        return getattr(import_module(f"kernling.{AROUND[name]}"), name)
+    return {cls.__name__: cls for cls in find(learner).classes()}[name]
+
+
+def estimator_for(name: str, task: str) -> Any:
+    """Return the estimator class of a method for a task."""
     for cls in find(name).classes():
-        if cls.task == task:  # type: ignore[attr-defined]
+        if cls.task == task:
             return cls
     raise ValueError(f"{name} has no estimator for {task}")
+
+
+def public_names(*, main: bool) -> dict[str, str]:
+    """Return the module of each estimator of the five methods, or of the others."""
+    return {name: f"methods.{entry.name}" for entry in METHODS.values() if entry.is_main == main for name in entry.estimators}

@@ -19,7 +19,7 @@ from kernling.compat import to_river
 from kernling.compat.names import Vocabulary
 from kernling.streams import Standardise
 
-LOGISTIC = kernling.AVMClassifier("logistic", gamma=0.1, delta=0.5, lam=0.01, random_state=0)
+LOGISTIC = kernling.AVMClassifier(loss="logistic", gamma=0.1, delta=0.5, lam=0.01, random_state=0)
 REGRESSOR = kernling.AVMRegressor(gamma=0.1, delta=0.5, lam=0.01, random_state=0)
 ROWS = list(datasets.Phishing().take(300))
 
@@ -50,7 +50,7 @@ def at_defaults():
         yield pytest.param(model, marks=marks)
 
 
-QUICK = [kernling.AVMClassifier("logistic"), kernling.AVMRegressor(), kernling.SPAOneClass()]
+QUICK = [kernling.AVMClassifier(loss="logistic"), kernling.AVMRegressor(), kernling.SPAOneClass()]
 DIVERGES = "its steps are linear in columns, which reach 250 in one of River's data sets: as they come it diverges, and says so"
 GROWS = "of columns that are not scaled every row is far from all others and is stored, and kernel values fill a square"
 EXPECTED = {
@@ -138,14 +138,15 @@ def test_the_width_goes_by_the_features_of_the_first_row():
 
 def test_a_model_that_has_learned_goes_on():
     frame = pandas.DataFrame([x for x, _ in ROWS])
-    model = kernling.AVMClassifier("logistic", gamma=0.1, delta=0.5).fit(frame, [y for _, y in ROWS])
+    model = kernling.AVMClassifier(loss="logistic", gamma=0.1, delta=0.5).fit(frame, [y for _, y in ROWS])
     wrapped = to_river(model)
     x, y = ROWS[0]
     assert wrapped.predict_one(x) == model.predict(frame[:1])[0]
     wrapped.learn_one(dict(reversed(x.items())), y)
     assert (wrapped.learned.t_, model.t_) == (301, 300)
     assert wrapped.clone().predict_one(x) is None
-    nameless = to_river(kernling.AVMClassifier("logistic", gamma=0.1, delta=0.5).fit(frame.to_numpy(), [y for _, y in ROWS]))
+    labels = [y for _, y in ROWS]
+    nameless = to_river(kernling.AVMClassifier(loss="logistic", gamma=0.1, delta=0.5).fit(frame.to_numpy(), labels))
     numbered = dict(enumerate(x.values()))
     assert nameless.predict_proba_one(numbered) == to_river(model).predict_proba_one(x)
 
@@ -222,7 +223,7 @@ def test_memory_does_not_grow_with_the_vocabulary():
     ],
 )
 def test_a_call_that_raises_leaves_no_trace(call, learned):
-    model = to_river(kernling.AVMClassifier("logistic", delta=0.5, random_state=0))
+    model = to_river(kernling.AVMClassifier(loss="logistic", delta=0.5, random_state=0))
     for x, y in ROWS[:learned]:
         model.learn_one(x, y)
     names = dict(model._names.place)
@@ -252,7 +253,7 @@ def test_progressive_validation():
 
 
 def test_several_classes_in_a_pipeline():
-    model = preprocessing.StandardScaler() | to_river(kernling.POLKClassifier("softmax", eta=2.0, parsimony=1e-3))
+    model = preprocessing.StandardScaler() | to_river(kernling.POLKClassifier(loss="softmax", eta=2.0, parsimony=1e-3))
     score = evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
     assert score.get() > 0.6
     assert set(model.predict_proba_one(next(iter(datasets.ImageSegments()))[0])) == {

@@ -8,7 +8,7 @@ import kernling
 from kernling.baselines import FOGDClassifier, FOGDRegressor
 from kernling.core.fourier import draw_frequencies, new_linear
 from kernling.core.kernels import ISOTROPIC, KINDS, Kernel
-from kernling.learners.base import Problem
+from kernling.estimators.learner import Problem
 
 DISTANCES = np.linspace(0.1, 2.5, 8)
 

@@ -10,9 +10,9 @@ from sklearn.base import is_classifier
 import checks
 import kernling as kl
 from kernling.core import averages, scoring
-from kernling.core.combine import at_time
 from kernling.core.expansion import Expansion
 from kernling.core.fourier import Linear
+from kernling.merging.rules import at_time
 from oracles import CASES, Case, stream
 
 ROWS = 240  # of each part; a multiple of POLK's batch
@@ -99,7 +99,7 @@ def test_the_mean_within_the_certificate(cls, case):
 def test_merging_a_model_with_itself_gives_it_back(cls, case):
     model = parts_of(cls, case)[0]
     merged = kl.merge([model, model])
-    if cls.learner != "polk":  # which prunes again, by its own eps
+    if cls.learner.name != "polk":  # which prunes again, by its own eps
         assert merged.n_stored_ == model.n_stored_
         assert merged.certificate()["merge_error"] <= 1e-7
     assert_mean(merged, [model], [1.0])
@@ -185,7 +185,7 @@ def test_classes_are_united(cls, case):
 def test_setting_the_clock_changes_no_function_and_no_order(cls, case):
     model = kl.merge([parts_of(cls, case)[0]])
     before = kl.merge([model])
-    model._state = at_time(model._method.merge, model._setup, model._params, model._state, 60.0)
+    model._state = at_time(model.learner.merge, model._setup, model._params, model._state, 60.0)
     assert model.t_ == 60
     for function in (outputs, current) if not hasattr(model, "weights_") else (outputs,):
         np.testing.assert_allclose(function(model), function(before), rtol=1e-10, atol=1e-12)
@@ -219,7 +219,7 @@ def test_the_certificate_is_the_distance_itself_for_two_models(learner):
         "bsgd": dict(gamma=1.0, budget=12, lam=1e-2),
         "polk": dict(gamma=1.0, eta=1.0, parsimony=0.1, batch_size=16),
     }[learner]
-    cls = next(cls for cls in checks.estimators() if cls.learner == learner and is_classifier(cls()))
+    cls = next(cls for cls in checks.estimators() if cls.learner.name == learner and is_classifier(cls()))
     models = [cls(**params).fit(*stream("multiclass", ROWS, seed=seed)) for seed in range(2)]
     merged = kl.merge(models)
     points = np.vstack([merged.support_vectors_, *(model.support_vectors_ for model in models)])
@@ -384,4 +384,4 @@ def test_every_part_of_every_state_can_merge():
         state = parts_of(cls, CASES[cls.__name__][0])[0]._state
         for name, part in zip(state._fields, state, strict=True):
             known = isinstance(part, (Expansion, Linear)) or hasattr(part, "merged")
-            assert known or name in cls._method.fget(cls).merge.arrays, f"{cls.__name__}.{name}"
+            assert known or name in cls.learner.merge.arrays, f"{cls.__name__}.{name}"

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import kernling as kl
 from kernling.cli import app
-from kernling.evaluate import held_out, read_rows, run_again, search, test_then_train
+from kernling.evaluate import held_out, read_rows, search, test_then_train
+from kernling.papers import run_again
 from kernling.streams import stream, synthetic, write
 
 NOT_THE_SAME = ("seconds", "nbytes")  # memory is taken ahead of need, chunk by chunk

@@ -7,9 +7,10 @@ import pytest
 
 import kernling
 from kernling.baselines import BOGDClassifier, KOILClassifier, OPAUCClassifier
-from kernling.core.bounds import Diverged
+from kernling.core.limits import Diverged
 from kernling.estimators.ranges import Among, Log, Rounded, Times, fitting, ranges_of
-from kernling.evaluate import run_again, search, test_then_train
+from kernling.evaluate import search, test_then_train
+from kernling.papers import run_again
 from kernling.streams import Standardise, Stream, stream, synthetic
 
 ROWS = 3000

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
-from kernling.core.merging import TABLE
+from kernling.components.point_merging import TABLE
 
 from .common import Case, annealed, kept_share
 from .terms import Terms
@@ -109,7 +109,7 @@ class BSGD(Pegasos):
             q, self.points[best[0]], self.coef[best[0]] = best
 
     def share(self, p: float, q: float, kappa: float) -> float:
-        """h for coefficients p <= q, interpolated in the table, whose entries tests/learners/test_baselines.py checks."""
+        """h for coefficients p <= q, interpolated in the table, whose entries tests/methods/test_baselines.py checks."""
         grid = np.arange(len(TABLE)) / (len(TABLE) - 1)
         return RegularGridInterpolator((grid / 2.0, grid), TABLE)((min(0.5, p / (p + q)), kappa)).item()
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernling.streams import dataset, dataset_names, datasets, textons
-from kernling.streams.catalogue import CATALOGUE, Entry, File
+from kernling.papers import dataset, dataset_names, datasets, textons
+from kernling.papers.catalogue import CATALOGUE, Entry, File
 
 CLASSES = {
     ("a9a", "train"): {-1: 24_720, 1: 7_841},
@@ -239,7 +239,7 @@ def test_errors():
 
 
 def test_a_damaged_idx_header_is_refused():
-    from kernling.streams import recipes
+    from kernling.papers import recipes
 
     good = np.array([0x0803, 2, 2, 2], ">i4").tobytes() + bytes(8)
     assert len(recipes._idx(good, 3)) == 8

@@ -88,7 +88,8 @@ class Source:
     def _open(self) -> "Stream":
         from pathlib import Path
 
-        from ..streams import dataset, dataset_names, stream, synthetic
+        from ..papers import dataset, dataset_names
+        from ..streams import stream, synthetic
         from ..streams.synthetic import STREAMS
 
         reading, first = self.reading, self.data[0]

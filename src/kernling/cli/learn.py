@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import settings, spread
+from . import distributed as spread
+from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 
@@ -56,8 +57,9 @@ def run(
     _check_outputs(save, results, report)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
-    if saved and learner not in ("avm", saved.model.learner):  # avm is the default
-        raise typer.BadParameter(f"a {saved.model.learner} model that goes on stays one: leave it out", param_hint="--learner")
+    if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
+        name = saved.model.learner.name
+        raise typer.BadParameter(f"a {name} model that goes on stays one: leave it out", param_hint="--learner")
 
     def make(source: Source, X: Any, y: Any) -> Any:
         if saved:
@@ -232,7 +234,7 @@ def info(model: Model) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from .. import models, registry
+    from .. import models
     from ..estimators.facts import facts as about
     from ..pipeline import columns_of, last_step
 
@@ -243,7 +245,7 @@ def info(model: Model) -> None:
     changed = {name: value for name, value in learned.get_params(deep=False).items() if value != defaults[name]}
     facts: dict[str, Any] = {
         "estimator": type(learned).__name__,
-        "method": registry.find(learned.learner).learner().citation,
+        "method": learned.learner.citation,
         "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
         "columns": f"{whole.n_features_in_:,}",
     }

@@ -13,7 +13,7 @@ def papers() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..evaluate.papers import tables
+    from ..papers.tables import tables
 
     shown = Table("name", "what", "methods run", "data sets")
     for one in tables():
@@ -44,8 +44,8 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run a paper's table or figure again: our number, the paper's, the constant answer's, model size and time."""
-    from ..evaluate import papers as tables
-    from ..report import papers as reports
+    from ..papers import page as reports
+    from ..papers import tables as tables
     from ..report import show
     from .settings import names_of
 

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.avm import AVMClassifier, AVMRegressor
-from ..estimators.spa import SPAOneClass
 from ..estimators.tasks import probabilities
+from ..methods.avm import AVMClassifier, AVMRegressor
+from ..methods.spa import SPAOneClass
 from .names import Vocabulary
 
 try:
@@ -52,7 +52,7 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
     >>> import kernling as kl
     >>> from kernling.compat import to_river
     >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> model = preprocessing.StandardScaler() | to_river(kl.AVMClassifier("logistic", delta=1.0))
+    >>> model = preprocessing.StandardScaler() | to_river(kl.AVMClassifier(loss="logistic", delta=1.0))
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
     Accuracy: 86.63%
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bounds import COEFFICIENT
+from .limits import COEFFICIENT
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 LIMIT = 2**28  # numbers in points: beyond, a model is refused

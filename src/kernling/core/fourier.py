@@ -30,9 +30,9 @@ import numpy as np
 
 from . import kernels
 from .block import products, set_column
-from .bounds import COEFFICIENT
 from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit
+from .limits import COEFFICIENT
 from .rows import centred_row, is_sparse
 from .vector import sincos
 

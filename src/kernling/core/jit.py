@@ -7,9 +7,10 @@ infinity keep their meaning.  ``@jit_exact`` forbids reordering as well, for cod
 algorithm.
 
 Numba's own cache does not notice an edit in another file, and two processes that save at once can mix up its entries.
-This one is addressed by content: the name of an entry is a hash of every source that can have gone into it (all of
-core/ and the function's own module), of the signature, of the processor and of the library versions.  So an entry is
-either right or not found, and writers never meet.  With ``NUMBA_DISABLE_JIT=1`` the decorators do nothing.
+This one is addressed by content: the name of an entry is a hash of all that can have gone into it (the compiled functions,
+constants and fields of core/, components/ and the function's own module), of the signature, of the processor and of the
+library versions.  So an entry is either right or not found, and writers never meet; plain Python beside compiled code, such as
+a merge rule, can change without anything being compiled again.  With ``NUMBA_DISABLE_JIT=1`` the decorators do nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import hashlib
 import inspect
 import os
 import pickle
+import re
 import shutil
 import sys
 import tempfile
@@ -35,6 +37,8 @@ import numpy as np
 COMPILED = not numba.config.DISABLE_JIT
 KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
+_MARKS = {"jit", "inner", "inline", "jit_exact", "template"}  # decorators of what gets compiled
+_UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
@@ -59,6 +63,11 @@ def inline(function: Callable) -> Callable:
 def jit_exact(function: Callable) -> Callable:
     """Compile a function whose operations keep their order (products may still be fused)."""
     return _compile(function, {"contract"}, function)
+
+
+def template(function: Callable) -> Callable:
+    """Mark a plain function that ``bind`` compiles copies of."""
+    return function
 
 
 def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Callable:
@@ -117,19 +126,41 @@ def cache_folder() -> Path:
 
 
 @cache
-def _core_hash() -> str:
-    """A hash of all of core/ and of the versions that turn it into machine code."""
+def _shared_hash() -> str:
+    """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
     for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
         text.update(version.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        text.update(path.read_bytes())
+    package = Path(__file__).parents[1]
+    for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
+        text.update(_file_hash(str(path)).encode())
     return text.hexdigest()[:16]
 
 
 @cache
 def _file_hash(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(visible_source(Path(path).read_text("utf-8")).encode()).hexdigest()
+
+
+def visible_source(source: str) -> str:
+    """Return the part of a module that compiled code can see: constants, fields, and functions marked for compiling.
+
+    Plain functions, methods, docstrings, comments and what says how models merge are left out.  Statements begin where a
+    line is not indented; a decorator and what it decorates are two of them.
+    """
+    kept, decorator = [], ""
+    for statement in re.split(r"\n(?=[^\s)\]}])", source):
+        if statement.startswith("@"):
+            decorator = statement.strip()[1:]
+            continue
+        if statement.startswith("class "):
+            kept += re.findall(r"^(?:class .*|    \w+: [^=\n]*)$", statement, re.MULTILINE)
+        elif statement.startswith("def "):
+            kept += [f"@{decorator}\n{statement}"] if decorator in _MARKS else []
+        elif not statement.startswith(_UNSEEN):
+            kept.append(statement)
+        decorator = ""
+    return "\n".join(kept)
 
 
 def _forget_old(folder: Path) -> None:
@@ -155,7 +186,7 @@ class _DiskCache:
     def __init__(self, function: Callable, owner: Callable):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
-        self.folder = cache_folder() / "compiled" / _core_hash()
+        self.folder = cache_folder() / "compiled" / _shared_hash()
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
         self._check = CompileResultCacheImpl.check_cachable

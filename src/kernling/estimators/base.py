@@ -13,47 +13,73 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .. import registry
-from ..core import averages, drive, scoring
+from ..core import averages, loop, scoring
 from ..core import state as states
 from ..core.blas import one_thread
-from ..core.bounds import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
 from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
+from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
 from ..core.rows import as_rows, read_only
-from ..learners.base import Learner, Problem, typed
-from . import parameters
 from .checking import canonical, check_entries, checked, checked_weights, one_row
+from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .facts import ShowsFacts
-from .parameters import short
+from .learner import Learner, Problem, typed
+from .parameters import Parameterised, parameter
 from .progress import Progress
 from .randomness import SOURCES, Standing, generator
-from .ranges import Range
-from .resolve import auto_delta, scale_gamma, warn_if_uneven
+from .ranges import GAMMA
+from .resolve import scale_gamma, warn_if_uneven
 
-RESOLVED = ("gamma", "delta", "theta")  # what may come from the data
 SMALL = 10_000  # numbers that a model may hold whatever its file holds
 
 
-class OnlineEstimator(ShowsFacts, BaseEstimator):
-    """What all estimators share.  A subclass is a signature, a docstring, the name of its learner and its parameters' rules."""
+class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
+    """The base of all estimators.  A subclass names its learner and declares its parameters."""
 
-    learner: ClassVar[str]
+    learner: ClassVar[Learner]
     task: ClassVar[str]
-    rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
-    search: ClassVar[dict[str, Range]] = {}  # where good values are looked for; see ranges.py
-    _setup: scoring.Setup
-    _state: Any
-    _rng: np.random.Generator
-    _merged: tuple[float, int] = (0.0, -1)  # by how much a merged model may differ from the mean, and at which event
 
-    def _remember(self, arguments: dict[str, Any]) -> None:
-        """Keep the arguments of the constructor as attributes of the same names, as scikit-learn wants."""
-        for name, value in arguments.items():
-            if name != "self":
-                setattr(self, name, value)
+    kernel: str = parameter(
+        default="rbf",
+        allowed=OneOf(tuple(KINDS)),
+        doc="A function of the Euclidean distance, or of the inner product (poly, linear); see :func:`kernling.kernel`.",
+    )
+    gamma: float | str = parameter(
+        default="scale",
+        allowed=(OneOf(("scale",)), Real(0.0, strict=True, extreme=1e300)),
+        search=GAMMA,
+        resolve=scale_gamma,
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows).',
+    )
+    degree: int = parameter(
+        default=3, allowed=Whole(1, 100), doc="Degree of the polynomial kernel, exponent of the rational quadratic one."
+    )
+    coef0: float = parameter(default=0.0, allowed=Real(), doc="Constant term of the polynomial kernel.")
+    random_state: Any = parameter(
+        default=None,
+        allowed=(
+            NOTHING,
+            Whole(0),
+            InstanceOf((np.random.Generator, np.random.RandomState), "a NumPy random generator", "Generator"),
+        ),
+        doc="Seed, or generator, of the method's random numbers and of ``shuffle``.",
+    )
+    dtype: str = parameter(
+        default="float64",
+        allowed=OneOf(("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))),
+        doc="Precision of points and kernel values.",
+    )
+    block_size: int = parameter(
+        default=128, allowed=Whole(1, 8192), doc="Events whose kernel values are computed at once; changes speed only."
+    )
+    passes: int = parameter(default=1, allowed=Whole(1), doc="How often ``fit`` goes over the rows.")
+    shuffle: bool = parameter(default=False, allowed=SWITCH, doc="Whether ``fit`` takes the rows in a random order.")
+    n_jobs: int | None = parameter(
+        default=None, allowed=(NOTHING, Whole(-1, 1024)), doc="Number of threads for predicting; -1 uses all cores."
+    )
+    verbose: bool | int = parameter(default=False, allowed=(SWITCH, Whole(0)), doc="Whether learning shows its progress.")
 
     # ------------------------------------------------------------------ learning
 
@@ -70,8 +96,8 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             for _ in range(self.passes):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
                 self._learn(X[order], y[order], weights[order])
-            if self._method.finish:
-                self._method.finish(self._params, self._state, self._problem.kernel)
+            if self.learner.finish:
+                self.learner.finish(self._params, self._state, self._problem.kernel)
             self._check_finite()
         return self
 
@@ -91,7 +117,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             # one step on points checks before it changes anything, and needs no copy
             careful = self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear)
             if careful:
-                self._state = states.copied(self._state)  # an error brings back the one before
+                self._state: Any = states.copied(self._state)  # an error brings back the one before
             self._plan(None)
             parts = []
             for first, last in self._segments(y):
@@ -114,15 +140,15 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     def _learn(self, X, y, weights, record=False):
         """Learn validated rows whose classes are known."""
         progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
-        events = drive.Events(as_rows(X), read_only(self._targets(y)), read_only(weights))
+        events = loop.Events(as_rows(X), read_only(self._targets(y)), read_only(weights))
 
         def done(state, n):
             self._state = state
             if progress:
                 progress.advance(n, f"{self.n_stored_} points")
 
-        self._state, scores = drive.learn(
-            self._method.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
+        self._state, scores = loop.learn(
+            self.learner.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
         )
         return scores
 
@@ -133,14 +159,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
     def _start(self, X, outputs: int) -> None:
         """Resolve what comes from the data, and make an empty model."""
-        options = self.get_params(deep=False)
-        if self.gamma == "scale":
-            options["gamma"] = scale_gamma(X)
-        if options.get("delta") == "auto":
-            options["delta"] = auto_delta(X, options["gamma"])
-        if options.get("theta") == "auto":  # a radius where delta is a diameter; only the coverage asks for it
-            options["theta"] = auto_delta(X, options["gamma"]) / 2.0 if options["oracle"] == "coverage" else 0.0
-        self._begin(options, X.shape[1], outputs)
+        self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
@@ -150,14 +169,13 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Make an empty model from resolved parameters."""
         self.gamma_ = float(options["gamma"])
-        for name in ("delta", "theta"):
-            if name in options:
-                setattr(self, f"{name}_", float(options[name]))
+        for name in self._resolvable():
+            setattr(self, f"{name}_", float(options[name]))
         if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
             raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
         kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
-        params, needs = self._method.configure(self._problem)
+        params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
             scoring.Setup(
@@ -176,8 +194,22 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         )
         self._rng = generator(self.random_state)
         self._merged = (0.0, -1)
-        self._state = self._method.start(self._params, needs, self._problem, self._rng)
+        self._state = self.learner.start(self._params, needs, self._problem, self._rng)
         self._largest = self._largest_entry()
+
+    def resolved(self, X) -> dict[str, float]:
+        """Return the parameters that may come from the data, as numbers for these rows."""
+        options = self.get_params(deep=False)
+        for name in reversed(self._resolvable()):  # gamma, which the others build on, is declared in the base, and so last
+            resolve = self.parameters[name].resolve
+            if resolve is not None and isinstance(options[name], str):
+                options[name] = resolve(X, options)
+        return {name: float(options[name]) for name in self._resolvable()}
+
+    @classmethod
+    def _resolvable(cls) -> list[str]:
+        """Return the parameters that may come from the data."""
+        return [name for name, declared in cls.parameters.items() if declared.resolve]
 
     def _largest_entry(self) -> float:
         """The largest number that a row may hold, by what the kernel and the features make of it."""
@@ -230,11 +262,11 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         scores = self._take(x).score(self._state)
         return float(scores[0]) if len(scores) == 1 else scores.copy()
 
-    def _take(self, x) -> drive.Single:
+    def _take(self, x) -> loop.Single:
         """Put an event into the buffers for single events."""
         single = self.__dict__.get("_single")
         if single is None:
-            single = drive.Single(self._method.loop, self._setup, self._params, self._state)
+            single = loop.Single(self.learner.loop, self._setup, self._params, self._state)
             self._single = single
         x = one_row(x)
         if x.shape != single.row.shape[1:]:
@@ -248,10 +280,6 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         return single
 
     # ------------------------------------------------------------------ what it is now
-
-    @property
-    def _method(self) -> Learner:
-        return registry.find(self.learner).learner()
 
     @property
     def t_(self) -> int:
@@ -302,7 +330,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
 
         Of a merged model that has learned nothing since, ``merge_error`` bounds its distance from the mean of the models.
         """
-        found = self._method.certificate(self._params, self._fitted(), self._problem)
+        found = self.learner.certificate(self._params, self._fitted(), self._problem)
         return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
 
     def _fitted(self) -> Any:
@@ -360,7 +388,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
         """The estimator that ``to_contents`` described; raises, before much is allocated, unless all of it fits together."""
         model = cls(**{name: unplain(value) for name, value in header["params"].items()})
-        parameters.check(cls.__name__, model.get_params(deep=False), model._rules())
+        cls.check_parameters(model.get_params(deep=False))
         columns, outputs = header["columns"], header["outputs"]
         whole = type(columns) is int and type(outputs) is int and columns > 0
         if not whole or outputs != model._take_classes(header, arrays):
@@ -370,11 +398,11 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
             model.feature_names_in_ = np.array(header["names"], dtype=object)
         resolved = {name: unplain(value) for name, value in header["resolved"].items()}
         options = model.get_params(deep=False) | resolved
-        numbers = {name: options[name] for name in RESOLVED if name in options}
+        numbers = {name: options[name] for name in cls._resolvable()}
         if not all(type(value) in (int, float) and 0.0 <= value < math.inf for value in numbers.values()):
             raise ValueError(f"{numbers} do not fit the model")
-        asked = {name: getattr(model, name) for name in numbers if name in cls._get_param_names()}
-        parameters.check(cls.__name__, options | asked, model._rules())
+        asked = {name: getattr(model, name) for name in numbers}
+        cls.check_parameters(options | asked)
         allowed = room.set(sum(array.size for array in arrays.values()) + SMALL)
         try:
             model._begin(options, columns, outputs)
@@ -396,7 +424,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     # ------------------------------------------------------------------ input
 
     def _validated(self, X, y, sample_weight, fresh: bool):
-        parameters.check(type(self).__name__, self.get_params(deep=False), self._rules())
+        self.check_parameters(self.get_params(deep=False))
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         largest = LARGEST[np.dtype(dtype).name] if fresh else self._largest
         if self.task == "oneclass":
@@ -414,17 +442,13 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
         return canonical(X), y, weights
 
-    @classmethod
-    def _rules(cls) -> dict[str, tuple[parameters.Rule, ...]]:
-        return {**parameters.COMMON, **cls.rules}
-
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         before = dict(self.__dict__)
         generators = [Standing(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
             yield
-        except drive.Interrupted:
+        except loop.Interrupted:
             raise
         except BaseException:
             self.__dict__.clear()

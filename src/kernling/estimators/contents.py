@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.bounds import LARGEST
 from ..core.expansion import EVENTS
+from ..core.limits import LARGEST
 
 SIMPLE = (bool, int, float, str, type(None))
 

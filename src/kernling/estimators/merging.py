@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import combine
 from ..core.blas import one_thread
 from ..core.fourier import Linear
-from ..learners.base import typed
+from ..merging import rules
 from .base import OnlineEstimator
+from .learner import typed
 
 FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # parameters that change no function
 
@@ -91,8 +91,8 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
     weight = a_weight + b_weight
     shares = np.array([a_weight, b_weight]) / weight if weight > 0.0 else np.full(2, 0.5)
     merged = copy.deepcopy(a)
-    method, begun = a._method, None if start is None else start._state
-    merged._state, error = combine.merged_states(method.merge, a._setup, a._params, a._state, b._state, begun, shares, budget)
+    method, begun = a.learner, None if start is None else start._state
+    merged._state, error = rules.merged_states(method.merge, a._setup, a._params, a._state, b._state, begun, shares, budget)
     if hasattr(merged, "_counts"):
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
     merged._merged = (error + float(shares @ [_error(a), _error(b)]), merged.t_)
@@ -107,12 +107,12 @@ def _error(model: OnlineEstimator) -> float:
 def _ready(model: Any, labels: np.ndarray | None) -> Any:
     """A copy that knows all classes and has learned the rows that waited."""
     model = copy.deepcopy(model)
-    if model._method.finish:
-        model._method.finish(model._params, model._state, model._problem.kernel)
+    if model.learner.finish:
+        model.learner.finish(model._params, model._state, model._problem.kernel)
     if labels is not None:
         for label in np.setdiff1d(labels, model.classes_):
             model._add_class(label)
-        model._params = typed(model._method.configure(model._problem)[0])
+        model._params = typed(model.learner.configure(model._problem)[0])
     return model
 
 

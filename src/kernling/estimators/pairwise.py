@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .parameters import FEATURES, OneOf, Rule
-from .tasks import OnlineClassifier
-
-PAIRWISE: dict[str, tuple[Rule, ...]] = {**FEATURES, "output": (OneOf(("average", "last")),)}
+from .tasks import BaseOnlineClassifier
 
 
-class PairwiseClassifier(OnlineClassifier):
+class PairwiseClassifier(BaseOnlineClassifier):
     """A classifier whose learner keeps a threshold on recent scores, one per output."""
 
     pairwise = True

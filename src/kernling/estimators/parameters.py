@@ -1,158 +1,138 @@
-"""Parameters' permitted values, declared as data and checked before anything is learned."""
+"""Parameters of estimators: each is declared once, with its default, its constraint, its search range and its documentation.
+
+A class lists the parameters that are its own, and has those of its bases::
+
+    class AVMClassifier(OnlineClassifier):
+        lam: float = parameter(default=1e-4, allowed=POSITIVE, search=Log(1e-7, 1e-2), doc="Weight of the regulariser.")
+
+From these come the signature of the constructor (keywords only, what scikit-learn's ``get_params`` and ``clone`` read), the
+section "Parameters" of the docstring, the checks and the search space.  A subclass that declares a parameter again changes
+what it names and keeps the rest; one that sets it to a plain value (``class_weight = None``) has no such parameter.
+"""
 
 from __future__ import annotations
 
-import math
-import numbers
-from typing import Any, NamedTuple
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, dataclass_transform
 
-import numpy as np
+from .constraints import NOTHING, Rule, check
+from .ranges import Range
 
-from ..core.bounds import WEIGHT as LARGEST_WEIGHT
-from ..core.kernels import ISOTROPIC, KINDS
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    """Whether it is a number of this kind; True and False are none."""
-    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+WIDTH = 112  # of a line of documentation
+_AFTER = ("Attributes", "Methods", "See Also", "Notes", "References", "Examples")  # sections that follow the parameters
+_INHERIT: Any = object()
 
 
-class Real(NamedTuple):
-    """A number between two limits; ``strict`` leaves the lower one out.
+@dataclass(frozen=True)
+class Parameter:
+    """The declaration of one parameter."""
 
-    Its size, unless it is 0, is between 1 / extreme and extreme: products of a few parameters must not overflow.
+    default: Any
+    allowed: tuple[Rule, ...]
+    doc: str
+    search: Range | None
+    resolve: Callable[[Any, dict[str, Any]], float] | None
+
+    def over(self, inherited: Parameter) -> Parameter:
+        """Return this declaration, completed by the one that it overrides."""
+        own = {name: value for name, value in vars(self).items() if value is not _INHERIT}
+        return replace(inherited, **own)
+
+    def complete(self) -> Parameter:
+        """Return this declaration, where there is none to inherit from."""
+        usual: dict[str, Any] = {"allowed": (), "doc": "", "search": None, "resolve": None}
+        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is _INHERIT})
+
+    @property
+    def kind(self) -> str:
+        """The type as documentation shows it."""
+        kinds = [rule.kind for rule in self.allowed if rule is not NOTHING]
+        words = ", ".join(kinds[:-1]) + (" or " if kinds[:-1] else "") + kinds[-1]
+        return f"{words}, optional" if NOTHING in self.allowed else f"{words}, default={self.default!r}"
+
+
+def parameter(
+    *,
+    default: Any,
+    allowed: Rule | tuple[Rule, ...] = _INHERIT,
+    doc: str = _INHERIT,
+    search: Range | None = _INHERIT,
+    resolve: Callable[[Any, dict[str, Any]], float] | None = _INHERIT,
+) -> Any:
+    """Declare a parameter.
+
+    Parameters
+    ----------
+    default : object
+        The default value.
+    allowed : constraint or tuple of constraints
+        The value must satisfy one of them; see constraints.py.
+    doc : str
+        What the docstring says.
+    search : range, optional
+        Where a search looks for good values; see ranges.py.
+    resolve : callable, optional
+        ``resolve(X, options)`` makes a number of a word such as "auto", from the first rows and the other parameters.
     """
-
-    low: float = -math.inf
-    high: float = math.inf
-    strict: bool = False
-    extreme: float = 1e15
-
-    def admits(self, value: Any) -> bool:
-        if not _is_a(numbers.Real, value):
-            return False
-        return (self.low < value if self.strict else self.low <= value) and value <= self.high and not self.is_extreme(value)
-
-    def is_extreme(self, value: Any) -> bool:
-        return value != 0 and not 1.0 / self.extreme <= abs(value) <= self.extreme
-
-    def __str__(self) -> str:
-        if math.isinf(self.low) and math.isinf(self.high):
-            return "a number"
-        lower = f"greater than {self.low:g}" if self.strict else f"at least {self.low:g}"
-        return f"a number {lower}" + ("" if math.isinf(self.high) else f" and at most {self.high:g}")
+    several: Any = (allowed,) if hasattr(allowed, "admits") else allowed
+    return Parameter(default, several, doc, search, resolve)
 
 
-class Whole(NamedTuple):
-    """A whole number between two limits."""
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
+class Parameterised:
+    """A class whose constructor, documentation and checks come from its declared parameters."""
 
-    low: int = 1
-    high: int = 2**53
+    parameters: ClassVar[dict[str, Parameter]] = {}
 
-    def admits(self, value: Any) -> bool:
-        return _is_a(numbers.Integral, value) and self.low <= value <= self.high
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.parameters = _declared(cls)
 
-    def __str__(self) -> str:
-        return f"a whole number of at least {self.low}" + ("" if self.high == 2**53 else f" and at most {self.high}")
+        def __init__(self, **values: Any) -> None:
+            for name in values:
+                if name not in cls.parameters:
+                    raise TypeError(f"{cls.__name__} has no parameter {name!r}; it has {', '.join(cls.parameters)}")
+            for name, declared in cls.parameters.items():
+                setattr(self, name, values.get(name, declared.default))
 
+        keywords = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared.default)
+            for name, declared in cls.parameters.items()
+        ]
+        self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([self, *keywords])  # type: ignore[attr-defined]
+        __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__  # type: ignore[assignment, method-assign]
+        cls.__doc__ = _documented(cls.__doc__ or "", cls.parameters)
 
-class OneOf(NamedTuple):
-    """One of a few values."""
-
-    values: tuple
-
-    def admits(self, value: Any) -> bool:
-        return any(value is v or (isinstance(value, str) and value == v) for v in self.values)
-
-    def __str__(self) -> str:
-        return " or ".join(repr(v) for v in self.values)
-
-
-class Kind(NamedTuple):
-    """An instance of a type."""
-
-    types: tuple[type, ...]
-    words: str
-
-    def admits(self, value: Any) -> bool:
-        return isinstance(value, self.types)
-
-    def __str__(self) -> str:
-        return self.words
+    @classmethod
+    def check_parameters(cls, values: dict[str, Any]) -> None:
+        """Raise for the first value that its constraint does not admit."""
+        check(cls.__name__, values, {name: declared.allowed for name, declared in cls.parameters.items()})
 
 
-WEIGHT = Real(0.0, LARGEST_WEIGHT, extreme=math.inf)
+def _declared(cls: type) -> dict[str, Parameter]:
+    """Collect the parameters of a class and its bases; its own come first."""
+    found: dict[str, Parameter] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, Parameter):
+                found[name] = value.over(found[name]) if name in found else value.complete()
+            else:
+                found.pop(name, None)
+    order = dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name in found)
+    return {name: found[name] for name in order}
 
 
-class Weights(NamedTuple):
-    """A dict from labels to weights."""
-
-    def admits(self, value: Any) -> bool:
-        return isinstance(value, dict) and all(WEIGHT.admits(weight) for weight in value.values())
-
-    def __str__(self) -> str:
-        return f"a dict of weights from 0 to {LARGEST_WEIGHT:g}"
-
-
-Rule = Real | Whole | OneOf | Kind | Weights
-NOTHING = OneOf((None,))
-SWITCH = Kind((bool, np.bool_), "True or False")
-POSITIVE = Real(0.0, strict=True)
-KERNEL = (OneOf(tuple(KINDS)),)
-ISOTROPIC_KERNEL = (OneOf(ISOTROPIC),)
-
-COMMON: dict[str, tuple[Rule, ...]] = {
-    "kernel": KERNEL,
-    "gamma": (OneOf(("scale",)), Real(0.0, strict=True, extreme=1e300)),
-    "degree": (Whole(1, 100),),
-    "coef0": (Real(),),
-    "random_state": (NOTHING, Whole(0), Kind((np.random.Generator, np.random.RandomState), "a NumPy random generator")),
-    "dtype": (OneOf(("float64", "float32", np.float64, np.float32, np.dtype("float64"), np.dtype("float32"))),),
-    "block_size": (Whole(1, 8192),),
-    "passes": (Whole(1),),
-    "shuffle": (SWITCH,),
-    "n_jobs": (NOTHING, Whole(-1, 1024)),
-    "verbose": (SWITCH, Whole(0)),
-}
-FEATURES: dict[str, tuple[Rule, ...]] = {
-    "kernel": ISOTROPIC_KERNEL,
-    "n_components": (Whole(1),),
-    "features": (OneOf(("fourier", "orthogonal", "linear")),),
-}
-FORGET: tuple[Rule, ...] = (NOTHING, Real(1.0))
-CLASS_WEIGHT: tuple[Rule, ...] = (NOTHING, OneOf(("balanced",)), Weights())
-
-
-def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]]) -> None:
-    """Raise for the first parameter that breaks its rule: TypeError for a wrong type, ValueError for a wrong value."""
-    for parameter, options in rules.items():
-        value = values[parameter]
-        if any(rule.admits(value) for rule in options):
-            continue
-        wrong = ValueError if _right_type(value, options) else TypeError
-        allowed = ", or ".join(map(str, options))
-        raise wrong(f"{name}: {parameter} must be {allowed}{_size(value, options)}, not {short(value)}")
-
-
-def _size(value: Any, options: tuple[Rule, ...]) -> str:
-    """What to add about the size of a number that is extreme."""
-    reals = [rule for rule in options if isinstance(rule, Real)]
-    if not reals or not _is_a(numbers.Real, value) or not 0.0 < abs(value) < math.inf or not reals[0].is_extreme(value):
-        return ""
-    return f" of a size from {1.0 / reals[0].extreme:g} to {reals[0].extreme:g}"
-
-
-def short(value: Any) -> str:
-    """What a message says of a value: its beginning, if it is long."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 100 else f"{text[:100]}..."
-
-
-def _right_type(value: Any, options: tuple[Rule, ...]) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, dict):
-        return any(isinstance(rule, Weights) for rule in options)
-    if isinstance(value, numbers.Real):
-        return any(isinstance(rule, (Real, Whole)) for rule in options)
-    return isinstance(value, str) and any(isinstance(v, str) for r in options if isinstance(r, OneOf) for v in r.values)
+def _documented(text: str, parameters: dict[str, Parameter]) -> str:
+    """Put the section on parameters into a docstring."""
+    lines = ["Parameters", "----------"]
+    for name, declared in parameters.items():
+        lines.append(f"{name} : {declared.kind}")
+        lines += textwrap.wrap(declared.doc, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    blocks = inspect.cleandoc(text).split("\n\n")
+    place = next((i for i, block in enumerate(blocks) if block.split("\n")[0] in _AFTER), len(blocks))
+    return "\n\n".join([*blocks[:place], "\n".join(lines), *blocks[place:]]) + "\n"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .parameters import COMMON, Real, Whole
+from .constraints import Real, Whole
 
 
 class Log(NamedTuple):
@@ -69,16 +69,14 @@ class Rounded(NamedTuple):
 
 Range = Log | Times | Among | Rounded
 GAMMA = Times(1 / 32, 32)
-GENERIC: dict[str, Range] = {"gamma": GAMMA, "lam": Log(1e-8, 1e-2), "eta": Log(1e-2, 10.0), "C": Log(1e-2, 10.0)}
 
 
 def ranges_of(estimator: Any) -> dict[str, Range]:
-    """The ranges that an estimator, or a pipeline's last step, declares, or those that such names have everywhere."""
+    """Return the ranges that an estimator, or a pipeline's last step, declares."""
     if hasattr(estimator, "steps"):
         name, last = estimator.steps[-1]
         return {f"{name}__{own}": values for own, values in ranges_of(last).items()}
-    known = estimator.get_params(deep=False)
-    return {name: values for name, values in (estimator.search or GENERIC).items() if name in known}
+    return {name: declared.search for name, declared in estimator.parameters.items() if declared.search is not None}
 
 
 def fitting(ranges: Mapping[str, Range], estimator: Any) -> dict[str, Range]:
@@ -91,5 +89,6 @@ def _is_whole(name: str, estimator: Any) -> bool:
     if hasattr(estimator, "steps"):
         step, _, own = name.partition("__")
         return _is_whole(own, dict(estimator.steps).get(step))
-    rules = {**COMMON, **getattr(estimator, "rules", {})}.get(name, ())
+    declared = getattr(estimator, "parameters", {}).get(name)
+    rules = declared.allowed if declared else ()
     return any(isinstance(rule, Whole) for rule in rules) and not any(isinstance(rule, Real) for rule in rules)

@@ -14,12 +14,13 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..core.ball import CENTRE, MEAN
+from ..components.ball import CENTRE, MEAN
 from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import widened
 from . import labels
 from .base import OnlineEstimator
-from .parameters import short
+from .constraints import NOTHING, OneOf, Weights, short
+from .parameters import parameter
 
 
 def _gives_probabilities(self) -> bool:
@@ -128,7 +129,7 @@ class OnlineWithClasses(OnlineEstimator):
         return counts.sum(axis=1) / ((counts > 0.0).sum(axis=1).clip(1) * own)
 
 
-class OnlineClassifier(ClassifierMixin, OnlineWithClasses):
+class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
@@ -188,6 +189,16 @@ class OnlineClassifier(ClassifierMixin, OnlineWithClasses):
         if isinstance(score, float):  # the quick way for two classes, or one so far
             return self.classes_[len(self.classes_) - 1 if score >= 0.0 else 0]
         return labels.decide(self.classes_, score[np.newaxis])[0]
+
+
+class OnlineClassifier(BaseOnlineClassifier):
+    """A classifier whose classes can be weighted."""
+
+    class_weight: dict | str | None = parameter(
+        default=None,
+        allowed=(NOTHING, OneOf(("balanced",)), Weights()),
+        doc='Weights of the classes, which multiply the gradient; "balanced" follows the counts seen so far.',
+    )
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):

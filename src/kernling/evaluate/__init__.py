@@ -1,6 +1,5 @@
 """Running metrics, test-then-train, batch training and testing; results are rows."""
 
-from .again import run_again
 from .held import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import Course, Courses, batch, feed, online, test_then_train
@@ -34,7 +33,6 @@ __all__ = [
     "model_of",
     "online",
     "read_rows",
-    "run_again",
     "search",
     "summary",
     "test_then_train",

@@ -21,7 +21,7 @@ from scipy import sparse
 from .. import models, registry
 from ..estimators.contents import plain, unplain
 from ..pipeline import StreamPipeline
-from ..streams import Dataset, Stream, Table, stream
+from ..streams import Stream, Table, stream
 
 Row = dict[str, Any]
 TEXTS = ("protocol", "method", "learner", "params", "pipeline", "data", "data_info", "versions", "failed")
@@ -37,7 +37,7 @@ def described(model: Any) -> Row:
     params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
     return {
         "method": type(model).__name__,
-        "learner": model.learner if ours else None,
+        "learner": model.learner.name if ours else None,
         "params": json.dumps(params, sort_keys=True),
         "versions": json.dumps(models.versions(), sort_keys=True),
     }
@@ -63,7 +63,7 @@ def model_of(row: Row) -> Any:
 
 def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
     """The (X, y) of arrays, a stream or a data set, and what a row says about them."""
-    if isinstance(data, Dataset):
+    if hasattr(data, "stream"):  # a named data set
         X, y = data.load(part)
         info = data.info(part)
     elif isinstance(data, Stream):

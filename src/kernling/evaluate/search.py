@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
-from ..estimators.resolve import auto_delta, scale_gamma
 from ..pipeline import StreamPipeline, last_step
 from ..streams import Stream
 from .measuring import measure
@@ -252,9 +251,7 @@ def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
     """What parameters are by default on these rows; those of a pipeline's last step on the rows that it gets."""
     if isinstance(model, StreamPipeline):
         X, model = clone(model).ahead(X, y), last_step(model)
-    gamma = scale_gamma(X) if model.gamma == "scale" else float(model.gamma)
-    delta = auto_delta(X, gamma)
-    return {"gamma": gamma, "delta": delta, "theta": delta / 2.0}
+    return model.resolved(X)
 
 
 def _drawn(ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int) -> Sequence[dict[str, Any]]:

@@ -1,7 +1,6 @@
-"""Any data in, in chunks of (X, y): arrays, tables, files, synthetic streams and named data sets."""
+"""Any data in, in chunks of (X, y): arrays, tables, files and synthetic streams."""
 
 from .base import Stream
-from .datasets import Dataset, dataset, dataset_names
 from .encode import Encode, part_from_state
 from .entry import stream
 from .parts import MinMax, Standardise
@@ -10,14 +9,11 @@ from .tables import Table
 from .writing import write
 
 __all__ = [
-    "Dataset",
     "Encode",
     "MinMax",
     "Standardise",
     "Stream",
     "Table",
-    "dataset",
-    "dataset_names",
     "part_from_state",
     "stream",
     "synthetic",

@@ -42,7 +42,7 @@ def stream(
     source : object
         A NumPy array, SciPy sparse matrix or Table (with ``y``); a pandas or polars frame; an Arrow table, record batch or
         record batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of
-        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), as their content tells.
+        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst); their content tells.
     y : array, optional
         Targets of an array or Table.
     target : str, int or None

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.bounds import LARGEST
 from ..core.jit import jit_exact
+from ..core.limits import LARGEST
 
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
 

@@ -1,0 +1,78 @@
+"""A model that is the centre of a ball in feature space: distances need its norm, and that of the average of all centres.
+
+With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and
+moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.  B and P stay 0 where
+the model keeps no average.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.expansion import EVENTS, SCALE, TOTAL
+from ..core.jit import inline
+from ..core.minibatch import function_products
+from ..core.updates import add, insert, scale_model
+
+CENTRE, MEAN, BOTH = range(3)  # N, B and P above
+
+
+def new_ball() -> np.ndarray:
+    """The norms of the centre at the origin."""
+    return np.zeros(3)
+
+
+def merged_ball(merging, name: str) -> np.ndarray:
+    """The norms of the merged model and of its average, from kernel values; 0 where there is no ball."""
+    model = merging.model
+    norms = new_ball()
+    if merging.params.task.radius > 0.0:
+        centre = model.clock[SCALE] * model.coef[0]
+        norms[CENTRE] = function_products(merging.kernel, model.points, centre, centre)[0]
+        if len(model.coef) > 1:
+            mean = (model.clock[TOTAL] * model.coef[0] - model.coef[1]) / max(model.clock[EVENTS], 1.0)
+            norms[MEAN] = function_products(merging.kernel, model.points, mean, mean)[0]
+            norms[BOTH] = function_products(merging.kernel, model.points, mean, centre)[0]
+    return norms
+
+
+@inline
+def keeps_average(model):
+    return model.coef.shape[0] > 1
+
+
+@inline
+def output_norm(ball, model):
+    """The squared norm of the average, or of the centre where no average is kept."""
+    return ball[MEAN] if keeps_average(model) else ball[CENTRE]
+
+
+@inline
+def count_centre(ball, model):
+    """An event begins: the current centre joins the mean."""
+    if keeps_average(model):
+        t = model.clock[EVENTS]
+        before = t - 1.0
+        ball[MEAN] = (before * before * ball[MEAN] + 2.0 * before * ball[BOTH] + ball[CENTRE]) / (t * t)
+        ball[BOTH] = (before * ball[BOTH] + ball[CENTRE]) / t
+
+
+@inline
+def centre_distance(ball, f, k_xx):
+    """||f - Phi(x)|| of the current centre, whose score of x is f."""
+    return math.sqrt(max(0.0, ball[CENTRE] - 2.0 * f + k_xx))
+
+
+@inline
+def move_centre(ball, model, block, j, f, k_xx, r):
+    """f <- (1 - r) f + r Phi(x_j)."""
+    if keeps_average(model):
+        mean = (model.clock[TOTAL] * block.scores[0, 0, j] - block.scores[1, 0, j]) / model.clock[EVENTS]
+        ball[BOTH] = (1.0 - r) * ball[BOTH] + r * mean
+    ball[CENTRE] = (1.0 - r) ** 2 * ball[CENTRE] + 2.0 * r * (1.0 - r) * f + r * r * k_xx
+    scale_model(model, block, j, 1.0 - r)
+    k = insert(model, block, j, 0.0)
+    block.g[0] = 1.0
+    add(model, block, j, k, r, block.g)

@@ -1,0 +1,116 @@
+"""Coverages of the input space by cells around core points, built as events come.
+
+Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and owns no cell.
+Equal distances are common in binary data, and distances computed in different ways differ in the last digits.  So a core
+must be nearer by more than ``TIE`` of the squared radius to win over an earlier one, and a point is outside a cell as soon
+as its squared distance is the squared radius less that tolerance: then all ways of computing agree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.block import squared_distance
+from ..core.jit import inline, inner, jit
+from ..core.kernels import Kernel, transform
+
+SPHERE, BOX = range(2)
+KINDS = {"sphere": SPHERE, "box": BOX}
+
+
+class Coverage(NamedTuple):
+    kind: int
+    radius: float  # of a sphere; half the side of a box
+    tolerance: float  # in squared distance
+
+    @classmethod
+    def of(cls, name: str, delta: float, d: int, dtype) -> Coverage:
+        """Cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
+        kind = KINDS[name]
+        radius = delta / 2.0 if kind == SPHERE else delta / (2.0 * math.sqrt(d))
+        tie = 1e-9 if np.dtype(dtype) == np.float64 else 1e-5
+        return cls(kind, radius, tie * radius**2)
+
+
+@inline
+def find_cell(coverage, model, block, j):
+    """The index of the core point in whose cell event j lies, -1 if it is outside of all."""
+    if coverage.kind == BOX:
+        return _find_box(coverage, model, block, j)
+    k = int(block.nearest[j])
+    if k < 0:
+        return -1
+    q = np.float64(block.distance[j])
+    edge = coverage.radius**2 - coverage.tolerance
+    if abs(q - edge) < 1e-6 * (block.norms[j] + model.norms[k]):  # products may have lost digits: decide by differences
+        q = squared_distance(model, block, j, k)
+    return -1 if q >= edge else k
+
+
+@inline
+def cell_distance(coverage, model, block, j, k):
+    """The squared distance of event j from core point k, whose cell it is in."""
+    return np.float64(block.distance[j]) if coverage.kind == SPHERE else squared_distance(model, block, j, k)
+
+
+@inner
+def _find_box(coverage, model, block, j):
+    """The first core, in the order of insertion, whose box holds event j."""
+    x = block.X[j]
+    for k in range(model.size[0]):
+        if model.tags[0, k] == 0.0:
+            p = model.points[k]
+            inside = True
+            for c in range(x.size):
+                if abs(x[c] - p[c]) >= coverage.radius:
+                    inside = False
+                    break
+            if inside:
+                return k
+    return -1
+
+
+def feature_distance(kernel: Kernel, distance: float) -> float:
+    """||Phi(x) - Phi(z)|| of two points at this distance, for a kernel of the distance."""
+    value = np.array([distance**2])
+    transform(kernel, value)
+    return math.sqrt(2.0 * max(0.0, 1.0 - float(value[0])))
+
+
+@jit
+def cells_opened(points, radius):
+    """How many spheres of this radius cover the rows, opened in their order."""
+    n, d = points.shape
+    cores = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        inside = False
+        for k in range(count):
+            total = 0.0
+            for c in range(d):
+                z = points[i, c] - points[cores[k], c]
+                total += z * z
+            if total < radius * radius:
+                inside = True
+                break
+        if not inside:
+            cores[count] = i
+            count += 1
+    return count
+
+
+def smallest_delta(points: np.ndarray, most: int) -> float:
+    """The smallest diameter, to a thousandth, at which the rows open at most this many cells."""
+    low, high = 0.0, 1.0
+    while cells_opened(points, high / 2.0) > most:
+        low, high = high, 2.0 * high
+    while high - low > 1e-3 * high and high > 1e-300:
+        middle = (low + high) / 2.0
+        if cells_opened(points, middle / 2.0) > most:
+            low = middle
+        else:
+            high = middle
+    return high

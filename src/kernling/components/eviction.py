@@ -1,0 +1,335 @@
+"""What keeps a model within a number of points: which point goes, and what the others take over.
+
+``tags[0]`` of a point is the number of the event that brought it: coefficients of equal size are common (all those of the
+perceptron, say), and then the oldest point goes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import losses
+from ..core.block import inner_product, point_values
+from ..core.expansion import EVENTS, padded
+from ..core.jit import inline, inner
+from ..core.kernels import is_isotropic, self_value, transform
+from ..core.minibatch import point_matrix
+from ..core.state import recoded
+from ..core.updates import insert, replace
+
+BIRTH = 0  # in tags
+TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less are equal
+UNBOUNDED = 2**62
+NEIGHBOURS = 5  # on which project_on_nearest projects
+DEPENDENT = 1e-10  # of K(x, x): a pivot below it is no new direction
+
+
+@inline
+def mistaken(loss, f, y, g):
+    """Write the gradient of the loss; returns whether the label is wrong, or the value outside of its tube."""
+    lossy = losses.gradient(loss, f, y, g)
+    return lossy and (losses.is_regression(loss) or losses.margin(f, y) <= 0.0)
+
+
+@inline
+def columns_changed(f):
+    """How many columns a step against a margin loss changes."""
+    return 1.0 if f.size == 1 else 2.0
+
+
+@inline
+def event_value(block, j):
+    """K(x_j, x_j)."""
+    return self_value(block.kernel, np.float64(block.norms[j]))
+
+
+@inline
+def point_value(model, kernel, k):
+    """K(p_k, p_k)."""
+    return self_value(kernel, np.float64(model.norms[k]))
+
+
+@inline
+def square(model, k):
+    """The sum of the squared coefficients of point k, without scale."""
+    total = 0.0
+    for o in range(model.coef.shape[1]):
+        total += model.coef[0, o, k] * model.coef[0, o, k]
+    return total
+
+
+@inner
+def oldest(model):
+    """The point that came first."""
+    first = 0
+    for k in range(1, model.size[0]):
+        if model.tags[BIRTH, k] < model.tags[BIRTH, first]:
+            first = k
+    return first
+
+
+@inner
+def term_squares(model, kernel, out):
+    """Write the squared norms of the terms of all points, without scale."""
+    size = model.size[0]
+    for k in range(size):
+        out[k] = 0.0
+    for o in range(model.coef.shape[1]):
+        coef = model.coef[0, o]
+        for k in range(size):
+            out[k] += coef[k] * coef[k]
+    if not is_isotropic(kernel):
+        for k in range(size):
+            out[k] *= point_value(model, kernel, k)
+
+
+@inner
+def smallest(values, size):
+    """The least of the first numbers, found in four strands, since each comparison waits for the one before it."""
+    a = b = c = d = np.inf
+    for k in range(0, size - 3, 4):
+        a, b = min(a, values[k]), min(b, values[k + 1])
+        c, d = min(c, values[k + 2]), min(d, values[k + 3])
+    for k in range(size - size % 4, size):
+        a = min(a, values[k])
+    return min(min(a, b), min(c, d))
+
+
+@inner
+def lightest(model, block):
+    """The point whose term has the smallest norm; of equal ones, the oldest."""
+    size = model.size[0]
+    weights = block.work[0]
+    term_squares(model, block.kernel, weights)
+    most = smallest(weights, size) * (1.0 + TIE)
+    best = -1
+    for k in range(size):
+        if weights[k] <= most and (best < 0 or model.tags[BIRTH, k] < model.tags[BIRTH, best]):
+            best = k
+    return best
+
+
+@inner
+def keep(model, block, j, budget, victim):
+    """Store event j, with coefficient 0: in a place of its own while there is room, else in that of the victim."""
+    birth = model.clock[EVENTS]
+    if model.size[0] < budget:
+        return insert(model, block, j, birth)
+    replace(model, block, j, victim, birth)
+    return victim
+
+
+@inner
+def point_scores(model, block, k, f):
+    """Write the scores of stored point k, without scale."""
+    values = block.work[0]
+    point_values(model, block.kernel, k, values)
+    for o in range(f.size):
+        coef = model.coef[0, o]
+        total = 0.0
+        for i in range(model.size[0]):
+            total += coef[i] * values[i]
+        f[o] = total
+
+
+# ---------------------------------------------------------------------- what some methods remember of all points
+
+
+class Values(NamedTuple):
+    """The model's scores of its own points."""
+
+    scores: np.ndarray  # (outputs, capacity)
+
+    def grown(self, capacity: int) -> Values:
+        """The same with room for more points."""
+        return Values(padded(self.scores, 1, capacity))
+
+    def trimmed(self, size: int) -> Values:
+        """The same without spare room."""
+        return Values(self.scores[:, :size].copy())
+
+    def widened(self, change: np.ndarray) -> Values:
+        """For outputs ``change @ outputs``."""
+        return Values(change @ self.scores)
+
+    def merged(self, other: Values, start: Values | None, merging) -> Values:
+        """Of the merged model."""
+        return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.scores.shape != (outputs, size):
+            raise ValueError("the scores of the points do not fit the model")
+
+
+class Labels(NamedTuple):
+    """The target of each stored point."""
+
+    targets: np.ndarray  # (capacity,)
+
+    def grown(self, capacity: int) -> Labels:
+        """The same with room for more points."""
+        return Labels(padded(self.targets, 0, capacity))
+
+    def trimmed(self, size: int) -> Labels:
+        """The same without spare room."""
+        return Labels(self.targets[:size].copy())
+
+    def widened(self, change: np.ndarray) -> Labels:
+        """As targets are called for outputs ``change @ outputs``."""
+        return Labels(recoded(self.targets, change))
+
+    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
+        """Of the points of the merged model."""
+        targets = np.zeros(merging.model.stored)
+        left = merging.places >= 0
+        targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
+        return Labels(targets)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.targets.shape != (size,):
+            raise ValueError("the labels of the points do not fit the model")
+
+
+class Pairs(NamedTuple):
+    """Kernel values between stored points, and the point nearest to each in feature space (-1: there is no other)."""
+
+    matrix: np.ndarray  # (capacity, capacity)
+    nearest: np.ndarray  # (capacity,)
+
+    def grown(self, capacity: int) -> Pairs:
+        """The same with room for more points."""
+        return Pairs(padded(padded(self.matrix, 0, capacity), 1, capacity), padded(self.nearest, 0, capacity))
+
+    def trimmed(self, size: int) -> Pairs:
+        """The same without spare room."""
+        return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
+
+    def merged(self, other: Pairs, start: Pairs | None, merging) -> Pairs:
+        """Of the points of the merged model."""
+        matrix = point_matrix(merging.kernel, merging.model)
+        distances = matrix.diagonal() - 2.0 * matrix
+        np.fill_diagonal(distances, np.inf)
+        alone = len(matrix) < 2
+        return Pairs(matrix, np.full(len(matrix), -1) if alone else distances.argmin(axis=1))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        known = (self.nearest >= -1) & (self.nearest < size)
+        if self.nearest.shape != (size,) or self.matrix.shape != (size, size) or not known.all():
+            raise ValueError("the pairs of points do not fit the model")
+
+
+def new_pairs() -> Pairs:
+    """Of no points."""
+    return Pairs(np.zeros((0, 0)), np.zeros(0, np.int64))
+
+
+@inner
+def _find_nearest(pairs, size, k):
+    """The point nearest to point k: ||Phi(p) - Phi(q)||^2 = K(p, p) - 2 K(p, q) + K(q, q)."""
+    best = -1
+    least = np.inf
+    for i in range(size):
+        distance = pairs.matrix[i, i] - 2.0 * pairs.matrix[k, i]
+        if i != k and distance < least:
+            least = distance
+            best = i
+    return best
+
+
+@inner
+def set_pairs(pairs, model, block, j, k):
+    """Event j is to be point k, in place of the one there if there is one: call this before it is stored."""
+    known = model.size[0]
+    size = max(known, k + 1)
+    for i in range(known):
+        pairs.matrix[i, k] = block.K[i, j]
+        pairs.matrix[k, i] = block.K[i, j]
+    own = event_value(block, j)
+    pairs.matrix[k, k] = own
+    for i in range(size):
+        nearest = pairs.nearest[i]
+        if i == k or nearest == k or nearest < 0:
+            pairs.nearest[i] = _find_nearest(pairs, size, i)
+        elif own - 2.0 * pairs.matrix[i, k] < pairs.matrix[nearest, nearest] - 2.0 * pairs.matrix[i, nearest]:
+            pairs.nearest[i] = k
+
+
+# ---------------------------------------------------------------------- projecting an event on its nearest points
+
+
+@inner
+def project_on_nearest(model, block, j):
+    """Project event j on the span of its nearest points: their places go to work[1], their shares to work[0].
+
+    Returns how many there are.  A point that is in the span of those before it gets no share.  Of points that are equally near,
+    such as the same row stored twice, the first ones are taken.
+    """
+    count = min(NEIGHBOURS, model.size[0])
+    tie = (TIE_32 if block.K.itemsize == 4 else TIE) * event_value(block, j)
+    shares, places = block.work[0], block.work[1]
+    lower = block.work[1, NEIGHBOURS:]  # the Cholesky factor of their kernel values, row by row
+    for n in range(count):
+        best = -1
+        least = np.inf
+        for k in range(model.size[0]):
+            distance = point_value(model, block.kernel, k) - 2.0 * block.K[k, j]
+            if distance < least - tie:
+                taken = False
+                for i in range(n):
+                    taken = taken or places[i] == k
+                if not taken:
+                    least = distance
+                    best = k
+        places[n] = best
+        for i in range(n + 1):
+            lower[n * count + i] = _pair_value(model, block.kernel, best, int(places[i]), shares)
+        total = np.float64(block.K[best, j])
+        for i in range(n):
+            entry = lower[n * count + i]
+            for m in range(i):
+                entry -= lower[n * count + m] * lower[i * count + m]
+            pivot = lower[i * count + i]
+            lower[n * count + i] = entry / pivot if pivot > 0.0 else 0.0
+        gap = lower[n * count + n]
+        own = gap
+        for i in range(n):
+            gap -= lower[n * count + i] ** 2
+        lower[n * count + n] = np.sqrt(gap) if gap > DEPENDENT * own else 0.0
+        lower[count * count + n] = total
+    for n in range(count):  # solve lower z = values, then lower' shares = z
+        total = lower[count * count + n]
+        for i in range(n):
+            total -= lower[n * count + i] * shares[i]
+        pivot = lower[n * count + n]
+        shares[n] = total / pivot if pivot > 0.0 else 0.0
+    for n in range(count - 1, -1, -1):
+        total = shares[n]
+        for i in range(n + 1, count):
+            total -= lower[i * count + n] * shares[i]
+        pivot = lower[n * count + n]
+        shares[n] = total / pivot if pivot > 0.0 else 0.0
+    return count
+
+
+@inner
+def _pair_value(model, kernel, i, k, buffer):
+    """The kernel of two stored points; the buffer's first number is overwritten."""
+    p, q = model.points[i], model.points[k]
+    buffer[0] = squared_gap(p, q) if is_isotropic(kernel) else np.float64(inner_product(p, q))
+    transform(kernel, buffer[:1])
+    return buffer[0]
+
+
+@inline
+def squared_gap(p, q):
+    """||p - q||^2."""
+    total = p.dtype.type(0.0)
+    for c in range(p.size):
+        z = p[c] - q[c]
+        total += z * z
+    return np.float64(total)

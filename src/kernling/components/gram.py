@@ -1,0 +1,321 @@
+"""The inverse Gram matrix of the stored points, kept while points come and go, and destructive matching pursuit on it.
+
+With G = K^-1, appending points whose inner products with the others are C and among themselves S0 adds V'V, where
+S = S0 - C'GC = LL' and V = L^-1 [-C'G, I]; removing point j subtracts u u' with u = G[:, j] / sqrt(G[j, j]).  A mini-batch
+appends and removes tens of points: removals are chosen with columns of the not yet updated inverse corrected on the fly, and
+the matrix is updated once, by one product of matrices.
+
+A point that is nearly in the span of the others is not appended but projected on them.  Rounding piles up in G, the faster the
+worse K is conditioned: the inverse is probed with a vector of signs, now and then and after every update by large numbers, and
+computed anew when it has drifted.  An inverse that is not quite exact gets one step of iterative refinement when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ..core.expansion import Expansion, padded
+from ..core.jit import jit
+from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
+
+DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
+DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
+DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
+PROBE = 8  # updates between probes
+STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is probed at once
+REFINE = 1e-11  # drift above which solutions by the inverse are refined
+WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
+
+
+def greedy(n: int) -> np.ndarray:
+    """No order: the cheapest removal first."""
+    return np.empty(0, np.int64)
+
+
+class Gram(NamedTuple):
+    matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
+    inverse: np.ndarray  # (capacity, capacity)
+    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when nobody uses the matrix
+
+    def grown(self, capacity: int) -> Gram:
+        """The same with room for more points."""
+        if not len(self.record):
+            return self
+        return self._replace(
+            matrix=padded(padded(self.matrix, 0, capacity), 1, capacity),
+            inverse=padded(padded(self.inverse, 0, capacity), 1, capacity),
+        )
+
+    def trimmed(self, size: int) -> Gram:
+        """The same without spare room."""
+        return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
+
+    def merged(self, other: Gram, start: Gram | None, merging) -> Gram:
+        """Of the points of the merged model."""
+        if not len(self.record):
+            return self
+        matrix = point_matrix(merging.kernel, merging.model)
+        gram = Gram(matrix, np.zeros_like(matrix), np.zeros(5))
+        renew(gram, len(matrix))
+        gram.record[LAST] = gram.record[FLOOR] = probe(gram, len(matrix))
+        return gram
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        n = len(self.matrix)
+        if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
+            return
+        if n != size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
+            raise ValueError("the Gram matrix does not fit the model")
+
+
+def new_gram(used: bool = True) -> Gram:
+    """Of no points; it takes no memory unless it is used."""
+    return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(5 if used else 0))
+
+
+class Extension(NamedTuple):
+    """Points to be appended to a Gram matrix, those that are nearly in the span of the others left out."""
+
+    kept: np.ndarray  # which of the new points are appended
+    factor: np.ndarray  # V: (kept, old + kept)
+    error: float  # squared norm of what projecting the rest changed
+
+
+def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPENDENT) -> Extension:
+    """Prepare to append points: cross (size, new) and own (new, new) are their kernel values.
+
+    ``old`` (size, outputs) and ``new`` (new, outputs) are coefficients; those of projected points are spread over the others.
+    """
+    inverse = gram.inverse[:size, :size]
+    shares = inverse @ cross
+    if gram.record[LAST] > REFINE:
+        shares += inverse @ (cross - gram.matrix[:size, :size] @ shares)
+    rest = own - cross.T @ shares
+    kept = np.zeros(len(own), np.bool_)
+    lower = np.zeros_like(own)
+    error = _factorise(rest, dependent * np.diagonal(own), shares, old, new, kept, lower)
+    lower = lower[kept][:, kept]
+    identity = np.eye(len(lower))
+    inverse_lower = lapack.dtrtri(lower, lower=1)[0] if len(lower) else identity
+    factor = np.empty((len(lower), size + len(lower)))
+    factor[:, :size] = -inverse_lower @ shares[:, kept].T
+    factor[:, size:] = inverse_lower
+    return Extension(kept, factor, error)
+
+
+@jit
+def _factorise(rest, least, shares, old, new, kept, lower):
+    """Cholesky factor of rest, row by row; a row with next to nothing on the diagonal is projected on those before it.
+
+    The squared error is what is left of the projected points, were they all in the same direction.
+    """
+    n = rest.shape[0]
+    outputs = new.shape[1]
+    weights = np.empty(n)
+    error = 0.0
+    for b in range(n):
+        for i in range(b):
+            if kept[i]:
+                total = rest[b, i]
+                for m in range(i):
+                    if kept[m]:
+                        total -= lower[b, m] * lower[i, m]
+                lower[b, i] = total / lower[i, i]
+        gap = rest[b, b]
+        for m in range(b):
+            if kept[m]:
+                gap -= lower[b, m] ** 2
+        if gap > least[b]:
+            kept[b] = True
+            lower[b, b] = np.sqrt(gap)
+            continue
+        for i in range(b - 1, -1, -1):  # weights of the kept points before it: solve lower' weights = lower[b]
+            if kept[i]:
+                total = lower[b, i]
+                for m in range(i + 1, b):
+                    if kept[m]:
+                        total -= lower[m, i] * weights[m]
+                weights[i] = total / lower[i, i]
+        amounts = 0.0
+        for o in range(outputs):
+            amount = new[b, o]
+            amounts += amount * amount
+            if amount != 0.0:
+                for k in range(old.shape[0]):
+                    share = shares[k, b]
+                    for i in range(b):
+                        if kept[i]:
+                            share -= shares[k, i] * weights[i]
+                    old[k, o] += amount * share
+                for i in range(b):
+                    if kept[i]:
+                        new[i, o] += amount * weights[i]
+        error += np.sqrt(max(gap, 0.0) * amounts)
+    return error * error
+
+
+@jit
+def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive, least=0):
+    """Remove points, refitting the rest after each, while the squared error stays within budget; returns (removed, error).
+
+    The inverse in force is ``inverse`` (old points) + factor'factor.  Without an ``order`` the point whose removal costs
+    least goes first; with one, points are tried in that order until the first that does not fit.  ``least`` of them stay in
+    any case.  ``coef`` (points, outputs) is refitted in place, ``alive`` says who is left, and rows of ``columns`` are the u of
+    each removal.
+    """
+    n, outputs = coef.shape
+    old = inverse.shape[0]
+    diagonal = np.zeros(n)
+    squares = np.zeros(n)
+    for i in range(min(n, old)):
+        diagonal[i] = inverse[i, i]
+    for q in range(factor.shape[0]):
+        for i in range(n):
+            diagonal[i] += factor[q, i] * factor[q, i]
+    for i in range(n):
+        alive[i] = True
+        for o in range(outputs):
+            squares[i] += coef[i, o] * coef[i, o]
+    removed = 0
+    for turn in range(n - least):
+        if order.size > 0:
+            chosen = order[turn]
+        else:
+            chosen = -1
+            least = np.inf
+            for i in range(n):
+                if alive[i] and squares[i] < least * diagonal[i]:
+                    least = squares[i] / diagonal[i]
+                    chosen = i
+        if chosen < 0 or diagonal[chosen] <= 0.0:  # rounding has made the inverse useless
+            break
+        cost = squares[chosen] / diagonal[chosen]
+        if error + cost > budget:
+            break
+        error += cost
+        alive[chosen] = False
+        u = columns[removed]
+        for i in range(n):
+            u[i] = inverse[chosen, i] if chosen < old and i < old else 0.0
+        for q in range(factor.shape[0]):
+            a = factor[q, chosen]
+            if a != 0.0:
+                for i in range(n):
+                    u[i] += a * factor[q, i]
+        for q in range(removed):
+            a = columns[q, chosen]
+            for i in range(n):
+                u[i] -= a * columns[q, i]
+        root = np.sqrt(diagonal[chosen])
+        for i in range(n):
+            u[i] /= root
+        for i in range(n):
+            if alive[i]:
+                diagonal[i] -= u[i] * u[i]
+                squares[i] = 0.0
+                for o in range(outputs):
+                    coef[i, o] -= u[i] / root * coef[chosen, o]
+                    squares[i] += coef[i, o] * coef[i, o]
+        removed += 1
+    return removed, error
+
+
+def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps: float, order=greedy) -> float:
+    """Give the model the coefficients ``old`` (points, outputs) and new points X with coefficients ``new``, then remove points.
+
+    Points go, and the rest are refitted, as long as the function changes by at most eps in norm; returns by how much it did.
+    ``cross`` holds the kernel values (points, new points).
+    """
+    size = int(model.size[0])
+    norms = squared_norms(X)
+    own = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
+    dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT
+    kept, factor, error = extend(gram, size, cross, own, old, new, dependent)
+    coef = np.ascontiguousarray(np.vstack([old, new[kept]]))
+    n = len(coef)
+    columns = np.empty((n, n))
+    alive = np.empty(n, np.bool_)
+    removed, error = matching_pursuit(gram.inverse[:size, :size], factor, coef, error, eps * eps, order(n), columns, alive)
+    moves = update(gram, size, cross[:, kept], own[kept][:, kept], factor, columns[:removed], alive)
+    model.points[size:n] = X[kept]
+    model.norms[size:n] = norms[kept]
+    model.coef[0, :, :n] = coef.T
+    for to, source in moves:
+        model.points[to] = model.points[source]
+        model.norms[to] = model.norms[source]
+        model.coef[0, :, to] = model.coef[0, :, source]
+    model.size[0] = n - removed
+    return float(np.sqrt(error))
+
+
+def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tuple[int, int]]:
+    """Append the points that ``factor`` describes and remove those that are not alive.
+
+    cross and own are the kernel values of the appended points, columns the u of the removed ones.  The last survivors fill
+    the holes: returns the moves (to, from).
+    """
+    n = size + len(own)
+    gram.matrix[:size, size:n] = cross
+    gram.matrix[size:n, :size] = cross.T
+    gram.matrix[size:n, size:n] = own
+    stacked = np.zeros((len(factor) + len(columns), len(gram.inverse)))
+    stacked[: len(factor), :n] = factor
+    stacked[len(factor) :, :n] = columns
+    steepest = max(stacked.max(initial=0.0), -stacked.min(initial=0.0)) ** 2 * gram.matrix.diagonal()[:n].max(initial=0.0)
+    signed = stacked.copy()
+    signed[len(factor) :] *= -1.0
+    # inverse += factor'factor - columns'columns; being symmetric, its transpose is the Fortran array that BLAS changes in place
+    if len(stacked):
+        blas.dgemm(1.0, signed.T, stacked[:, :n].T, trans_b=1, beta=1.0, c=gram.inverse[:n].T, overwrite_c=1)
+    moves = _fill_holes(alive)
+    left = int(alive.sum())
+    holes, sources = np.array(moves, np.int64).reshape(-1, 2).T
+    for table in (gram.matrix, gram.inverse):
+        table[holes] = table[sources]
+        table[:n, holes] = table[:n, sources]
+        table[left:n] = 0.0
+        table[:, left:n] = 0.0
+    gram.record[UPDATES] += 1
+    if gram.record[UPDATES] % PROBE == 0 or steepest > STEEP:
+        mind_drift(gram, left)
+    return moves
+
+
+def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
+    left = int(alive.sum())
+    holes = np.flatnonzero(~alive[:left])
+    return list(zip(holes.tolist(), (np.flatnonzero(alive[left:]) + left).tolist(), strict=True))
+
+
+def mind_drift(gram: Gram, size: int) -> None:
+    """Probe the inverse; compute it anew when it has drifted, unless that would not make it better."""
+    drift = probe(gram, size)
+    gram.record[WORST] = max(gram.record[WORST], drift)
+    if not drift <= max(DRIFT, 4.0 * gram.record[FLOOR]):
+        renew(gram, size)
+        drift = gram.record[FLOOR] = probe(gram, size)
+        gram.record[RENEWED] += 1
+    gram.record[LAST] = drift
+
+
+def probe(gram: Gram, size: int) -> float:
+    """How far K G is from the identity, by what it makes of a vector of signs."""
+    signs = np.where(np.arange(size) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
+    return float(np.abs(gram.matrix[:size, :size] @ (gram.inverse[:size, :size] @ signs) - signs).max(initial=0.0))
+
+
+def renew(gram: Gram, size: int) -> None:
+    """Compute the inverse from the kernel values; in single precision they may need a ridge to have one."""
+    matrix = gram.matrix[:size, :size]
+    if not size:
+        return
+    for ridge in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
+        lower, failed = lapack.dpotrf(matrix + ridge * np.diag(matrix.diagonal()), lower=1)
+        if not failed:
+            break
+    inverse = lapack.dpotri(lower, lower=1)[0]
+    gram.inverse[:size, :size] = np.tril(inverse) + np.tril(inverse, -1).T

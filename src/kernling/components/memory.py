@@ -1,0 +1,242 @@
+"""A memory of the last events with their gradients at a snapshot, for variance-reduced steps.
+
+An event of the memory lives in the expansion (it has a slot there) or through its random features.  The sum of all gradients
+is kept in both places while events enter and leave: group ``GRADIENT`` of the expansion and ``features_sum``.  The gradients
+change only when the snapshot does, so a step costs the same whatever the size of the memory.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import kernels, losses
+from ..core.block import as_distances, inner_product, products
+from ..core.expansion import check_room
+from ..core.fourier import feature_score
+from ..core.jit import inline, inner
+from ..core.limits import faded
+from ..core.state import are_targets, recoded
+from ..core.updates import _add_column
+
+SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
+COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
+
+
+class Memory(NamedTuple):
+    X: np.ndarray  # (m, d) rows less the centre
+    Z: np.ndarray  # (m, features)
+    targets: np.ndarray
+    weights: np.ndarray
+    slots: np.ndarray  # (m,) where the event is stored, -1 if it lives through its features
+    gradients: np.ndarray  # (m, outputs) at the snapshot
+    stored: np.ndarray  # (m,) which events of the memory are stored, a queue
+    features_sum: np.ndarray  # (outputs, features)
+    ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
+
+    def widened(self, change: np.ndarray) -> Memory:
+        """For outputs ``change @ outputs``; the gradients are computed anew at the next event."""
+        ring = self.ring.copy()
+        ring[STALE] = 1
+        return self._replace(
+            targets=recoded(self.targets, change),
+            gradients=np.zeros((len(self.targets), len(change))),
+            features_sum=np.zeros((len(change), self.features_sum.shape[1])),
+            ring=ring,
+        )
+
+    def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
+        """The newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
+
+        An event whose point is gone, or is that of another event too, lives through its features.
+        """
+        turns = zip_longest(self._newest_first(), other._newest_first())
+        events = [(memory, e) for turn in turns for memory, e in zip((self, other), turn, strict=True) if e is not None]
+        known: dict[tuple[bytes, float], tuple] = {}
+        for memory, e in events:
+            x = memory.X[e] + (0.0 if memory is self else merging.shift)
+            slot = int(memory.slots[e])
+            place = -1 if slot < 0 else int(merging.places[slot if memory is self else merging.a.model.stored + slot])
+            known.setdefault((x.tobytes(), float(memory.targets[e])), (x, memory, e, place))
+        both = new_memory(len(self.targets), self.X.shape[1], *self.features_sum.shape[::-1], self.X.dtype)
+        chosen = list(known.values())[: len(self.targets)][::-1]
+        taken: set[int] = set()
+        for i, (x, memory, e, place) in enumerate(chosen):
+            both.X[i], both.Z[i], both.targets[i], both.weights[i] = x, memory.Z[e], memory.targets[e], memory.weights[e]
+            if place >= 0 and place not in taken:
+                both.slots[i] = place
+                both.stored[len(taken)] = i
+                taken.add(place)
+        both.ring[[COUNT, STORED, STALE]] = len(chosen), len(taken), 1
+        return both
+
+    def _newest_first(self) -> list[int]:
+        count, oldest = int(self.ring[COUNT]), int(self.ring[OLDEST])
+        return [(oldest + n) % len(self.targets) for n in reversed(range(count))]
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        m, width = self.Z.shape
+        one = (m,)
+        fits = (
+            self.X.shape == (m, d)
+            and self.targets.shape == self.weights.shape == self.slots.shape == self.stored.shape == one
+            and are_targets(self.targets, outputs)
+            and self.gradients.shape == (m, outputs)
+            and self.features_sum.shape == (outputs, width)
+            and self.ring.shape == (5,)
+            and bool((self.ring >= 0).all())
+            and self.ring[COUNT] <= m
+            and self.ring[STORED] <= m
+            and max(self.ring[OLDEST], self.ring[FIRST_STORED], self.stored.max(initial=0)) < max(m, 1)
+            and bool((self.slots < max(size, 1)).all() and (self.slots >= -1).all() and (self.stored >= 0).all())
+        )
+        if not fits:
+            raise ValueError("the memory does not fit the model")
+
+
+def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
+    """Of no events yet."""
+    check_room(m, max(d, width), "events in memory")
+    return Memory(
+        X=np.zeros((m, d), dtype),
+        Z=np.zeros((m, width), dtype),
+        targets=np.zeros(m),
+        weights=np.zeros(m),
+        slots=np.full(m, -1, np.int64),
+        gradients=np.zeros((m, outputs)),
+        stored=np.zeros(m, np.int64),
+        features_sum=np.zeros((outputs, width)),
+        ring=np.zeros(5, np.int64),
+    )
+
+
+@inline
+def remember(memory, model, block, features, j, y, weight, slot, gradient):
+    """Event j enters with its gradient at the snapshot; the oldest leaves when there is no room."""
+    ring = memory.ring
+    m = memory.targets.size
+    if ring[COUNT] == m:
+        e = ring[OLDEST]
+        ring[OLDEST] = (e + 1) % m
+        if memory.slots[e] >= 0:
+            ring[FIRST_STORED] = (ring[FIRST_STORED] + 1) % m
+            ring[STORED] -= 1
+        _count(memory, model, block, j, e, -1.0)
+    else:
+        e = ring[COUNT]
+        ring[COUNT] += 1
+    x, z = memory.X[e], memory.Z[e]
+    for c in range(x.size):
+        x[c] = block.X[j, c]
+    for i in range(z.size):
+        z[i] = features.Z[j, i]
+    memory.targets[e] = y
+    memory.weights[e] = weight
+    memory.slots[e] = slot
+    for o in range(gradient.size):
+        memory.gradients[e, o] = gradient[o]
+    if slot >= 0:
+        memory.stored[(ring[FIRST_STORED] + ring[STORED]) % m] = e
+        ring[STORED] += 1
+    _count(memory, model, block, j, e, 1.0)
+
+
+@inline
+def _count(memory, model, block, j, e, sign):
+    """Count the gradient of entry e in, or out."""
+    slot = memory.slots[e]
+    for o in range(memory.gradients.shape[1]):
+        change = sign * memory.gradients[e, o]
+        if change != 0.0:
+            if slot >= 0:
+                _add_column(model, block, j, slot, GRADIENT, o, change)
+            else:
+                total, z = memory.features_sum[o], memory.Z[e]
+                for i in range(total.size):
+                    total[i] += change * np.float64(z[i])
+
+
+@inline
+def subtract_gradient(memory, model, block, j, factor, total):
+    """v <- v - factor * (the expansion's part of the sum of gradients), with group 1 kept for averages."""
+    ring = memory.ring
+    if ring[STORED] == 0:
+        return
+    m = memory.targets.size
+    for q in range(ring[STORED]):
+        k = memory.slots[memory.stored[(ring[FIRST_STORED] + q) % m]]
+        for o in range(model.coef.shape[1]):
+            change = factor * model.coef[GRADIENT, o, k]
+            model.coef[0, o, k] -= change
+            model.coef[1, o, k] -= change * total
+    number = block.scores.dtype.type
+    for o in range(model.coef.shape[1]):
+        for i in range(j + 1, block.size):
+            change = number(factor) * block.scores[GRADIENT, o, i]
+            block.scores[0, o, i] -= change
+            block.scores[1, o, i] -= change * number(total)
+
+
+@inner
+def refresh(memory, loss, model, linear, block, features, j):
+    """Compute all gradients anew, at the snapshot as it is now."""
+    ring = memory.ring
+    ring[STALE] = 0
+    for o in range(model.coef.shape[1]):
+        for k in range(model.size[0]):
+            model.coef[GRADIENT, o, k] = 0.0
+        for i in range(j + 1, block.size):
+            block.scores[GRADIENT, o, i] = 0.0
+        for i in range(memory.features_sum.shape[1]):
+            memory.features_sum[o, i] = 0.0
+    for first in range(0, ring[COUNT], block.norms.size):
+        last = min(first + block.norms.size, ring[COUNT])
+        _snapshot_scores(memory, model, block.kernel, features, first, last)
+        for e in range(first, last):
+            for o in range(features.f.size):
+                features.f[o] = memory.gradients[e, o] + feature_score(linear.coef[SNAPSHOT, o], memory.Z, e)
+            losses.gradient(loss, features.f, memory.targets[e], features.g)
+            for o in range(features.f.size):
+                memory.gradients[e, o] = memory.weights[e] * features.g[o]
+            _count(memory, model, block, j, e, 1.0)
+
+
+@inner
+def _snapshot_scores(memory, model, kernel, features, first, last):
+    """Write the expansion's scores of entries first .. last - 1 at the snapshot where their gradients will be."""
+    size, b = model.size[0], last - first
+    outputs = model.coef.shape[1]
+    for e in range(first, last):
+        for o in range(outputs):
+            memory.gradients[e, o] = 0.0
+    if size == 0:
+        return
+    K = features.spare[: size * b].reshape(size, b)
+    norms = features.spare_norms
+    X = memory.X[first:last]
+    products(model.points[:size], X, K)
+    if kernels.is_isotropic(kernel):
+        for j in range(b):
+            norms[j] = inner_product(X[j], X[j])
+        as_distances(K, 0, size, model.norms, norms)
+    kernels.transform(kernel, features.spare[: size * b])
+    for k in range(size):
+        for o in range(outputs):
+            c = model.coef[SNAPSHOT, o, k]
+            if c != 0.0:
+                for j in range(b):
+                    memory.gradients[first + j, o] += c * np.float64(K[k, j])
+
+
+@inner
+def average_columns(columns, first, last, total, sign, period):
+    """u and w become (total w + sign s) / period, s the period's sum, which begins anew."""
+    for o in range(columns.shape[1]):
+        for i in range(first, last):
+            mean = faded((total * columns[0, o, i] + sign * columns[1, o, i]) / period)
+            columns[SNAPSHOT, o, i] = mean
+            columns[0, o, i] = mean
+            columns[1, o, i] = 0.0

@@ -1,0 +1,106 @@
+"""The RKHS norm of a model with one output, kept while it changes, and the projection on a ball that needs it.
+
+It takes the Gram matrix of the stored points and the model's value at each of them: an addition to point k changes all
+values by one row of the matrix.  Values and norm are those of v, without the model's scale.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.expansion import EVENTS, SCALE, padded
+from ..core.jit import inner
+from ..core.kernels import self_value
+from ..core.minibatch import point_matrix
+from ..core.updates import scale_model
+
+REFRESH = 4096  # events after which values and norm are summed anew, so that rounding does not pile up
+
+
+class Norm(NamedTuple):
+    gram: np.ndarray  # (capacity, capacity)
+    values: np.ndarray  # (capacity,)
+    square: np.ndarray  # (1,), or empty when nobody asks for the norm
+
+    def grown(self, capacity: int) -> Norm:
+        """The same with room for more points."""
+        if not len(self.square):
+            return self
+        return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
+
+    def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
+        """Of the merged model."""
+        if not len(self.square):
+            return self
+        v = merging.model.coef[0, 0]
+        gram = point_matrix(merging.kernel, merging.model)
+        return Norm(gram, gram @ v, np.array([v @ gram @ v]))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        n = len(self.values)
+        if not len(self.square) and n == 0 and self.gram.shape == (0, 0):
+            return
+        if n != size or self.gram.shape != (n, n) or self.square.shape != (1,):
+            raise ValueError("the norm does not fit the model")
+
+    def trimmed(self, size: int) -> Norm:
+        """The same without spare room."""
+        return self._replace(gram=self.gram[:size, :size].copy(), values=self.values[:size].copy())
+
+
+def new_norm(used: bool) -> Norm:
+    """The norm of the model without points; it takes no memory unless it is used."""
+    return Norm(np.zeros((0, 0)), np.zeros(0), np.zeros(int(used)))
+
+
+@inner
+def norm_insert(norm, model, block, j, k):
+    """Point k has just been stored: it is event j."""
+    if norm.square.size == 0:
+        return
+    for i in range(k):
+        norm.gram[i, k] = block.K[i, j]
+        norm.gram[k, i] = block.K[i, j]
+    norm.gram[k, k] = self_value(block.kernel, model.norms[k])
+    norm.values[k] = block.scores[0, 0, j]
+
+
+@inner
+def norm_add(norm, model, k, change):
+    """The coefficient of point k has grown by this much, without scale."""
+    if norm.square.size == 0:
+        return
+    norm.square[0] += change * (2.0 * norm.values[k] + change * norm.gram[k, k])
+    for i in range(model.size[0]):
+        norm.values[i] += change * norm.gram[k, i]
+
+
+@inner
+def _sum_anew(norm, model):
+    """Values and norm from the coefficients."""
+    size = model.size[0]
+    norm.square[0] = 0.0
+    for i in range(size):
+        value = 0.0
+        for m in range(size):
+            value += norm.gram[i, m] * model.coef[0, 0, m]
+        norm.values[i] = value
+        norm.square[0] += value * model.coef[0, 0, i]
+
+
+@inner
+def project_on_ball(norm, model, block, j, radius):
+    """Shrink the model until its norm is at most the radius; to be called after every event."""
+    scale = model.clock[SCALE]
+    if scale == 1.0 or model.clock[EVENTS] % REFRESH == 0.0:  # a scale of 1: it has just been put into the coefficients
+        _sum_anew(norm, model)
+    length = scale * np.sqrt(max(0.0, norm.square[0]))
+    if length > radius:
+        factor = radius / length
+        scale_model(model, block, j, factor)
+        norm.square[0] *= factor * factor
+        for i in range(model.size[0]):
+            norm.values[i] *= factor

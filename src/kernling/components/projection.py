@@ -1,0 +1,193 @@
+"""One point at a time against the span of the stored points, by the inverse of their Gram matrix (Gram, in gram.py).
+
+With G = K^-1 and k the kernel values of an event, its projection on the span has the coefficients s = G k, and the squared
+distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); taking point p away, and
+giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
+
+Rounding piles up in G: after every update it is probed with a vector of signs, and computed anew when it has drifted far.
+Solutions by a G that has drifted a little get a step of iterative refinement with K itself.
+"""
+
+from __future__ import annotations
+
+from ..core.jit import inline, inner
+from ..core.updates import _add_column, add, insert, remove
+from .eviction import event_value
+from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
+
+DRIFT = 1e-6  # of K G from the identity, above which the inverse is computed anew; refinement squares it
+REFINE = 1e-10  # drift above which solutions are refined
+
+
+@inline
+def _product(row, vector, size):
+    total = 0.0
+    for m in range(size):
+        total += row[m] * vector[m]
+    return total
+
+
+@inner
+def _refine(gram, size, values, shares, left):
+    """A step towards K shares = values, where the inverse has drifted; left is values - K shares in the end, or 0."""
+    for i in range(size):
+        left[i] = 0.0
+    if gram.record[LAST] <= REFINE:
+        return
+    for turn in range(2):
+        for i in range(size):
+            left[i] = values[i] - _product(gram.matrix[i], shares, size)
+        if turn == 0:
+            for i in range(size):
+                shares[i] += _product(gram.inverse[i], left, size)
+
+
+@inner
+def project_event(gram, model, block, j):
+    """The squared distance of event j from the span; work[0] gets the coefficients of its projection, work[1] its values."""
+    size = model.size[0]
+    shares, values, left = block.work[0], block.work[1], block.work[2]
+    for i in range(size):
+        values[i] = block.K[i, j]
+    for i in range(size):
+        shares[i] = _product(gram.inverse[i], values, size)
+    _refine(gram, size, values, shares, left)
+    gap = event_value(block, j)
+    for i in range(size):  # the squared distance from the sum with these shares, exact or not
+        gap -= shares[i] * (values[i] + left[i])
+    return max(0.0, gap)
+
+
+@inline
+def is_dependent(block, j, gap):
+    """Whether event j is in the span, up to rounding: it must not be appended then."""
+    return gap <= (DEPENDENT_32 if block.K.itemsize == 4 else DEPENDENT) * event_value(block, j)
+
+
+@inner
+def append(gram, model, block, j, gap, tag):
+    """Store event j, which project_event has just found at this squared distance; returns its place."""
+    shares, values = block.work[0], block.work[1]
+    k = model.size[0]
+    for i in range(k):
+        share = shares[i] / gap
+        row = gram.inverse[i]
+        for m in range(k):
+            row[m] += share * shares[m]
+        row[k] = -share
+        gram.inverse[k, i] = -share
+        gram.matrix[i, k] = values[i]
+        gram.matrix[k, i] = values[i]
+    gram.inverse[k, k] = 1.0 / gap
+    gram.matrix[k, k] = event_value(block, j)
+    _mind_drift(gram, block, k + 1)
+    return insert(model, block, j, tag)
+
+
+@inner
+def add_projection(model, block, j, factor, values):
+    """f <- f + factor * values * (the projection of event j), by the shares in work[0]: values has one number per output."""
+    for k in range(model.size[0]):
+        add(model, block, j, k, factor * block.work[0, k], values)
+
+
+@inner
+def add_or_project(gram, model, block, j, gap, projects, tag, factor, values):
+    """f <- f + factor * values * K(x_j, .), stored unless ``projects`` or x_j is in the span: then its projection is added."""
+    if projects or is_dependent(block, j, gap):
+        add_projection(model, block, j, factor, values)
+    else:
+        add(model, block, j, append(gram, model, block, j, gap, tag), factor, values)
+
+
+@inner
+def project_point(gram, model, block, j, p):
+    """Forget point p; the others take over the projection of its term on their span."""
+    size = model.size[0]
+    last = size - 1
+    shares, values, left = block.work[0], block.work[1], block.work[2]
+    inverse, matrix = gram.inverse, gram.matrix
+    pivot = inverse[p, p]
+    for i in range(size):
+        shares[i] = -inverse[i, p] / pivot
+        values[i] = matrix[i, p]
+    for i in range(size):
+        if i != p:
+            row = inverse[i]
+            share = shares[i]
+            for m in range(size):
+                row[m] += share * inverse[p, m]
+    for m in range(size):  # what is left is of the others; p's own row and column are nothing
+        inverse[p, m] = 0.0
+        inverse[m, p] = 0.0
+        matrix[p, m] = 0.0
+        matrix[m, p] = 0.0
+    values[p] = 0.0
+    shares[p] = 0.0
+    _refine(gram, size, values, shares, left)
+    for i in range(size):
+        if i != p:
+            for o in range(model.coef.shape[1]):
+                coefficient = model.coef[0, o, p]
+                if coefficient != 0.0:
+                    _add_column(model, block, j, i, 0, o, shares[i] * coefficient)
+    remove(model, block, j, p)
+    _move_last(inverse, p, last)
+    _move_last(matrix, p, last)
+    _mind_drift(gram, block, last)
+
+
+@inner
+def _move_last(table, p, last):
+    for m in range(last + 1):
+        table[p, m] = table[last, m]
+    for m in range(last + 1):
+        table[m, p] = table[m, last]
+
+
+@inner
+def _mind_drift(gram, block, size):
+    record = gram.record
+    record[UPDATES] += 1.0
+    record[LAST] = _drift(gram, block, size)
+    record[WORST] = max(record[WORST], record[LAST])
+    if not record[LAST] <= DRIFT:
+        record[RENEWED] += 1.0
+        _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
+        record[LAST] = _drift(gram, block, size)
+
+
+@inner
+def _drift(gram, block, size):
+    """By how much K G applied to a vector of signs differs from it."""
+    signs, solved = block.work[1], block.work[2]
+    for i in range(size):
+        signs[i] = 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
+    for i in range(size):
+        solved[i] = _product(gram.inverse[i], signs, size)
+    drift = 0.0
+    for i in range(size):
+        drift = max(drift, abs(_product(gram.matrix[i], solved, size) - signs[i]))
+    return drift
+
+
+@inner
+def _invert(matrix, inverse):
+    """Sweep by sweep, in place; a Gram matrix needs no pivots."""
+    n = matrix.shape[0]
+    for i in range(n):
+        for m in range(n):
+            inverse[i, m] = matrix[i, m]
+    for k in range(n):
+        swept = inverse[k]
+        pivot = swept[k]
+        swept[k] = 1.0
+        for m in range(n):
+            swept[m] /= pivot
+        for i in range(n):
+            if i != k:
+                row = inverse[i]
+                factor = row[k]
+                row[k] = 0.0
+                for m in range(n):
+                    row[m] -= factor * swept[m]

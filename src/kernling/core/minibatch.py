@@ -1,0 +1,172 @@
+"""The driver for learners that take mini-batches: rows wait in the state until a batch is full, so chunks change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import kernels
+from .blas import one_thread
+from .block import as_distances, products
+from .expansion import EVENTS, SCALE, Expansion, check_room
+from .jit import jit
+from .limits import SCORE, Diverged
+from .rows import centred_row
+from .state import are_targets, copied, recoded, restore
+
+STRIP = 1024  # points whose kernel values are held at once
+
+
+class Waiting(NamedTuple):
+    """Rows that do not fill a batch yet."""
+
+    X: np.ndarray  # (batch, d) less the model's centre
+    targets: np.ndarray
+    weights: np.ndarray
+    uniforms: np.ndarray
+    count: np.ndarray  # (1,)
+
+    def widened(self, change: np.ndarray) -> Waiting:
+        """For outputs ``change @ outputs``."""
+        return self._replace(targets=recoded(self.targets, change))
+
+    def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:
+        """Of no rows: those that waited have been learned before models merge."""
+        return self._replace(count=np.zeros_like(self.count))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        n = len(self.targets)
+        one = (n,)
+        fits = self.X.shape == (n, d) and self.weights.shape == self.uniforms.shape == one
+        if not fits or not 0 <= self.count[0] < max(n, 1) or not are_targets(self.targets, outputs):
+            raise ValueError("the waiting rows do not fit the model")
+
+
+def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
+    """No rows yet."""
+    check_room(batch_size, d, "rows in a batch")
+    zeros = np.zeros(batch_size)
+    return Waiting(np.zeros((batch_size, d), dtype), zeros, zeros.copy(), zeros.copy(), np.zeros(1, np.int64))
+
+
+class Batch(NamedTuple):
+    X: np.ndarray  # (rows, d) less the model's centre
+    targets: np.ndarray
+    weights: np.ndarray
+    uniforms: np.ndarray
+
+
+@jit
+def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting):
+    """Move rows into the waiting ones until they fill a batch; returns how far it got."""
+    i = first
+    while i < last and waiting.count[0] < waiting.targets.size:
+        if weights[i] > 0.0:
+            n = waiting.count[0]
+            centred_row(rows, i, centre, waiting.X[n])
+            waiting.targets[n] = targets[i]
+            waiting.weights[n] = weights[i]
+            if uniforms.size > 0:
+                waiting.uniforms[n] = uniforms[drawn]
+                drawn += 1
+            waiting.count[0] = n + 1
+        i += 1
+    return i
+
+
+@jit
+def kernel_matrix(kernel, A, a_norms, B, b_norms):
+    """Kernel values of two tables that are less the same centre, whose squared norms are known."""
+    out = np.empty((A.shape[0], B.shape[0]), A.dtype)
+    if out.size > 0:
+        products(A, B, out)
+        if kernels.is_isotropic(kernel):
+            as_distances(out, 0, A.shape[0], a_norms, b_norms)
+        kernels.transform(kernel, out.reshape(out.size))
+    return out
+
+
+def squared_norms(X: np.ndarray) -> np.ndarray:
+    """Of the rows of a table."""
+    return np.einsum("ic,ic->i", X, X)
+
+
+def point_matrix(kernel, model: Expansion) -> np.ndarray:
+    """Kernel values between all points of a model."""
+    n = int(model.size[0])
+    return kernel_matrix(kernel, model.points[:n], model.norms[:n], model.points[:n], model.norms[:n]).astype(np.float64)
+
+
+def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """<f_o, g_o> of functions with coefficients a and b (outputs, points), one number per output."""
+    used = np.flatnonzero(a.any(axis=0) | b.any(axis=0))
+    points, a, b = np.ascontiguousarray(points[used]), a[:, used], b[:, used]
+    norms = squared_norms(points)
+    total = np.zeros(len(a))
+    for first in range(0, len(points), STRIP):
+        strip = slice(first, first + STRIP)
+        values = kernel_matrix(kernel, points[strip], norms[strip], points, norms).astype(np.float64, copy=False)
+        total += np.einsum("oi,oi->o", a[:, strip], b @ values.T)
+    return total
+
+
+def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The model's scores (rows, outputs), and the kernel values (points, rows) behind them."""
+    size = int(model.size[0])
+    cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
+    scores = model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T)
+    if not (np.abs(scores) <= SCORE).all():
+        raise Diverged
+    return scores, cross
+
+
+def batch_loop(step: Callable) -> Callable:
+    """The loop around a step that learns a batch: ``step(params, state, kernel, batch)`` returns the scores it found."""
+
+    def loop(setup, params, state, events, uniforms, before, first, last):
+        waiting: Waiting = state.waiting
+        i, drawn = first, 0
+        while i < last:
+            if int(state.model.size[0]) + len(waiting.targets) > len(state.model.points):
+                return i
+            kept = copied(waiting)
+            taken = _take(events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting)
+            drawn += int(np.count_nonzero(events.weights[i:taken])) * setup.uniforms
+            try:
+                if len(before):
+                    before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
+                if waiting.count[0] == len(waiting.targets):
+                    learn_waiting(step, params, state, setup.kernel)
+            except Diverged:
+                restore(waiting, kept)
+                raise
+            i = taken
+        return last
+
+    return loop
+
+
+def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndarray:
+    X = np.empty((last - first, len(model.centre)), model.points.dtype)
+    _rows_between(rows, first, model.centre, X)
+    return batch_scores(kernel, model, X)[0]
+
+
+@jit
+def _rows_between(rows, first, centre, out):
+    for i in range(out.shape[0]):
+        centred_row(rows, first + i, centre, out[i])
+
+
+@one_thread
+def learn_waiting(step: Callable, params: Any, state: Any, kernel) -> None:
+    """Learn the rows that wait, however few they are."""
+    waiting: Waiting = state.waiting
+    n = int(waiting.count[0])
+    waiting.count[0] = 0
+    if n:
+        step(params, state, kernel, Batch(waiting.X[:n], waiting.targets[:n], waiting.weights[:n], waiting.uniforms[:n]))
+        state.model.clock[EVENTS] += n

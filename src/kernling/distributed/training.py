@@ -1,0 +1,150 @@
+"""What workers do.  All of it depends on its arguments alone, so what a lost worker did can be done again, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.averages import LAST
+from ..estimators.merging import merge
+from ..merging.rules import at_time
+from ..pipeline import StreamPipeline
+from .cluster import need_distributed
+from .partitions import Partition, Reading
+
+BAD = (ValueError, OSError, ImportError)  # what makes a partition one that cannot be read
+
+
+class Listener(NamedTuple):
+    """Who hears how far a part has come."""
+
+    topic: str
+    part: int
+    every: float  # seconds
+
+    def tell(self, events: int) -> None:
+        need_distributed().get_worker().log_event(self.topic, (self.part, events))
+
+
+class Beginning(NamedTuple):
+    """The model that all parts start from, or why there is none."""
+
+    model: Any = None
+    rows: int = 0  # that it has learned
+    columns: dict[str, Any] = {}  # options by which other partitions are read, whatever the order of their columns
+    failure: str = ""
+
+
+class Outcome(NamedTuple):
+    """A model, or None where there was nothing to learn; the events behind it since the start; and what could not be read."""
+
+    model: Any
+    events: int
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+def begin(model: Any, partition: Partition, piece: Any, reading: Reading, rows: int, classes: Any) -> Beginning:
+    """Learn the first rows of a partition, so that whatever comes from the data comes once."""
+    try:
+        read = reading.stream(partition, piece)
+        for X, y in read:
+            begun = copy.deepcopy(model)
+            if isinstance(begun, StreamPipeline):
+                begun.begin(X)
+            learn(begun, X[:rows], None if y is None else y[:rows], classes)
+            columns = {} if read.names is None else {"features": list(read.names), "target": read.target}
+            return Beginning(begun, min(rows, X.shape[0]), columns)
+    except BAD as error:
+        return Beginning(failure=f"{partition.name}: {error}")
+    return Beginning(failure=f"{partition.name} has no rows")
+
+
+def learn(model: Any, X: Any, y: Any, classes: Any = None) -> None:
+    """Go on with some rows; classes are for the first ones of a classifier."""
+    known = {} if classes is None or hasattr(model, "t_") else {"classes": classes}
+    model.partial_fit(X, y, **known)
+
+
+def train(
+    start: Any,
+    seed: tuple[int, tuple[int, ...]],
+    partitions: list[Partition],
+    pieces: list[Any],
+    reading: Reading,
+    skip: int,
+    listener: Listener | None = None,
+) -> Outcome:
+    """Go on from the start with the rows of some partitions, less the first so many; one that is damaged is left out whole."""
+    told = time.monotonic()
+    model = copy.deepcopy(start)
+    model._rng = np.random.default_rng(np.random.SeedSequence(seed[0], spawn_key=seed[1]))
+    failures = []
+    for partition, piece in zip(partitions, pieces, strict=True):
+        before = copy.deepcopy(model)
+        try:
+            for X, y in reading.chunks(partition, piece):
+                if skip < X.shape[0]:
+                    learn(model, X[skip:], None if y is None else y[skip:])
+                skip = max(0, skip - X.shape[0])
+                if listener and time.monotonic() - told > listener.every:
+                    told = time.monotonic()
+                    listener.tell(model.t_ - start.t_)
+        except BAD as error:
+            failures.append((partition.name, str(error)))
+            model = before
+        skip = 0
+    if model.learner.finish:
+        model.learner.finish(model._params, model._state, model._problem.kernel)
+    return Outcome(model, model.t_ - start.t_, tuple(failures))
+
+
+def join(a: Outcome, b: Outcome, start: Any) -> Outcome:
+    """Two models as one."""
+    failures = (*a.failures, *b.failures)
+    weights = [a.events, b.events]
+    if not all(weights):
+        return (a if a.events else b)._replace(failures=failures)
+    return Outcome(merge([a.model, b.model], weights, start=start), a.events + b.events, failures)
+
+
+def started(model: Any, parts: int) -> Any:
+    """A model from which so many parts go on: their clocks run slower than that of one learner of all events (0: as it is).
+
+    Steps of size 1 / (lam t) that go on at event t would move the mean of P parts P times slower than one learner moves; at
+    event t / P it moves as fast and varies as much, once it is averaged over time too (Stich, Local SGD Converges Fast and
+    Communicates Little, ICLR 2019).  Where the last model predicts, each part is then too far from the others: steps are larger
+    by sqrt(P) only, with which a step of the mean of P parts varies as much as a step of one learner.
+    """
+    if not parts:
+        return model
+    slower = math.sqrt(parts) if model._setup.output == LAST else parts
+    return at(model, max(1, round(model.t_ / slower)))
+
+
+def at(model: Any, events: int) -> Any:
+    """The model with its clock set."""
+    model = copy.deepcopy(model)
+    model._state = at_time(model.learner.merge, model._setup, model._params, model._state, float(events))
+    error, event = model._merged
+    model._merged = (error, events if event >= 0 else event)
+    model.__dict__.pop("_single", None)
+    return model
+
+
+def settle(outcome: Outcome, before: Any) -> Outcome:
+    """The merged model, with the clock of one that has met all events; the one before, where there was nothing to learn."""
+    if not outcome.events:
+        return outcome._replace(model=before)
+    return outcome._replace(model=at(outcome.model, before.t_ + outcome.events))
+
+
+def say(model: Any, partition: Partition, piece: Any, reading: Reading, method: str) -> Any:
+    """What a model says of each row of a partition."""
+    try:
+        return np.concatenate([getattr(model, method)(X) for X, _ in reading.chunks(partition, piece)])
+    except BAD as error:
+        raise ValueError(f"{partition.name} cannot be read: {error}") from error

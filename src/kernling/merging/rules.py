@@ -1,0 +1,251 @@
+"""Two models of one method as one: the weighted mean of their functions, brought back to what the method keeps (union.py).
+
+All functions of a state are averaged with the same shares: the one that learns, the one that predicts, sums behind averages, a
+snapshot.  What is counted (events, class counts, means and covariances) adds up; what both models had at a common start counts
+once.  Other parts of a state know how two of them become one: their method ``merged(other, start, merging)``.
+
+The clock is the number of events that either has learned.  For steps of size 1 / (lam t) the model is w = v / t with v a sum
+over events, so the mean weighted by events is (v_a + v_b) / (t_a + t_b), what one learner would have that had met the events
+of both, each with the gradient it got: it goes on with the steps of such a learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.averages import AVERAGE, LAST, SUFFIX, growth, output_mix, suffix_start
+from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
+from ..core.fourier import Linear
+from ..core.minibatch import squared_norms
+from ..core.state import added, trimmed
+from .reduction import Reduction, united
+
+PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
+SNAPSHOT = 2
+
+
+class Merging(NamedTuple):
+    """What a part of a state needs to know when two of them become one."""
+
+    a: Any  # the states
+    b: Any
+    start: Any  # the state from which both went on, or None
+    shares: np.ndarray  # of a and b in the mean
+    params: Any
+    kernel: Any
+    model: Any  # the expansion or linear model that both have become
+    places: np.ndarray  # where the points of a, then of b, are in it, -1 if nowhere
+    moved: float  # the farthest distance from which a point gave its coefficients to a core
+
+    def mean(self, name: str) -> np.ndarray:
+        """The weighted mean of an array of both states."""
+        return self.shares[0] * getattr(self.a, name) + self.shares[1] * getattr(self.b, name)
+
+    def total(self, value: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """What adds up: the values of both states, those of the common start once."""
+        return added(self.a, self.b, self.start, value)
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What turns rows less b's centre into rows less a's."""
+        return self.b.model.centre - self.a.model.centre
+
+
+ArrayRule = Callable[[Merging, str], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How two models of a method become one: what it declares."""
+
+    points: Callable[[Any, Any, Any], Reduction] = lambda params, a, b: Reduction()
+    harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
+    period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
+    arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
+    steps: dict[str, int] = field(default_factory=dict)  # where bare arrays count steps whose size depends on the count
+
+
+def to_budget(params: Any, a: Any, b: Any) -> Reduction:
+    """As many points as the parameter ``budget`` allows."""
+    return Reduction(budget=params.budget)
+
+
+def each(*rules: str) -> ArrayRule:
+    """Numbers one by one: "total", "largest" or "smallest"."""
+
+    def merged(merging: Merging, name: str) -> np.ndarray:
+        a, b, total = getattr(merging.a, name), getattr(merging.b, name), merging.total(lambda state: getattr(state, name))
+        values = {"total": total, "largest": np.maximum(a, b), "smallest": np.minimum(a, b)}
+        return np.array([values[rule][i] for i, rule in enumerate(rules)])
+
+    return merged
+
+
+class Kind(NamedTuple):
+    """What the groups of coefficients are, and how the clock runs."""
+
+    output: int
+    fraction: float
+    harmonic: bool
+    period: int
+
+    @classmethod
+    def of(cls, rule: Merge, setup: Any, params: Any) -> Kind:
+        """Of a method in force."""
+        if rule.period:
+            return cls(PERIOD, 1.0, rule.harmonic, rule.period(params))
+        return cls(setup.output, setup.fraction, rule.harmonic, 1)
+
+
+def events_of(state: Any) -> float:
+    """Events learned."""
+    return float(state.model.clock[EVENTS])
+
+
+def merged_states(
+    rule: Merge, setup: Any, params: Any, a: Any, b: Any, start: Any, shares: np.ndarray, budget: float
+) -> tuple[Any, float]:
+    """The state that two have become, and by how much it may differ from the mean, in norm."""
+    kind = Kind.of(rule, setup, params)
+    a, b = trimmed(a), trimmed(b)
+    events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
+    merging = Merging(a, b, start, shares, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
+    error = 0.0
+    if isinstance(a.model, Expansion):
+        reduction = rule.points(params, a, b)
+        reduction = reduction._replace(budget=min(budget, reduction.budget))
+        points = np.concatenate([a.model.points, b.model.points + merging.shift])
+        tags = np.concatenate([a.model.tags, b.model.tags], axis=1)
+        columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(shares, (a, b), strict=True)], axis=2)
+        union = united(setup.kernel, points, columns, tags, reduction)
+        base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags)
+        model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
+        merging = merging._replace(model=model, places=union.places, moved=union.moved)
+        error = union.error
+    else:
+        merging = merging._replace(model=_merged_linear("model", a, b, kind, shares, events))
+    found: dict[str, Any] = {"model": merging.model}
+    for name in a._fields[1:]:
+        own, other = getattr(a, name), getattr(b, name)
+        if isinstance(own, Linear):
+            found[name] = _merged_linear(name, a, b, kind, shares, events)
+        elif isinstance(own, np.ndarray):
+            found[name] = np.ascontiguousarray(rule.arrays[name](merging, name))
+        else:
+            found[name] = own.merged(other, None if start is None else getattr(start, name), merging)
+    return type(a)(**found), error
+
+
+def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:
+    """The same functions, as if so many events had been learned: the size of coming steps and the weight of averages.
+
+    All times are stretched alike, so that what came first stays first; core points keep their tag, 0.
+    """
+    kind = Kind.of(rule, setup, params)
+    state = trimmed(state)
+    factor = events / max(events_of(state), 1.0)
+    found: dict[str, Any] = {}
+    for name, part in zip(state._fields, state, strict=True):
+        if isinstance(part, Expansion):
+            found[name] = _with_columns(part._replace(tags=factor * part.tags), kind, _columns(part, kind), events)
+        elif isinstance(part, Linear):
+            found[name] = _linear_with(part, kind, _linear_columns(part, kind, events_of(state)), events)
+        elif hasattr(part, "retimed"):
+            found[name] = part.retimed(factor)
+        elif name in rule.steps:
+            found[name] = part.copy()
+            found[name][rule.steps[name]] *= factor
+    return state._replace(**found)
+
+
+# ---------------------------------------------------------------------- the functions of an expansion, and back
+
+
+def _columns(model: Expansion, kind: Kind) -> np.ndarray:
+    """All functions that are averaged, (functions, outputs, points): the one that learns comes first."""
+    clock, coef = model.clock, model.coef
+    w = clock[SCALE] * coef[0]
+    if kind.output == LAST:
+        return w[np.newaxis]
+    if kind.output == PERIOD:
+        done = clock[EVENTS] % kind.period
+        return np.stack([w, (clock[TOTAL] * coef[0] - coef[1]) / done if done else w, coef[SNAPSHOT]])
+    events = max(clock[EVENTS], 1.0)
+    mean = (clock[TOTAL] * coef[0] - coef[1]) / events if clock[EVENTS] else w
+    if kind.output == AVERAGE:
+        return np.stack([w, mean])
+    mix = np.empty(len(coef))
+    output_mix(model, SUFFIX, kind.fraction, mix)
+    output = np.tensordot(mix, coef, (0, 0))
+    return np.stack([w, mean, output, *(_sum_until(model, share, mean) for share in _shares(model, kind.fraction))])
+
+
+def _shares(model: Expansion, fraction: float) -> np.ndarray:
+    """The snapshots that a merged model has, besides one for the output now: sums up to these shares of all events."""
+    return growth(fraction) ** -np.arange(1.0, len(model.marks) - 1)
+
+
+def _sum_until(model: Expansion, share: float, mean: np.ndarray) -> np.ndarray:
+    """The sum of the models up to a share of all events, per event, read between the snapshots that there are."""
+    events = max(model.clock[EVENTS], 1.0)
+    taken = sorted((mark / events, 2 + s) for s, mark in enumerate(model.marks) if mark > 0.0)
+    known = [(0.0, np.zeros_like(mean)), *((mark, model.coef[g] / events) for mark, g in taken if mark < 1.0), (1.0, mean)]
+    right = next(i for i, (mark, _) in enumerate(known) if mark >= share)
+    (low, before), (high, after) = known[right - 1], known[right]
+    return before + (share - low) / (high - low) * (after - before)
+
+
+def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: float) -> Expansion:
+    """The expansion whose functions these are, after so many events."""
+    clock = np.zeros_like(model.clock)
+    clock[EVENTS] = clock[NEXT] = events
+    clock[EXACT] = -1.0
+    clock[SCALE] = 1.0 / events if kind.harmonic and events > 0.0 else 1.0
+    coef = np.zeros((len(model.coef), *columns.shape[1:]))
+    coef[0] = columns[0] / clock[SCALE]
+    marks = np.full_like(model.marks, -1.0)
+    if kind.output == PERIOD:
+        done = events % kind.period
+        clock[TOTAL] = done
+        coef[1] = done * (columns[0] - columns[1])
+        coef[SNAPSHOT] = columns[2]
+    elif kind.output != LAST:
+        coef[1] = -events * columns[1]
+    if len(marks):
+        # the output now is the mean since the first mark, exactly; the later marks serve it as the stream goes on
+        marks[0] = suffix_start(kind.fraction, events)
+        coef[2] = events * columns[1] - (events - marks[0]) * columns[2]
+        later = events * _shares(model, kind.fraction)
+        for g, mark in enumerate(later):
+            if marks[0] < mark < events:
+                marks[1 + g], coef[3 + g] = mark, events * columns[3 + g]
+    return model._replace(coef=coef, size=np.array([columns.shape[2]]), clock=clock, marks=marks)
+
+
+# ---------------------------------------------------------------------- linear models
+
+
+def _linear_columns(model: Linear, kind: Kind, events: float) -> np.ndarray:
+    """All functions that are averaged; group 1 is the sum of the models so far, or in this period."""
+    columns = model.coef.copy()
+    if len(columns) > 1:
+        summed = events % kind.period if kind.output == PERIOD else events
+        columns[1] = columns[1] / summed if summed else columns[0]
+    return columns
+
+
+def _linear_with(model: Linear, kind: Kind, columns: np.ndarray, events: float) -> Linear:
+    coef, clock = columns.copy(), model.clock.copy()
+    if len(coef) > 1:
+        coef[1] *= events % kind.period if kind.output == PERIOD else events
+    clock[EVENTS] = events if clock[EVENTS] else 0.0  # beside an expansion, whose clock it is, a linear model has none
+    return model._replace(coef=coef, clock=clock)
+
+
+def _merged_linear(name: str, a: Any, b: Any, kind: Kind, shares: np.ndarray, events: float) -> Linear:
+    own, other = (_linear_columns(getattr(state, name), kind, events_of(state)) for state in (a, b))
+    return _linear_with(getattr(a, name), kind, shares[0] * own + shares[1] * other, events)

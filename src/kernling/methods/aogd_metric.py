@@ -1,0 +1,221 @@
+"""AOGD for a metric.
+
+H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
+Averaging.  AAAI Conference on Artificial Intelligence (2024).
+
+A weight w_k >= 0 for each column, so that the squared distance of x and x' is D(x, x') = sum of w_k (x_k - x'_k)^2.  Pairs of
+one class should be nearer than 1 and others farther: the margin is m = s (1 - D), s = +1 for one class and -1 for two.
+Event t meets the mean x' of each class with step size eta, in the order of the labels, then the example kept of each class
+with step size second_eta:
+
+    w_k <- w_k - eta (lam w_k - s l'(m) (x_k - x'_k)^2),
+
+and then weights below 0 become 0.  Last, it joins its own class as in AOGD for the area under the ROC curve.
+
+The paper leaves the loss of a metric open.  For two classes the loss is not convex in x', so a step against a mean is a step on
+no bound of the mean loss; it is a heuristic here.  A weight of an event multiplies the gradients of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..components.pairwise import LOSSES, pair_slope, pooled_examples, pooled_means
+from ..core import loop, losses, scoring
+from ..core.fourier import Linear, new_linear
+from ..core.jit import inline, inner
+from ..estimators.checking import checked
+from ..estimators.constraints import OneOf, Real
+from ..estimators.learner import Learner, Needs, Problem, feature_count, no_points
+from ..estimators.options import MeanOrLast
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.tasks import OnlineWithClasses
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+    second_eta: float
+    refresh: float
+    lam: float
+
+
+class Classes(NamedTuple):
+    """Of each class, in the order of the labels: how many events came, their mean and one of them."""
+
+    counts: np.ndarray  # (classes,)
+    means: np.ndarray  # (classes, d)
+    examples: np.ndarray  # (classes, d)
+
+    def with_class(self, place: int) -> Classes:
+        """With room for one more class."""
+        return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
+
+    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
+        """The counts and means of all events, exactly."""
+        return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if not self.means.shape == self.examples.shape == (len(self.counts), d):
+            raise ValueError("the arrays of the classes do not fit each other")
+
+
+class State(NamedTuple):
+    model: Linear
+    classes: Classes
+
+
+@inner
+def descend(params, w, z, partner, s, eta, weight):
+    distance = 0.0
+    for k in range(w.size):
+        distance += w[k] * (np.float64(z[k]) - partner[k]) ** 2
+    slope = -s * weight * pair_slope(params.loss, s * (1.0 - distance))
+    for k in range(w.size):
+        w[k] -= eta * (slope * (np.float64(z[k]) - partner[k]) ** 2 + params.lam * w[k])
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    w, z, own = state.model.coef[0, 0], features.Z[j], int(y)
+    counts, means, examples = state.classes
+    for c in range(counts.size):
+        if counts[c] > 0.0:
+            descend(params, w, z, means[c], 1.0 if c == own else -1.0, params.eta, weight)
+    for c in range(counts.size):
+        if counts[c] > 0.0:
+            descend(params, w, z, examples[c], 1.0 if c == own else -1.0, params.second_eta, weight)
+    for k in range(w.size):
+        w[k] = max(0.0, w[k])
+    counts[own] += 1.0
+    for k in range(w.size):
+        means[own, k] += (np.float64(z[k]) - means[own, k]) / counts[own]
+        if counts[own] == 1.0 or u[0] < params.refresh:
+            examples[own, k] = z[k]
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
+    return Params(loss, o["eta"], o["second_eta"], o["refresh"], o["lam"]), Needs(output=o["output"], uniforms=1)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = new_linear(problem, "linear", 0, rng, groups=2 if needs.output == "average" else 1)
+    return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
+
+
+LEARNER = Learner(
+    name="aogd_metric",
+    title="Averaged Online Gradient Descent for a metric",
+    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
+    "with Dynamic Averaging, AAAI, 2024",
+    loop=loop.feature_loop(step),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
+
+
+class AOGDMetric(MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
+    """Learns how much each column matters for telling classes apart: a transformer that stretches columns.
+
+    ``transform`` multiplies each column by the root of its weight, so that Euclidean distances of its output are the learned
+    ones: about 1 separates pairs of one class from pairs of two.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=1000)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> X[:, 0] += 3 * y
+    >>> print(np.argmax(kl.AOGDMetric(random_state=0).fit(X, y).weights_))
+    0
+    """
+
+    learner = LEARNER
+    loss: str = parameter(
+        default="hinge",
+        allowed=OneOf(("squared", "hinge", "logistic")),
+        doc="Of the margin s (1 - D): D the squared distance of two events, s = +1 for one class and -1 for two.",
+    )
+    eta: float = parameter(
+        default=0.01,
+        allowed=Real(0.0),
+        search=Log(0.01, 2.0),
+        doc="Size of the steps against the means of the classes.",
+    )
+    second_eta: float = parameter(
+        default=0.01,
+        allowed=Real(0.0),
+        search=Log(0.001, 1.0),
+        doc="Size of the steps against the examples that were kept of the classes.",
+    )
+    refresh: float = parameter(
+        default=0.1,
+        allowed=Real(0.0, 1.0),
+        doc="The probability with which an event becomes the example of its class.",
+    )
+    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of half the sum of squared weights in all steps.")
+    output: str = parameter(default="average", doc="The mean of all weights so far, or the last ones.")
+    task = "metric"
+    kernel, gamma, degree, coef0 = "linear", 1.0, 1, 0.0  # columns are taken as they are
+    class_weight = n_jobs = None
+
+    def fit(self, X, y, sample_weight=None):
+        """Forget everything and learn the rows."""
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Go on learning.  Classes may be given at the first call; without them, new ones join as they appear."""
+        self._stream(X, y, sample_weight, classes)
+        return self
+
+    def transform(self, X):
+        """The rows with each column times the root of its weight."""
+        check_is_fitted(self)
+        X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
+        roots = np.sqrt(self.weights_).astype(self._problem.dtype)
+        return (X @ sparse.diags_array(roots)).tocsr() if sparse.issparse(X) else X * roots
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """How much each column counts in the squared distance."""
+        self._fitted()
+        return scoring.frozen_parts(self._setup, self._state)[0].coef[0, 0].copy()
+
+    @property
+    def score_one(self):
+        """A metric scores no events."""
+        raise AttributeError("an AOGDMetric has transform, and no scores")
+
+    def _begin(self, options, d, outputs):
+        super()._begin({"gamma": self.gamma, **options}, d, outputs)
+        for place in range(len(getattr(self, "classes_", ()))):
+            self._widen(place, np.eye(1))
+
+    def _widen(self, place, change):
+        self._state = self._state._replace(classes=self._state.classes.with_class(place))
+
+    def _output_count(self):
+        return 1
+
+    def _targets(self, y):
+        return np.searchsorted(self.classes_, y).astype(np.float64)
+
+    def _target_of(self, y):
+        return self._place[y]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,152 @@
+"""AOGD for ranking by real values.
+
+H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
+Averaging.  AAAI Conference on Artificial Intelligence (2024).
+
+A linear model on random features r(x).  The loss of two events is ((y - y') - w.(r - r'))^2 / 2.  Event t meets the mean
+(r', y') of all events before it with step size eta, then one of them that was kept with step size second_eta:
+
+    w <- w - eta (e d + lam w),   d = r(x_t) - r',   e = w.d - (y_t - y').
+
+Then it joins the mean and, with probability p, takes the place of the event kept.
+
+The paper leaves the loss open; this one makes differences of scores follow differences of values.  A weight multiplies both
+gradients of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from ..components.pairwise import pair_move, pair_product
+from ..core import loop
+from ..core.expansion import EVENTS
+from ..core.fourier import Linear
+from ..core.jit import inline
+from ..estimators.constraints import Real
+from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, kept_share, no_points
+from ..estimators.options import Forgets, MeanOrLast, RandomFeatures
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.tasks import OnlineRegressor
+from ..merging.rules import Merge, Merging, events_of
+
+
+class Params(NamedTuple):
+    eta: float
+    second_eta: float
+    refresh: float
+    lam: float
+
+
+class State(NamedTuple):
+    model: Linear
+    mean: np.ndarray  # (features,)
+    example: np.ndarray  # (features,)
+    values: np.ndarray  # (2,) of the mean and of the example
+
+
+@inline
+def descend(w, z, partner, gap, eta, lam, weight):
+    error = pair_product(w, z, partner) - gap
+    pair_move(w, z, partner, 1.0 - eta * lam, -eta * weight * error)
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    w, mean, example, values, z = state.model.coef[0, 0], state.mean, state.example, state.values, features.Z[j]
+    t = state.model.clock[EVENTS]
+    if t > 1.0:
+        descend(w, z, mean, y - values[0], params.eta, params.lam, weight)
+        descend(w, z, example, y - values[1], params.second_eta, params.lam, weight)
+    values[0] += (y - values[0]) / t
+    for i in range(w.size):
+        mean[i] += (np.float64(z[i]) - mean[i]) / t
+    if t == 1.0 or u[0] < params.refresh:
+        values[1] = y
+        for i in range(w.size):
+            example[i] = z[i]
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    params = Params(o["eta"], o["second_eta"], o["refresh"], o["lam"])
+    return params, Needs(output=o["output"], uniforms=1, keep=kept_share(problem))
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    width = model.coef.shape[2]
+    return State(model, np.zeros(width), np.zeros(width), np.zeros(2))
+
+
+def of_all_events(merging: Merging, name: str) -> np.ndarray:
+    """A mean over all events."""
+    return merging.total(lambda state: events_of(state) * getattr(state, name)) / max(1.0, merging.total(events_of))
+
+
+def of_the_larger(merging: Merging, name: str) -> np.ndarray:
+    """What the state has that has met more events."""
+    return getattr(merging.b if events_of(merging.b) > events_of(merging.a) else merging.a, name)
+
+
+def merged_values(merging: Merging, name: str) -> np.ndarray:
+    return np.array([of_all_events(merging, name)[0], of_the_larger(merging, name)[1]])
+
+
+LEARNER = Learner(
+    name="aogd_rank",
+    title="Averaged Online Gradient Descent for ranking",
+    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
+    "with Dynamic Averaging, AAAI, 2024",
+    loop=loop.feature_loop(step),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+    merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),
+)
+
+
+class AOGDRanker(MeanOrLast, Forgets, RandomFeatures, OnlineRegressor):
+    """Averaged online gradient descent on pairs for ranking: differences of scores follow differences of values.
+
+    ``predict`` gives scores whose order matters and whose zero does not; ``score`` is their rank correlation with the values.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = kl.AOGDRanker(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    1.00
+    """
+
+    learner = LEARNER
+    eta: float = parameter(
+        default=0.25,
+        allowed=Real(0.0),
+        search=Log(0.01, 2.0),
+        doc="Size of the step against the mean of all events.",
+    )
+    second_eta: float = parameter(
+        default=0.0625,
+        allowed=Real(0.0),
+        search=Log(0.001, 1.0),
+        doc="Size of the step against the event that was kept.",
+    )
+    refresh: float = parameter(
+        default=0.1,
+        allowed=Real(0.0, 1.0),
+        doc="The probability with which an event is kept in place of the one before.",
+    )
+    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the squared norm of the model in both steps.")
+
+    def score(self, X, y, sample_weight=None):
+        """Spearman's rank correlation of ``predict(X)`` and y; 0 where one of them is constant."""
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        (a, both), (_, b) = np.cov(rankdata(self.predict(X)), rankdata(y), aweights=weights, ddof=0)
+        return float(both / np.sqrt(a * b)) if a * b > 0.0 else 0.0

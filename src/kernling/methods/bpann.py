@@ -1,0 +1,152 @@
+"""BPA-NN, budgeted passive-aggressive learning with a nearest neighbour.
+
+Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget.  International Conference on Artificial Intelligence and
+Statistics (2010).
+
+PA-I; once the budget is full, a point r goes and its term is projected on the span V of x_t and of the point nearest to r in
+feature space, with coefficients c = K_V^-1 k_Vr. r is the point with the smallest a_r^2 (K_rr - k_Vr'c), and x_t gets tau y
+besides, with the tau of PA-I, as in bpas.py.
+
+Kernel values between points, and the nearest of each, are kept.  Where x_t and the neighbour are one point up to rounding, V is
+x_t alone.  Several classes, regression and weights as in bpas.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.eviction import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
+from ..core import loop, losses
+from ..core.expansion import Expansion
+from ..core.jit import inline, inner
+from ..core.updates import add
+from ..estimators.base import OnlineEstimator
+from ..estimators.constraints import POSITIVE, Whole
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.options import Tube
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.shared import budgeted, point_count
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..merging.rules import Merge, to_budget
+from .bpas import Params, configure
+
+ALIKE = 1e-10  # of K_tt K_nn: a determinant below it is 0
+
+
+class State(NamedTuple):
+    model: Expansion
+    pairs: Pairs
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    model, pairs = state.model, state.pairs
+    k_tt = event_value(block, j)
+    loss = losses.value(params.loss, f, y)
+    if loss <= 0.0 or k_tt <= 0.0:
+        return
+    losses.gradient(params.loss, f, y, block.g)
+    tau = min(weight * params.C, loss / (columns_changed(f) * k_tt))
+    for o in range(f.size):
+        f[o] = -tau * block.g[o]
+    r = model.size[0]
+    if r == params.budget:
+        r = cheapest(state, block, j, k_tt)
+        n = pairs.nearest[r]
+        event_share, neighbour_share = shares(pairs, block, j, k_tt, r, n)
+        for o in range(f.size):
+            block.g[o] = model.coef[0, o, r]
+            f[o] += event_share * block.g[o]
+        if n >= 0:
+            add(model, block, j, n, neighbour_share, block.g)
+    set_pairs(pairs, model, block, j, r)
+    k = keep(model, block, j, params.budget, r)
+    add(model, block, j, k, 1.0, f)
+
+
+@inline
+def shares(pairs, block, j, k_tt, r, n):
+    """c: what x_t and the neighbour n take of the term of point r."""
+    k_rt = np.float64(block.K[r, j])
+    if n >= 0:
+        k_nt, k_nn, k_rn = np.float64(block.K[n, j]), pairs.matrix[n, n], pairs.matrix[r, n]
+        determinant = k_tt * k_nn - k_nt * k_nt
+        if determinant > ALIKE * k_tt * k_nn:
+            return (k_nn * k_rt - k_nt * k_rn) / determinant, (k_tt * k_rn - k_nt * k_rt) / determinant
+    return k_rt / k_tt, 0.0
+
+
+@inner
+def cheapest(state, block, j, k_tt):
+    """The point whose term is nearest to what is left of it."""
+    model, pairs = state.model, state.pairs
+    best, least = 0, np.inf
+    for r in range(model.size[0]):
+        n = pairs.nearest[r]
+        event_share, neighbour_share = shares(pairs, block, j, k_tt, r, n)
+        gap = pairs.matrix[r, r] - event_share * np.float64(block.K[r, j])
+        if n >= 0:
+            gap -= neighbour_share * pairs.matrix[r, n]
+        cost = square(model, r) * gap
+        if cost < least:
+            best, least = r, cost
+    return best
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem, tags=1), new_pairs())
+
+
+LEARNER = Learner(
+    name="bpann",
+    title="Budgeted Passive-Aggressive, nearest neighbour",
+    citation="Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget, AISTATS, 2010",
+    loop=loop.kernel_loop(step),
+    configure=configure,
+    start=start,
+    bound=budgeted,
+    certificate=point_count,
+    merge=Merge(points=to_budget),
+)
+
+
+class _BPANN(OnlineEstimator):
+    """The parameters that all tasks share."""
+
+    learner = LEARNER
+    C: float = parameter(default=1.0, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Aggressiveness: the cap of a step.")
+    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
+
+
+class BPANNClassifier(_BPANN, OnlineClassifier):
+    """Budgeted passive-aggressive classification: the term of the point that goes is shared by the event and a neighbour.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import BPANNClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = BPANNClassifier(gamma=0.1, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.06 mistakes, 100 points
+    """
+
+    loss = "hinge"
+
+
+class BPANNRegressor(_BPANN, Tube, OnlineRegressor):
+    """Budgeted passive-aggressive regression with a nearest neighbour.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import BPANNRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = BPANNRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 39 points
+    """

@@ -1,0 +1,242 @@
+"""KOIL, kernelised online imbalanced learning with fixed budgets.
+
+J. Hu, H. Yang, I. King, M. R. Lyu, A. M.-C. So: Kernelized Online Imbalanced Learning with Fixed Budgets.
+AAAI Conference on Artificial Intelligence (2015).
+
+A buffer of at most N points per class.  Event t with label y meets, of the k points of the other class that are most like it,
+those with a loss, V = {i: 1 - y (f(x_t) - f(x_i)) > 0}:
+
+    alpha <- (1 - eta) alpha,   alpha_t = eta C y |V|,   alpha_i <- alpha_i - eta C y  for i in V.
+
+When the buffer of its class overflows, one of its points goes: the oldest, or a random one so that the buffer is a uniform
+sample (then it may be the new one).  With compensation, which makes KOIL++, the point c of the same class that is most like the
+one that goes, r, takes over its part: alpha_c <- alpha_c + alpha_r K(r, c) / K(c, c).
+
+Departures: an event without loss is kept only while its buffer has room; labels by a threshold on recent scores; several
+classes each against the rest, on the same points.  A weight multiplies C.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.eviction import BIRTH, TIE, Labels, point_scores, point_value
+from ..components.pairwise import Recent, Sides, is_due, keep_score, new_recent, new_sides, note, side_of
+from ..core import loop
+from ..core.block import point_values
+from ..core.expansion import EVENTS, Expansion
+from ..core.jit import inline, inner
+from ..core.updates import add, insert, remove, scale_model
+from ..estimators.constraints import POSITIVE, SWITCH, OneOf, Real, Whole
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
+
+
+class Params(NamedTuple):
+    eta: float
+    C: float
+    neighbours: int
+    buffer_size: int
+    uniform: bool
+    compensate: bool
+    room: int  # points of all classes that were known at the start
+
+
+class State(NamedTuple):
+    model: Expansion
+    labels: Labels
+    sides: Sides
+    recent: Recent
+
+
+@inner
+def next_partner(model, block, j, targets, o, own):
+    """The point of the other side most like event j among those not met yet; -1 for none."""
+    met = block.work[1]
+    best = -1
+    for i in range(model.size[0]):
+        if (
+            met[i] == 0.0
+            and side_of(targets[i], o, block.g.size) != own
+            and (best < 0 or block.K[i, j] > block.K[best, j] + TIE)
+        ):
+            best = i
+    return best
+
+
+@inner
+def meet(params, model, block, j, targets, o, own, f, new, step):
+    """Event j, which is point ``new``, meets the points most like it for output o; returns how many have a loss."""
+    met, g = block.work[1], block.g
+    sign = 2.0 * own - 1.0
+    for i in range(model.size[0]):
+        met[i] = 0.0
+    violated = 0.0
+    for _ in range(params.neighbours):
+        i = next_partner(model, block, j, targets, o, own)
+        if i < 0:
+            break
+        point_scores(model, block, i, g)
+        has_loss = 1.0 - sign * (f - g[o] / (1.0 - params.eta)) > 0.0
+        met[i] = 2.0 if has_loss else 1.0
+        violated += 1.0 if has_loss else 0.0
+    for c in range(g.size):
+        g[c] = 1.0 if c == o else 0.0
+    for i in range(model.size[0]):
+        if met[i] == 2.0:
+            add(model, block, j, i, -sign * step, g)
+    add(model, block, j, new, sign * step * violated, g)
+    return violated
+
+
+@inner
+def leaving(params, model, targets, y, n, u, new):
+    """The point of class y that goes: the oldest, or a random one, which may be the new one."""
+    nth = int(u * n)
+    seen = 0
+    oldest = new
+    for i in range(new):
+        if targets[i] == y:
+            if params.uniform and seen == nth:
+                return i
+            seen += 1
+            if model.tags[BIRTH, i] < model.tags[BIRTH, oldest]:
+                oldest = i
+    return new if params.uniform else oldest
+
+
+@inner
+def hand_over(model, block, j, targets, r):
+    """The point of the same class most like point r takes over its part."""
+    values, g = block.work[0], block.g
+    point_values(model, block.kernel, r, values)
+    heir = -1
+    for i in range(model.size[0]):
+        if i != r and targets[i] == targets[r] and (heir < 0 or values[i] > values[heir] + TIE):
+            heir = i
+    if heir >= 0:
+        for o in range(g.size):
+            g[o] = model.coef[0, o, r]
+        add(model, block, j, heir, np.float64(values[heir]) / point_value(model, block.kernel, heir), g)
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    model, targets, t = state.model, state.labels.targets, state.model.clock[EVENTS]
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        state.sides.counts[o, own] += 1.0
+        if is_due(state.recent, o, own, t):
+            keep_score(state.recent, o, own, f[o], t)
+    n = state.sides.counts[0, side_of(y, 0, 1)] if f.size == 1 else state.sides.counts[int(y), 1]
+    scale_model(model, block, j, 1.0 - params.eta)
+    new = insert(model, block, j, t)
+    targets[new] = y
+    violated = held = 0.0
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        violated += meet(params, model, block, j, targets, o, own, f[o], new, weight * params.eta * params.C)
+    for i in range(model.size[0]):
+        held += 1.0 if targets[i] == y else 0.0
+    if held > params.buffer_size:
+        draw = u[0] if u.size > 0 else 0.0
+        r = leaving(params, model, targets, y, n, draw, new) if violated > 0.0 else new
+        if params.compensate:
+            hand_over(model, block, j, targets, r)
+        remove(model, block, j, r)
+        targets[r] = targets[model.size[0]]
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    room = o["buffer_size"] * max(2, problem.outputs)
+    uniform = o["eviction"] == "reservoir"
+    params = Params(o["eta"], o["C"], o["neighbours"], o["buffer_size"], uniform, o["compensate"], room)
+    return params, Needs(uniforms=int(uniform), notes=problem.outputs)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_expansion(needs, problem, tags=1)
+    sides = new_sides(model, means=False, examples=False)
+    return State(model, Labels(np.zeros(0)), sides, new_recent(problem.outputs))
+
+
+def bound(params: Params, t: int) -> float:
+    """A buffer per class, of those known at the start."""
+    return min(t, params.room)
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """The number of points and the most that a class can have."""
+    return {"points": state.model.stored, "points_per_class": params.buffer_size}
+
+
+def each_class(params: Params, a: State, b: State) -> Reduction:
+    """A buffer per class."""
+    return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
+
+
+LEARNER = Learner(
+    name="koil",
+    title="Kernelised Online Imbalanced Learning",
+    citation="J. Hu, H. Yang, I. King, M. R. Lyu, A. M.-C. So: Kernelized Online Imbalanced Learning with Fixed Budgets, "
+    "AAAI, 2015",
+    loop=loop.kernel_loop(step, note),
+    configure=configure,
+    start=start,
+    bound=bound,
+    certificate=certificate,
+    merge=Merge(points=each_class),
+)
+
+
+class KOILClassifier(PairwiseClassifier):
+    """Kernelised online imbalanced learning: AUC maximisation on a buffer of points per class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from kernling.baselines import KOILClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = KOILClassifier(random_state=0).fit(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
+    1.0
+    """
+
+    learner = LEARNER
+    eta: float = parameter(
+        default=0.01,
+        allowed=Real(0.0, 0.999, strict=True),
+        search=Log(0.001, 0.5),
+        doc="Step size, below 1.",
+    )
+    C: float = parameter(
+        default=10.0,
+        allowed=POSITIVE,
+        search=Log(0.1, 100.0),
+        doc="Weight of the losses of pairs against the norm of the model.",
+    )
+    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Points per class at most.")
+    neighbours: int = parameter(
+        default=10,
+        allowed=Whole(1),
+        doc="How many points of the other class an event meets: those most like it.",
+    )
+    eviction: str = parameter(
+        default="reservoir",
+        allowed=OneOf(("reservoir", "oldest")),
+        doc="Which point goes when a buffer overflows: a random one, so that it is a uniform sample, or the oldest.",
+    )
+    compensate: bool = parameter(
+        default=True,
+        allowed=SWITCH,
+        doc="Whether the most similar point of the class takes over the part of one that goes, which is KOIL++.",
+    )

@@ -1,0 +1,176 @@
+"""OPAUC, one-pass AUC optimisation.
+
+W. Gao, R. Jin, S. Zhu, Z.-H. Zhou: One-Pass AUC Optimization.  International Conference on Machine Learning (2013).
+
+The squared pairwise loss of an event with all events of the other class so far depends on their mean m and covariance S only:
+
+    w <- w - eta ((w.d - y) d + S w + lam w),   d = r - m,
+
+which is the exact gradient, for memory that grows with the square of the number of features.
+
+Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
+the rest.  A weight multiplies the gradient of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.pairwise import Recent, inherited, keep_scores, new_recent, note, pooled_means, side_of
+from ..core import loop
+from ..core.expansion import check_room
+from ..core.fourier import Linear
+from ..core.jit import inline, inner, jit
+from ..core.state import added
+from ..estimators.constraints import POSITIVE, Real
+from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
+from ..estimators.options import MeanOrLast, RandomFeatures
+from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+
+
+class Params(NamedTuple):
+    eta: float
+    lam: float
+    averaged: bool
+
+
+def outer(means: np.ndarray) -> np.ndarray:
+    """m m' of each mean m."""
+    return means[..., :, np.newaxis] * means[..., np.newaxis, :]
+
+
+class Moments(NamedTuple):
+    """Of each side of each output: how many events came, and the mean and covariance of their features."""
+
+    counts: np.ndarray  # (outputs, 2)
+    means: np.ndarray  # (outputs, 2, features)
+    covariances: np.ndarray  # (outputs, 2, features, features)
+
+    def widened(self, change: np.ndarray) -> Moments:
+        """For outputs ``change @ outputs``; all that came so far is on the side of the others of a new class."""
+        outputs = [
+            self._everything() if old is None else tuple(array[old[0], :: old[1]] for array in self)
+            for old in inherited(change)
+        ]
+        return Moments(*(np.stack(parts) for parts in zip(*outputs, strict=True)))
+
+    def _everything(self) -> tuple[np.ndarray, ...]:
+        counts, means, covariances = (np.zeros_like(array[0]) for array in self)
+        counts[0] = self.counts[0].sum()
+        share = self.counts[0] / max(1.0, counts[0])
+        means[0] = share @ self.means[0]
+        apart = self.means[0] - means[0]
+        covariances[0] = np.tensordot(share, self.covariances[0], (0, 0)) + (share * apart.T) @ apart
+        return counts, means, covariances
+
+    def merged(self, other: Moments, start: Moments | None, merging) -> Moments:
+        """The counts, means and covariances of all events, exactly."""
+        counts, means = pooled_means(self, other, start)
+        squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))
+        return Moments(counts, means, squares / np.maximum(counts, 1.0)[..., None, None] - outer(means))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if not all(array.shape[:2] == (outputs, 2) for array in self):
+            raise ValueError("the moments do not fit the outputs")
+
+
+class State(NamedTuple):
+    model: Linear
+    moments: Moments
+    recent: Recent
+
+
+@jit
+def descend(w, z, f, mean, covariance, sign, eta, lam, weight):
+    """One step on the mean over the pairs of z with all of the other side."""
+    product = f
+    for i in range(w.size):
+        product -= w[i] * mean[i]
+    old = w.copy()
+    for i in range(w.size):
+        drift = 0.0
+        for k in range(w.size):
+            drift += covariance[i, k] * old[k]
+        w[i] -= eta * (weight * ((product - sign) * (np.float64(z[i]) - mean[i]) + drift) + lam * old[i])
+
+
+@inner
+def join(mean, covariance, z, n):
+    """The covariance with event n, then the mean with it."""
+    for i in range(mean.size):
+        apart = np.float64(z[i]) - mean[i]
+        for k in range(mean.size):
+            spread = (n - 1.0) / n * apart * (np.float64(z[k]) - mean[k])
+            covariance[i, k] += (spread - covariance[i, k]) / n
+    for i in range(mean.size):
+        mean[i] += (np.float64(z[i]) - mean[i]) / n
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    model, moments, z = state.model, state.moments, features.Z[j]
+    keep_scores(state.recent, model, features, j, y, params.averaged)
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        other = 1 - own
+        if moments.counts[o, other] > 0.0:
+            mean, covariance = moments.means[o, other], moments.covariances[o, other]
+            descend(model.coef[0, o], z, f[o], mean, covariance, 2.0 * own - 1.0, params.eta, params.lam, weight)
+        moments.counts[o, own] += 1.0
+        join(moments.means[o, own], moments.covariances[o, own], z, moments.counts[o, own])
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(o["eta"], o["lam"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    _, outputs, width = model.coef.shape
+    check_room(2 * outputs * width, width, "covariances")
+    moments = Moments(np.zeros((outputs, 2)), np.zeros((outputs, 2, width)), np.zeros((outputs, 2, width, width)))
+    return State(model, moments, new_recent(outputs))
+
+
+LEARNER = Learner(
+    name="opauc",
+    title="One-pass AUC optimisation",
+    citation="W. Gao, R. Jin, S. Zhu, Z.-H. Zhou: One-Pass AUC Optimization, ICML, 2013",
+    loop=loop.feature_loop(step, note),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
+
+
+class OPAUCClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
+    """One-pass AUC optimisation by class means and covariances.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from kernling.baselines import OPAUCClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = OPAUCClassifier(eta=0.02).fit(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
+    1.0
+    """
+
+    learner = LEARNER
+    eta: float = parameter(default=0.1, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size.")
+    lam: float = parameter(
+        default=0.0,
+        allowed=Real(0.0),
+        search=Log(1e-08, 0.01),
+        doc="Weight of the squared norm of the model.",
+    )
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")

@@ -1,0 +1,168 @@
+"""PA, passive-aggressive learning with kernels.
+
+K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer: Online Passive-Aggressive Algorithms.
+Journal of Machine Learning Research 7 (2006).
+
+At event t, with loss l of the current model f_t and S the squared norm of its gradient (K(x_t, x_t) for one output),
+f <- f - tau l'(f_t) with
+
+    PA: tau = l / S,    PA-I: tau = min(C, l / S),    PA-II: tau = l / (S + 1 / (2 C)).
+
+Every event with a loss is stored, for good.
+
+Departures from the paper, each with its reason:
+
+- Several classes: the margin f_y - f_z over the best wrong class z, as in the paper's section on multiclass problems, with
+  S = 2 K(x_t, x_t) since the step goes to both columns.
+- One-class learning: the centre and the ball of fixed radius live in feature space; or a half-space, the hinge loss with y = 1.
+- A weight multiplies C; PA has none, so that weights other than 0 do not change it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.ball import merged_ball, new_ball
+from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
+from ..core import loop
+from ..core.expansion import Expansion
+from ..core.jit import inline
+from ..core.kernels import self_value
+from ..estimators.base import OnlineEstimator
+from ..estimators.constraints import POSITIVE, OneOf
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.options import Tube
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
+from ..merging.rules import Merge
+
+PA, PA_I, PA_II = range(3)
+VARIANTS = {"PA": PA, "PA-I": PA_I, "PA-II": PA_II}
+
+
+class Params(NamedTuple):
+    task: Task
+    variant: int
+    C: float
+
+
+class State(NamedTuple):
+    model: Expansion
+    ball: np.ndarray
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    loss = event_loss(params.task, state, f, y, k_xx)
+    if loss > 0.0:
+        steep = steepness(params.task, f, k_xx)
+        C = weight * params.C
+        if params.variant == PA_I:
+            tau = min(C, loss / steep)
+        else:
+            tau = loss / (steep + (0.5 / C if params.variant == PA_II else 0.0))
+        step_against_loss(params.task, state, block, j, f, y, k_xx, tau)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    task = Task.of(problem)
+    return Params(task, VARIANTS[o["variant"]], o["C"]), Needs(notes=int(task.radius > 0.0))
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem), new_ball())
+
+
+def bound(params: Params, t: int) -> float:
+    """Every event may be stored."""
+    return t
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """The number of points, which nothing bounds."""
+    return {"points": int(state.model.size[0])}
+
+
+LEARNER = Learner(
+    name="passive_aggressive",
+    title="Passive-Aggressive learning",
+    citation=(
+        "K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer: Online Passive-Aggressive Algorithms, JMLR 7, 2006"
+    ),
+    loop=loop.kernel_loop(step, note_norm),
+    configure=configure,
+    start=start,
+    bound=bound,
+    certificate=certificate,
+    merge=Merge(arrays={"ball": merged_ball}),
+)
+
+
+class _PassiveAggressive(OnlineEstimator):
+    """The parameters that all tasks share."""
+
+    learner = LEARNER
+    C: float = parameter(
+        default=1.0,
+        allowed=POSITIVE,
+        search=Log(0.01, 10.0),
+        doc='Aggressiveness: the cap of a step ("PA-I"), or what its softening is divided by ("PA-II").',
+    )
+    variant: str = parameter(default="PA-I", allowed=OneOf(("PA", "PA-I", "PA-II")), doc="Capped, plain and softened steps.")
+
+
+class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
+    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, or a capped one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import PassiveAggressiveClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = PassiveAggressiveClassifier(gamma=0.1)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes")
+    0.05 mistakes
+    """
+
+    loss = "hinge"
+
+
+class PassiveAggressiveRegressor(_PassiveAggressive, Tube, OnlineRegressor):
+    """Passive-aggressive regression with kernels and the epsilon-insensitive loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import PassiveAggressiveRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = PassiveAggressiveRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    0.99
+    """
+
+
+class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
+    """Passive-aggressive one-class learning with kernels: what do normal events look like?
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import PassiveAggressiveOneClass
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = PassiveAggressiveOneClass(C=0.1, gamma=0.1).fit(X)
+    >>> print(model.predict([[0.0, 0.0], [9.0, 9.0]]))
+    [ 1 -1]
+    """
+
+    mode: str = parameter(
+        default="ball",
+        allowed=OneOf(("ball", "halfspace")),
+        doc="A ball around normal events in feature space, or a half-space that holds them.",
+    )
+    radius: float = parameter(default=0.9, allowed=POSITIVE, doc="Of the ball; less than 1 for kernels of the distance.")

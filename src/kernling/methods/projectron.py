@@ -1,0 +1,142 @@
+"""The Projectron.
+
+F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning.  Journal of Machine Learning Research 10 (2009).
+
+A perceptron that, before it stores an event, looks how far Phi(x_t) is from the span of the points it has. If that is at
+most ``threshold``, the projection of Phi(x_t) on the span takes its place, f <- f + y sum_i d_i K(x_i, .) with d = K^-1 k_t,
+and nothing is stored.
+
+Departures from the paper, each with its reason:
+
+- A budget: once it is full every mistake is projected, as in the toolbox of Lu and others (JMLR 17, 2016).
+- A point in the span up to rounding is projected even where the threshold is 0, since the inverse matrix would not exist.
+- Several classes and regression as in the perceptron.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.eviction import mistaken
+from ..components.gram import RENEWED, WORST, Gram, new_gram
+from ..components.projection import add_or_project, project_event
+from ..core import loop, losses
+from ..core.expansion import EVENTS, Expansion
+from ..core.jit import inline
+from ..estimators.base import OnlineEstimator
+from ..estimators.constraints import NOTHING, POSITIVE, Real, Whole
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.options import Tube
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.shared import budget_of, budgeted, loss_of, point_count
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
+
+
+class Params(NamedTuple):
+    loss: losses.Loss
+    eta: float
+    threshold: float
+    budget: int
+
+
+class State(NamedTuple):
+    model: Expansion
+    gram: Gram
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    model = state.model
+    if mistaken(params.loss, f, y, block.g):
+        gap = project_event(state.gram, model, block, j)
+        projects = model.size[0] >= params.budget or gap <= params.threshold**2
+        add_or_project(state.gram, model, block, j, gap, projects, model.clock[EVENTS], -weight * params.eta, block.g)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(loss_of(problem), o.get("eta", 1.0), o["threshold"], budget_of(problem)), Needs()
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem, tags=1), new_gram())
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """How well the inverse matrix was kept: its largest drift, and how often it was computed anew."""
+    record = state.gram.record
+    return {**point_count(params, state, problem), "drift": float(record[WORST]), "renewed": float(record[RENEWED])}
+
+
+def independent(params: Params, a: State, b: State) -> Reduction:
+    """Projection inverts the matrix of the points."""
+    return Reduction(budget=params.budget, independent=True)
+
+
+MERGE = Merge(points=independent)
+
+LEARNER = Learner(
+    name="projectron",
+    title="Projectron",
+    citation="F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning, JMLR 10, 2009",
+    loop=loop.kernel_loop(step),
+    configure=configure,
+    start=start,
+    bound=budgeted,
+    certificate=certificate,
+    merge=MERGE,
+)
+
+
+class _Projectron(OnlineEstimator):
+    """The parameters that all tasks share."""
+
+    learner = LEARNER
+    threshold: float = parameter(
+        default=0.1,
+        allowed=Real(0.0),
+        doc="The distance from the span of the points within which an event is projected.",
+    )
+    budget: int | None = parameter(
+        default=None,
+        allowed=(NOTHING, Whole(1)),
+        doc="The largest number of points; once they are there, all mistakes are projected.",
+    )
+
+
+class ProjectronClassifier(_Projectron, OnlineClassifier):
+    """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernling.baselines import ProjectronClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = ProjectronClassifier(gamma=0.1, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.10 mistakes, 186 points
+    """
+
+    loss = "hinge"
+
+
+class ProjectronRegressor(_Projectron, Tube, OnlineRegressor):
+    """The Projectron for regression: a residual outside of the tube is a mistake.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.baselines import ProjectronRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = ProjectronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
+    0.99 with 13 points
+    """
+
+    eta: float = parameter(default=0.2, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Size of a step.")

@@ -1,0 +1,144 @@
+"""SOLAM, stochastic online AUC maximisation.
+
+Y. Ying, L. Wen, S. Lyu: Stochastic Online AUC Maximization.  Advances in Neural Information Processing Systems 29 (2016).
+
+The squared pairwise loss is the saddle point, smallest in w, a, b and largest in al, of the mean over events of
+
+    (1 - p) (w.r - a)^2 [y = +1] + p (w.r - b)^2 [y = -1] + 2 (1 + al) (p w.r [y = -1] - (1 - p) w.r [y = +1]) - p (1 - p) al^2,
+
+p the share of positive events so far.  Each event takes a gradient step of size eta / sqrt(t) in all four, down and up, and
+projects on ||w|| <= radius, |a|, |b| <= radius, |al| <= 2 radius (for features of norm 1).
+
+Departures: the average of all models has equal weights, where the paper's are the step sizes; any features; labels by a
+threshold on recent scores; several classes each against the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.pairwise import Recent, Sides, keep_in_ball, keep_scores, new_recent, new_sides, note, side_of
+from ..core import loop
+from ..core.expansion import EVENTS
+from ..core.fourier import Linear
+from ..core.jit import inline, inner
+from ..estimators.constraints import POSITIVE
+from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
+from ..estimators.options import MeanOrLast, RandomFeatures
+from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+
+
+class Params(NamedTuple):
+    eta: float
+    radius: float
+    averaged: bool
+
+
+class Saddle(NamedTuple):
+    """a, b and al of each output: the scores of both classes' means, and their distance."""
+
+    values: np.ndarray  # (outputs, 3)
+
+    def widened(self, change: np.ndarray) -> Saddle:
+        """For outputs ``change @ outputs``: where the sign turns, a and b change places, and al keeps its sign."""
+        a, b, al = change @ self.values[:, 0], change @ self.values[:, 1], np.abs(change) @ self.values[:, 2]
+        turned = (change < 0.0).any(axis=1)
+        return Saddle(np.column_stack([np.where(turned, b, a), np.where(turned, a, b), al]))
+
+    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
+        """The mean, as of the model."""
+        return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.values.shape != (outputs, 3):
+            raise ValueError("the saddle point does not fit the outputs")
+
+
+class State(NamedTuple):
+    model: Linear
+    sides: Sides
+    saddle: Saddle
+    recent: Recent
+
+
+@inner
+def descend(w, z, f, saddle, p, own, eta, radius):
+    a, b, al = saddle[0], saddle[1], saddle[2]
+    share = 1.0 - p if own == 1 else p
+    sign = 2.0 * own - 1.0
+    residual = f - (a if own == 1 else b)
+    saddle[own ^ 1] += 2.0 * eta * share * residual  # a is the first of the two, and of the positive side
+    saddle[2] -= 2.0 * eta * (sign * share * f + p * (1.0 - p) * al)
+    for i in range(w.size):
+        w[i] -= 2.0 * eta * share * (residual - sign * (1.0 + al)) * np.float64(z[i])
+    keep_in_ball(w, radius)
+    for k in range(3):
+        limit = radius if k < 2 else 2.0 * radius
+        saddle[k] = min(limit, max(-limit, saddle[k]))
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    model, counts, z = state.model, state.sides.counts, features.Z[j]
+    keep_scores(state.recent, model, features, j, y, params.averaged)
+    eta = weight * params.eta / np.sqrt(model.clock[EVENTS])
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        counts[o, own] += 1.0
+        if counts[o, 1 - own] > 0.0:
+            p = counts[o, 1] / (counts[o, 0] + counts[o, 1])
+            descend(model.coef[0, o], z, f[o], state.saddle.values[o], p, own, eta, params.radius)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(o["eta"], o["radius"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    sides = new_sides(model, means=False, examples=False)
+    return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
+
+
+LEARNER = Learner(
+    name="solam",
+    title="Stochastic online AUC maximisation",
+    citation="Y. Ying, L. Wen, S. Lyu: Stochastic Online AUC Maximization, NeurIPS, 2016",
+    loop=loop.feature_loop(step, note),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
+
+
+class SOLAMClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
+    """Stochastic online AUC maximisation as a saddle point.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from kernling.baselines import SOLAMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SOLAMClassifier().fit(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
+    1.0
+    """
+
+    learner = LEARNER
+    eta: float = parameter(
+        default=0.1,
+        allowed=POSITIVE,
+        search=Log(0.01, 10.0),
+        doc="Step size; it falls with the square root of the events.",
+    )
+    radius: float = parameter(default=100.0, allowed=POSITIVE, doc="The largest norm of the model.")
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")

@@ -1,0 +1,230 @@
+"""SPA, sparse passive-aggressive learning.
+
+J. Lu, P. Zhao, S. C. H. Hoi: Online Sparse Passive Aggressive Learning with Kernels.
+SIAM International Conference on Data Mining (2016).
+
+At event t, with loss l of the current model f_t, a coin falls with probability rho = min(alpha, l) / beta, and if it does
+
+    f <- f + tau sgn K(x_t, .),    tau = min(eta / rho, l / K(x_t, x_t)).
+
+For one-class learning f is a half-space (the hinge loss with y = 1), or the centre of a ball with the loss
+l = max(0, ||f - Phi(x)|| - radius), and the step goes towards Phi(x): f <- (1 - r) f + r Phi(x_t), r = tau / ||f - Phi(x_t)||,
+tau = min(eta / rho, l).
+
+No point is ever removed: the expected number of points after T events is at most alpha T / beta, and the average of all
+models lives on the same points.
+
+Departures from the paper, each with its reason:
+
+- Several classes (not in the paper): the hinge loss of the margin f_y - f_z; the step goes to both columns, so its cap is
+  l / (2 K(x_t, x_t)).
+- Where the loss is 0 no coin is tossed in effect: rho is 0 and nothing is divided by it.  The same goes for a row with
+  K(x, x) = 0, whose score nothing can change.
+- The mean that predicts after T events is that of f_1 ... f_T, f_1 = 0 included, before event T + 1 as well as at the end; the
+  paper's online runs count f_{T+1} too.
+- The mean of the latest models (not in the paper) lives on the same points, too.
+- A weight multiplies eta, the cap of the step.
+- Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
+  is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.ball import merged_ball, new_ball
+from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
+from ..core import loop
+from ..core.expansion import EVENTS, Expansion
+from ..core.jit import inline
+from ..core.kernels import self_value
+from ..estimators.base import OnlineEstimator
+from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.options import Averaged, MeanOrLast, Tube
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
+from ..merging.rules import Merge, each
+
+CHANCES, STEEPEST = range(2)  # in stats
+
+
+class Params(NamedTuple):
+    task: Task
+    eta: float
+    alpha: float
+    beta: float
+
+
+class State(NamedTuple):
+    model: Expansion
+    ball: np.ndarray
+    stats: np.ndarray  # the sum of the coins' chances, and the largest squared norm of a gradient
+
+
+@inline
+def step(params, state, block, j, f, y, weight, u):
+    k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    loss = event_loss(params.task, state, f, y, k_xx)
+    steep = steepness(params.task, f, k_xx)
+    rho = min(params.alpha, loss) / params.beta
+    state.stats[CHANCES] += rho
+    state.stats[STEEPEST] = max(state.stats[STEEPEST], steep)
+    if u[0] < rho:
+        tau = min(weight * params.eta / rho, loss / steep)
+        step_against_loss(params.task, state, block, j, f, y, k_xx, tau)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    task = Task.of(problem)
+    needs = Needs(output=o["output"], suffix=o.get("suffix", 1.0), uniforms=1, notes=int(task.radius > 0.0))
+    return Params(task, o["eta"], o["alpha"], _beta(o)), needs
+
+
+def _beta(o: dict) -> float:
+    alpha, beta, budget, horizon = (o[name] for name in ("alpha", "beta", "budget", "horizon"))
+    if (budget is None) != (horizon is None):
+        raise ValueError(f"budget and horizon go together, but budget={budget} and horizon={horizon}")
+    if budget is None:
+        if beta is not None and beta < alpha:
+            raise ValueError(f"beta must be at least alpha, but beta={beta:g} and alpha={alpha:g}")
+        return alpha if beta is None else beta
+    if beta is not None:
+        raise ValueError(f"beta={beta:g} and budget={budget} both say how many points there are; give one of them")
+    if budget > horizon:
+        raise ValueError(f"budget must be at most horizon, but budget={budget} and horizon={horizon}")
+    return alpha * horizon / budget
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    return State(empty_expansion(needs, problem), new_ball(), np.zeros(2))
+
+
+def bound(params: Params, t: int) -> float:
+    """Of the expected number of points: alpha T / beta."""
+    return params.alpha * t / params.beta
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """The number of points, and Theorem 3.1 for weights of 1.
+
+    The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.
+    """
+    t, steepest = state.model.clock[EVENTS], state.stats[STEEPEST]
+    largest_drop = max(steepest * params.eta * params.beta / params.alpha, math.sqrt(steepest * params.eta * params.beta))
+    return {
+        "expected_bound": float(bound(params, t)),
+        "expected_points": float(state.stats[CHANCES]),
+        "points": int(state.model.size[0]),
+        "regret_per_norm": 1.0 / (2.0 * params.eta),
+        "regret_constant": float(t * largest_drop),
+    }
+
+
+LEARNER = Learner(
+    name="spa",
+    title="Sparse Passive-Aggressive learning",
+    citation="J. Lu, P. Zhao, S. C. H. Hoi: Online Sparse Passive Aggressive Learning with Kernels, SDM, 2016",
+    loop=loop.kernel_loop(step, note_norm),
+    configure=configure,
+    start=start,
+    bound=bound,
+    expected_bound=True,
+    certificate=certificate,
+    merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest")}),
+)
+
+
+class _SPA(OnlineEstimator):
+    """The parameters that all tasks share."""
+
+    learner = LEARNER
+    eta: float = parameter(
+        default=1.0,
+        allowed=POSITIVE,
+        search=Log(0.01, 10.0),
+        doc="Aggressiveness: the cap of a step that was certain to be taken.",
+    )
+    alpha: float = parameter(
+        default=1.0,
+        allowed=POSITIVE,
+        doc="A step is taken with probability min(alpha, loss) / beta; beta is at least alpha, and equal to it if "
+        "not given. The expected number of points after T events is at most alpha T / beta.",
+    )
+    beta: float | None = parameter(
+        default=None,
+        allowed=(NOTHING, POSITIVE),
+        search=Log(1.0, 50.0),
+        doc="A step is taken with probability min(alpha, loss) / beta; beta is at least alpha, and equal to it if "
+        "not given. The expected number of points after T events is at most alpha T / beta.",
+    )
+    budget: int | None = parameter(
+        default=None,
+        allowed=(NOTHING, Whole(1)),
+        doc="Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes "
+        "alpha * horizon / budget.",
+    )
+    horizon: int | None = parameter(
+        default=None,
+        allowed=(NOTHING, Whole(1)),
+        doc="Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes "
+        "alpha * horizon / budget.",
+    )
+
+
+class SPAClassifier(_SPA, Averaged, OnlineClassifier):
+    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import kernling as kl
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = kl.SPAClassifier(gamma=0.1, beta=4.0, random_state=0)
+    >>> labels = model.predict_then_learn(X / 16.0, y)
+    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
+    0.19 mistakes, 223 points
+    """
+
+    output: str = parameter(default="average")
+    loss = "hinge"
+
+
+class SPARegressor(_SPA, Averaged, Tube, OnlineRegressor):
+    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> model = kl.SPARegressor(gamma=1.0, beta=4.0, random_state=1).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
+    0.99
+    """
+
+    output: str = parameter(default="average")
+
+
+class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
+    """Sparse Passive-Aggressive one-class learning: what do normal events look like?
+
+    Examples
+    --------
+    >>> import numpy as np, kernling as kl
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = kl.SPAOneClass(gamma=0.1, radius=0.7, random_state=0).fit(X)
+    >>> print(model.predict([[0.0, 0.0], [9.0, 9.0]]))
+    [ 1 -1]
+    """
+
+    mode: str = parameter(
+        default="ball",
+        allowed=OneOf(("ball", "halfspace")),
+        doc="A ball around normal events in feature space, or a half-space that holds them.",
+    )
+    radius: float = parameter(default=0.9, allowed=POSITIVE, doc="Of the ball; less than 1 for kernels of the distance.")

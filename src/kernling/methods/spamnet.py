@@ -1,0 +1,132 @@
+"""SPAM-NET, stochastic proximal AUC maximisation with an elastic net.
+
+M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization.  International Conference on Machine Learning
+(2018).
+
+With p the share of positive events, m+ and m- the class means, a = w.m+, b = w.m- and al = b - a, the squared pairwise loss has
+the gradient g, for an event with features r, of
+
+    y = +1:  2 (1 - p) (w.r - a - 1 - al) r,
+    y = -1:  2 p (w.r - b + 1 + al) r,
+
+and then w <- prox(w - eta_t g), eta_t = eta / sqrt(t): the soft threshold eta_t l1, then a division by 1 + eta_t l2.
+
+Departures: p and the means are those of the events so far, this one included, where the paper takes them from all data; any
+features; labels by a threshold on recent scores; several classes each against the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.pairwise import Recent, Sides, join_mean, keep_scores, new_recent, new_sides, note, side_of
+from ..core import loop
+from ..core.expansion import EVENTS
+from ..core.fourier import Linear
+from ..core.jit import inline, inner
+from ..estimators.constraints import POSITIVE, Real
+from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
+from ..estimators.options import MeanOrLast, RandomFeatures
+from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+
+
+class Params(NamedTuple):
+    eta: float
+    l1: float
+    l2: float
+    averaged: bool
+
+
+class State(NamedTuple):
+    model: Linear
+    sides: Sides
+    recent: Recent
+
+
+@inner
+def descend(params, w, z, f, negative, positive, p, own, eta, weight):
+    a = b = 0.0
+    for i in range(w.size):
+        a += w[i] * positive[i]
+        b += w[i] * negative[i]
+    gap = 1.0 + b - a
+    change = eta * weight * (2.0 * (1.0 - p) * (f - a - gap) if own == 1 else 2.0 * p * (f - b + gap))
+    for i in range(w.size):
+        moved = w[i] - change * np.float64(z[i])
+        shrunk = max(0.0, abs(moved) - eta * params.l1) / (1.0 + eta * params.l2)
+        w[i] = shrunk if moved > 0.0 else -shrunk
+
+
+@inline
+def step(params, state, features, j, f, y, weight, u):
+    model, sides, z = state.model, state.sides, features.Z[j]
+    keep_scores(state.recent, model, features, j, y, params.averaged)
+    eta = params.eta / np.sqrt(model.clock[EVENTS])
+    for o in range(f.size):
+        own = side_of(y, o, f.size)
+        sides.counts[o, own] += 1.0
+        join_mean(sides.means[o, own], z, 1.0 / sides.counts[o, own])
+        if sides.counts[o, 1 - own] > 0.0:
+            p = sides.counts[o, 1] / (sides.counts[o, 0] + sides.counts[o, 1])
+            descend(params, model.coef[0, o], z, f[o], sides.means[o, 0], sides.means[o, 1], p, own, eta, weight)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(o["eta"], o["l1"], o["l2"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_linear(needs, problem, rng)
+    return State(model, new_sides(model, examples=False), new_recent(problem.outputs))
+
+
+LEARNER = Learner(
+    name="spamnet",
+    title="Stochastic proximal AUC maximisation",
+    citation="M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization, ICML, 2018",
+    loop=loop.feature_loop(step, note),
+    configure=configure,
+    start=start,
+    bound=no_points,
+    certificate=feature_count,
+)
+
+
+class SPAMNetClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
+    """Stochastic proximal AUC maximisation with an elastic net.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from kernling.baselines import SPAMNetClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SPAMNetClassifier().fit(scale(X), y)
+    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
+    1.0
+    """
+
+    learner = LEARNER
+    eta: float = parameter(
+        default=0.1,
+        allowed=POSITIVE,
+        search=Log(0.01, 10.0),
+        doc="Step size; it falls with the square root of the events.",
+    )
+    l1: float = parameter(
+        default=0.0,
+        allowed=Real(0.0),
+        doc="Weights of the sum of absolute weights and of half the squared norm.",
+    )
+    l2: float = parameter(
+        default=0.0,
+        allowed=Real(0.0),
+        doc="Weights of the sum of absolute weights and of half the squared norm.",
+    )
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")

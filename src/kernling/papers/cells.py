@@ -1,0 +1,205 @@
+"""One cell of a paper's table: what it asks for, and running it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import warnings
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import registry
+from ..evaluate.held import folds, held_out
+from ..evaluate.measuring import metric_task, orders
+from ..evaluate.protocols import batch, online
+from ..evaluate.rows import Row
+from ..evaluate.selection import Choice, choose
+from . import batch as batch_methods
+from .paper_data import Hand
+
+SEARCH_SEED = 1000  # of the order whose first rows are for the search; those that are evaluated have 0, 1, ...
+DATA = ("dataset", "synthetic", "rows", "seed", "part", "test", "positive", "norm", "rare")
+BATCH = "batch."  # before the name of a batch method
+
+
+class Cell(NamedTuple):
+    """A method on a data set, at a point of what a figure varies."""
+
+    data: str
+    method: str
+    at: dict[str, Any]
+    asked: dict[str, Any]  # all that decides the numbers
+    printed: Row
+    note: str | None
+    why: str | None  # it cannot be run
+
+    @property
+    def names(self) -> Row:
+        """What tells it from the other cells."""
+        return {"data": self.data, "method": self.method, "at": self.at}
+
+    @property
+    def key(self) -> str:
+        """The same, as text."""
+        return key_of(self.names)
+
+    @property
+    def label(self) -> str:
+        """The method, and where it is not alone the point."""
+        return ", ".join([self.method, *(f"{name} {value:g}" for name, value in self.at.items())])
+
+    @property
+    def beside(self) -> Row:
+        """What a row says besides what is measured."""
+        return self.names | self.printed | {"note": self.note}
+
+
+def key_of(row: Row) -> str:
+    """A cell's names as text."""
+    return json.dumps([row["data"], row["method"], row.get("at", {})], sort_keys=True)
+
+
+def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
+    """The cell of a table, with its parameters gathered from the table's parts.
+
+    Those of the data set that the method has give way to the method's own, these to those for both together.
+    """
+    about = facts["data"][data]
+    own = method.get("on", {}).get(data, {})
+    theirs = method.get("printed", {}).get(data, {})
+    printed = {"printed": theirs.get("value")} | {f"printed_{name}": theirs.get(name) for name in ("std", "seconds", "size")}
+    why = own.get("why") or method.get("why") or about.get("why") or facts.get("why")
+    if "learner" not in method:
+        why = why or "printed only"
+        return Cell(data, method["name"], at, {}, printed, about.get("note"), why)
+    task = metric_task(facts["metric"])
+    known = [name for name in parameters_of(method["learner"], task) if name not in method.get("without", [])]
+    params = {name: given for name, given in about.get("params", {}).items() if name in known}
+    params |= method.get("params", {}) | own.get("params", {}) | at
+    grid = {name: values for name, values in about.get("grid", {}).items() if name in known}
+    grid |= method.get("grid", {}) | own.get("grid", {})
+    asked = {
+        "protocol": facts["protocol"],
+        "metric": facts["metric"],
+        "learner": method["learner"],
+        "params": params,
+        "grid": {name: values for name, values in grid.items() if name not in params},
+        "data": {name: about[name] for name in DATA if name in about},
+        "search_rows": own.get("search_rows", about.get("search_rows", facts.get("search_rows", 0))),
+        "search": facts.get("search", "online" if facts["protocol"] == "online" else "split"),
+        "moments": facts.get("moments"),
+        "spread": facts.get("spread", "deviation"),
+        "orders": own.get("orders", method.get("orders", about.get("orders", facts["orders"]))),
+    }
+    return Cell(data, method["name"], at, asked, printed, about.get("note"), why)
+
+
+def parameters_of(learner: str, task: str) -> list[str]:
+    """The parameters that a method has."""
+    return list(inspect.signature(_maker(learner, task)).parameters)
+
+
+def _maker(learner: str, task: str) -> Any:
+    if learner.startswith(BATCH):
+        return getattr(batch_methods, learner.removeprefix(BATCH))
+    return registry.estimator_for(learner, task)
+
+
+def run(one: Cell, at_hand: Hand, scale: float, found: Any = None) -> Row:
+    """Run a cell; ``found`` are parameters that were found before."""
+    asked = one.asked
+    (X, y), test = at_hand.of(asked["data"])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the columns' ranges differ")
+        if asked["protocol"] == "folds":
+            options: dict[str, Any] = {"n_folds": asked["orders"], "metrics": [asked["metric"]]}
+            rows = folds(lambda X, y, fold: _choice(asked, X, y, fold), (X, y), **options)
+            found = [row["chosen"] for row in rows] if asked["grid"] else None
+        else:
+            order = np.random.default_rng(SEARCH_SEED).permutation(len(y))
+            apart = asked["protocol"] != "online" and not test  # a stream keeps its prefix; a test part has no row searched on
+            rest = order[asked["search_rows"] if apart else 0 :]
+            if asked["grid"] and found is None:
+                found = _choice(asked, X[order], y[order], SEARCH_SEED).params
+            rows = _measured(_made(asked, found or {}), asked, X[rest], y[rest], test)
+    return _summed(asked, rows, scale, y) | {"found": found}
+
+
+def fitted(asked: Row, found: Row | None, at_hand: Hand) -> tuple[Any, Any, np.ndarray]:
+    """The model of a cell after its first order, and the rows."""
+    (X, y), _ = at_hand.of(asked["data"])
+    order = next(orders(len(y), 1, 0))[1]
+    return _made(asked, found or {}).fit(X[order], y[order]), X, y
+
+
+def _choice(asked: Row, X: Any, y: np.ndarray, seed: int) -> Choice:
+    """The best of the grid on the first rows."""
+    part = slice(asked["search_rows"] or None)
+    make = partial(_made, asked)
+    return choose(make, asked["grid"], X[part], y[part], metric=asked["metric"], how=asked["search"], seed=seed)
+
+
+def _made(asked: Row, found: Row) -> Any:
+    return _maker(asked["learner"], metric_task(asked["metric"]))(**asked["params"] | found)
+
+
+def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any) -> list[Row]:
+    options: dict[str, Any] = {"permutations": asked["orders"], "metrics": [asked["metric"]]}
+    moments = asked["moments"]
+    if asked["protocol"] == "online":
+        return online(model, (X, y), every=max(1, len(y) // moments) if moments else None, **options)
+    if asked["protocol"] == "held":
+        shares = np.linspace(*moments).tolist() if moments else [1.0]
+        return held_out(model, (X, y), test, moments=shares, **options)
+    return batch(model, (X, y), test=test, **options)
+
+
+def _summed(asked: Row, rows: list[Row], scale: float, y: np.ndarray) -> Row:
+    """Means over orders and, in the held protocol, over its moments; with several moments a curve of means too."""
+    metric = asked["metric"]
+    by_order: dict[int, list[Row]] = {}
+    for row in rows:
+        by_order.setdefault(row["permutation"], []).append(row)
+    runs = list(by_order.values())
+    late = runs if asked["protocol"] == "held" else [run[-1:] for run in runs]
+    values = [float(np.mean([row[metric] for row in run])) for run in late]
+    last = rows[-1]
+    out = {
+        "ours": scale * float(np.mean(values)),
+        "ours_std": scale * _spread(values, asked["spread"]) if len(values) > 1 else None,
+        "values": values,
+        "constant": scale * _constant(metric, [run[-1] for run in runs], y),
+        "size": float(np.mean([row["n_stored"] for run in late for row in run])),
+        "features": _features(last),
+        "seconds": float(np.mean([run[-1]["seconds"] for run in runs])),
+        "events": last["events"],
+        "permutations": len(runs),
+    }
+    if asked["moments"] and len(runs[0]) > 1:
+        names = ["events", "seconds", metric, "n_stored", *(["majority"] if "majority" in last else [])]
+        moments = list(zip(*runs, strict=True))
+        out["curve"] = {name: [float(np.mean([row[name] for row in moment])) for moment in moments] for name in names}
+    return out
+
+
+def _spread(values: list[float], kind: str) -> float:
+    deviation = float(np.std(values, ddof=1))
+    return deviation / np.sqrt(len(values)) if kind == "error" else deviation
+
+
+def _constant(metric: str, rows: list[Row], y: np.ndarray) -> float:
+    """What the best constant answer gets."""
+    if metric == "auc":
+        return 0.5
+    if metric_task(metric) == "regression":
+        return float(np.std(y))
+    share = float(np.mean([row["majority"] for row in rows]))
+    return 1.0 - share if metric == "mistakes" else share
+
+
+def _features(row: Row) -> int | None:
+    """Random features, of a method that has them."""
+    params = json.loads(row["params"])
+    return params.get("n_components") if params.get("features", "fourier") == "fourier" else None

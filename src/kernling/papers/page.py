@@ -1,0 +1,148 @@
+"""The papers' tables with ours beside theirs, and their figures drawn anew."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..report.figures import curve, surface, sweep
+from ..report.tables import Cells, Row, markdown
+from .cells import fitted
+from .paper_data import Hand
+from .tables import Table, folder, results, tables
+
+COLUMNS = {
+    "data": "data",
+    "method": "method",
+    "ours": "ours",
+    "printed": "paper",
+    "constant": "constant answer",
+    "size": "points",
+    "printed_size": "paper's points",
+    "features": "features",
+    "seconds": "seconds",
+    "printed_seconds": "paper's seconds",
+    "events": "rows",
+    "rate": "rows per second",
+    "permutations": "orders",
+}
+COUNTS = ("size", "printed_size", "features", "events", "rate", "permutations")
+
+
+def cells(rows: list[Row]) -> Cells:
+    """The table: what was measured beside what was printed."""
+    rows = [row | {"rate": row["events"] / row["seconds"]} if row.get("seconds") else row for row in rows]
+    varied = list(dict.fromkeys(name for row in rows for name in row["at"]))
+    used = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
+    heads = [*used[:2], *varied, *used[2:]]
+    body = [[f"{row['at'].get(name, '')}" if name in varied else _text(name, row) for name in heads] for row in rows]
+    return Cells([COLUMNS.get(name, name) for name in heads], body, [name not in ("data", "method") for name in heads])
+
+
+def _text(name: str, row: Row) -> str:
+    value, spread = row.get(name), row.get(f"{name}_std")
+    if value is None or (name == "size" and not value):
+        return ""
+    if isinstance(value, str):
+        return value
+    if name in COUNTS:
+        return f"{value:,.0f}"
+    digits = 2 if name.endswith("seconds") or abs(row.get("printed") or row.get("ours") or value) > 2 else 4
+    return f"{value:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread is not None else "")
+
+
+def notes(chosen: Table, rows: list[Row]) -> list[str]:
+    """What has to be known about the table and its data sets, and why methods were not run on them."""
+    said = [*chosen.facts.get("notes", [])]
+    said += [f"not run: {chosen.facts['why']}"] if "why" in chosen.facts else []
+    said += [f"{where}: {note}" for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items()]
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.get("why") and row["why"] != chosen.facts.get("why"):
+            methods = reasons.setdefault(row["why"], {}).setdefault(row["data"], [])
+            methods += [row["method"]] if row["method"] not in methods else []
+    for why, places in reasons.items():
+        where = "; ".join(f"{data} ({', '.join(methods)})" for data, methods in places.items())
+        said.append(f"not run: {where}: {why}")
+    return said
+
+
+def draw(chosen: Table, rows: list[Row]) -> None:
+    """Draw a figure beside its table: a picture for each data set and each pair of axes."""
+    for data in chosen.facts.get("data", {}):
+        ran = [row for row in rows if row["data"] == data and "ours" in row]
+        for x, y in chosen.facts["draw"] if ran and chosen.is_figure else ():
+            log = x in chosen.facts.get("log", ())
+            if x in chosen.facts.get("vary", {}):
+                values = chosen.facts["vary"][x]
+                figure = sweep([point for row in ran for point in _points(row, x, values, y, chosen.scale)], x, y, log=log)
+            else:
+                figure = curve([moment for row in ran for moment in _moments(row)], x, y, log=log)
+            _save(figure, chosen, data, y, x)
+        for row in ran if "surface" in chosen.facts else ():
+            _save(surface(*fitted(row["asked"], row["found"], Hand())), chosen, data, row["method"], "surface")
+
+
+def _save(figure: Any, chosen: Table, *parts: str) -> None:
+    name = "-".join([*chosen.name.split("/"), *parts]).translate(str.maketrans(" ", "-", "(),;"))
+    figures = folder() / "figures"
+    figures.mkdir(exist_ok=True)
+    figure.savefig(figures / f"{name}.png", dpi=80)
+
+
+def _label(row: Row, x: str | None = None) -> str:
+    return ", ".join([row["method"], *(f"{name} {value:g}" for name, value in row["at"].items() if name != x)])
+
+
+def _moments(row: Row) -> list[Row]:
+    held = row["curve"]
+    return [{"method": _label(row)} | dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
+
+
+def _points(row: Row, x: str, values: list[float], metric: str, scale: float) -> list[Row]:
+    """The row of a point; that of a method without this parameter stands at all of its values."""
+    spread = {f"{metric}_std": (row["ours_std"] or 0.0) / scale}
+    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"]} | spread
+    return [found | {"params": json.dumps({x: value})} for value in ([row["at"][x]] if x in row["at"] else values)]
+
+
+def page() -> str:
+    """All that was recorded, as one page."""
+    parts = [
+        "# Results",
+        "Made by `kernling reproduce TABLE --record`; not to be edited by hand. `papers/README.md` says how to read it.",
+    ]
+    for one in tables():
+        rows = results(one)
+        parts += [f"## {one.name}", one.facts["title"] + ". " + one.facts["paper"] + "."]
+        pictures = sorted((folder() / "figures").glob("-".join([*one.name.split("/"), "*.png"])))
+        parts += [f"![{path.stem}](figures/{path.name})" for path in pictures]
+        if any("ours" in row or row["printed"] is not None for row in rows):
+            shown = [row for row in rows if "ours" in row or row["printed"] is not None]
+            parts += [markdown(cells(shown))]
+        said = notes(one, rows)
+        parts += ["\n".join(f"- {line}" for line in said)] if said else []
+        ran = [f"- {_where(row)}: {_params(row)}" for row in rows if "ours" in row]
+        parts += ["<details><summary>Parameters</summary>\n\n" + "\n".join(ran) + "\n\n</details>"] if ran else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _where(row: Row) -> str:
+    return f"{row['data']}, {_label(row)}"
+
+
+def _params(row: Row) -> str:
+    """What was given, and what was found."""
+    given = ", ".join(f"{name} {_short(value)}" for name, value in row["asked"]["params"].items())
+    found = row.get("found")
+    if not found:
+        return given or "none"
+    several = found if isinstance(found, list) else [found]
+    texts = [", ".join(f"{name} {_short(value)}" for name, value in one.items()) for one in several]
+    counted = {text: texts.count(text) for text in texts}
+    shown = "; ".join(f"{text}" + (f" ({times} times)" if len(texts) > 1 else "") for text, times in counted.items())
+    return f"{given}; found: {shown}" if given else f"found: {shown}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
