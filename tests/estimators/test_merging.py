@@ -185,7 +185,7 @@ def test_classes_are_united(cls, case):
 def test_setting_the_clock_changes_no_function_and_no_order(cls, case):
     model = kl.merge([parts_of(cls, case)[0]])
     before = kl.merge([model])
-    model._state = at_time(model._method.merge, model._setup, model._params, model._state, 60.0)
+    model._state = at_time(model.learner.merge, model._setup, model._params, model._state, 60.0)
     assert model.t_ == 60
     for function in (outputs, current) if not hasattr(model, "weights_") else (outputs,):
         np.testing.assert_allclose(function(model), function(before), rtol=1e-10, atol=1e-12)
@@ -384,4 +384,4 @@ def test_every_part_of_every_state_can_merge():
         state = parts_of(cls, CASES[cls.__name__][0])[0]._state
         for name, part in zip(state._fields, state, strict=True):
             known = isinstance(part, (Expansion, Linear)) or hasattr(part, "merged")
-            assert known or name in cls._method.fget(cls).merge.arrays, f"{cls.__name__}.{name}"
+            assert known or name in cls.learner.merge.arrays, f"{cls.__name__}.{name}"
