@@ -25,7 +25,7 @@ from kernling.distributed import training
 from kernling.distributed.partitions import Partition, Reading
 from kernling.distributed.stages import stages_of
 from kernling.papers import dataset
-from kernling.streams import Columns, synthetic
+from kernling.streams import synthetic
 
 KEPT = Path(__file__).with_name("scaling.jsonl")
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"
@@ -69,7 +69,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "aogd": {"eta": 0.25, "gamma": 0.5},
     },
 }
-READING = Reading({}, Columns().to_state())
+READING = Reading({})
 HEAD = """# Merging, measured
 
 Mistakes on test rows in %, with the number of stored points in brackets, against the number of parts; a line per round.

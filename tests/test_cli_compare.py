@@ -15,7 +15,6 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 import kernling
-from kernling import models
 from kernling.cli import app
 from kernling.cli.interrupts import Interrupts
 from kernling.evaluate import read_rows, test_then_train
@@ -60,9 +59,9 @@ def test_tune_gives_a_model_and_the_options_for_it():
     output = call("tune", *data, "--set", "delta=0.1", *searched, "--scale", "standard", "--save", "m.kern").stdout
     model = kernling.load("m.kern")
     assert model.t_ == 1500
-    assert output.splitlines()[-1] == f"--set gamma={model.gamma!r} --set loss={model.loss}"
+    assert output.splitlines()[-1] == f"--set gamma={model.model_.gamma!r} --set loss={model.model_.loss}"
     call("run", *data, "--set", "delta=0.1", *output.splitlines()[-1].split(), "--scale", "standard", "--save", "again.kern")
-    assert np.array_equal(kernling.load("again.kern").dual_coef_, model.dual_coef_)
+    assert np.array_equal(kernling.load("again.kern").model_.dual_coef_, model.model_.dual_coef_)
 
 
 @pytest.mark.parametrize("text", ["gamma=1:x", "gamma=0:1", "gamma"])
@@ -109,7 +108,7 @@ def test_tune_saves_the_best_before_the_damage(folder):
     assert kernling.load("m.kern").t_ == 1500
     assert [row["events"] for row in read_rows("r.csv")] == [1500, 200, 200]
     assert "--set gamma=" in told.stdout
-    assert models.read("m.kern").stream["parts"][0]["count"] == 1500
+    assert kernling.load("m.kern").steps_[0][1].count_ == 1500
 
 
 def test_compare_shows_and_writes_what_came_before_the_damage(folder):
@@ -164,7 +163,7 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
     best = {}
     for name in ("held.csv", "upside_down.csv"):
         output = call("tune", "train.csv", *options, "--validation", name, "--save", "m.kern", "--results", "r.csv").stdout
-        best[name] = kernling.load("m.kern").gamma
+        best[name] = kernling.load("m.kern").model_.gamma
         wrong = read_rows("r.csv")[0]["mistakes_validation"]
         assert f"{100 * wrong:.2f} %" in output
         assert f"mistakes {100 * wrong:.2f} %" in call("predict", "m.kern", name, "--target", "target").stderr

@@ -11,6 +11,7 @@ import termios
 import time
 
 import numpy as np
+import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -136,8 +137,70 @@ def test_damaged_line_is_named_and_leaves_a_model_to_go_on_with(text, options, m
     whole = {"csv": csv, "libsvm": libsvm}[options[1]]()
     call("run", "-", *options, *SETTINGS, "--save", "w.kern", "--scale", "standard", "--dense", stdin=whole)
     resumed, uninterrupted = models.read("m.kern"), models.read("w.kern")
-    assert resumed.stream == uninterrupted.stream
+    assert resumed.reading == uninterrupted.reading
+    assert resumed.model.steps_[0][1].to_state() == uninterrupted.model.steps_[0][1].to_state()
     assert np.allclose(resumed.model.decision_function(X), uninterrupted.model.decision_function(X), atol=1e-9)
+
+
+MIXED = ("--target", "late", "--categorical", "kind,floor", "--missing", "drop", "--scale", "standard", *SETTINGS)
+
+
+@pytest.fixture
+def mixed():
+    """Numbers in large units, categories of two types, gaps, and a label, as a frame and as mixed.csv."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": 1000.0 * X[:, 0], "kind": rng.choice(["x", "y", "z"], ROWS), "b": X[:, 1]})
+    frame["floor"] = rng.integers(0, 4, ROWS)
+    frame["late"] = np.where(y > 0, "yes", "no")
+    for name in ("a", "kind", "late"):
+        frame.loc[rng.random(ROWS) < 0.02, name] = None
+    frame.to_csv("mixed.csv", index=False)
+    return frame
+
+
+@pytest.mark.parametrize("option", [(), ("--scores",)], ids=str)
+def test_python_predicts_raw_rows_as_the_command_line_does_to_the_last_digit(mixed, option):
+    call("run", "mixed.csv", *MIXED, "--save", "m.kern")
+    said = call("predict", "m.kern", "mixed.csv", *option).stdout.splitlines()
+    model = kernling.load("m.kern")
+    whole = mixed.dropna(subset=["a", "kind"])
+    assert len(said) == len(whole) < ROWS
+    method = model.decision_function if option else model.predict
+    assert said == [str(one) for one in method(whole).tolist()]
+    assert said == [str(one) for one in method(whole[["floor", "b", "kind", "a"]]).tolist()]
+    assert said == [str(one) for one in method(whole.drop(columns="late").to_numpy()).tolist()]
+    assert said[:50] == [str(one) for one in method(whole[:50].to_dict("records")).tolist()]
+    if not option:
+        assert said[:50] == [model.predict_one(row) for row in whole[:50].to_dict("records")]
+    with pytest.raises(ValueError, match="has no value in column 'a'"):
+        model.predict(mixed)
+    assert model.model_.t_ == len(whole.dropna())
+
+
+def test_scaling_leaves_categories_at_0_and_1(mixed):
+    call("run", "mixed.csv", *MIXED, "--save", "m.kern")
+    pipeline = kernling.load("m.kern")
+    names = pipeline.steps_[0][1].get_feature_names_out().tolist()
+    rows = pipeline.passed(mixed.dropna())
+    assert names == ["a", "kind=x", "kind=y", "kind=z", "kind=?", "b", *(f"floor={i}" for i in (0, 1, 2, 3, "?"))]
+    numeric = [names.index("a"), names.index("b")]
+    assert np.allclose(rows[:, numeric].mean(axis=0), 0.0, atol=1e-9)
+    assert np.allclose(rows[:, numeric].std(axis=0), 1.0)
+    assert set(np.unique(np.delete(rows, numeric, axis=1))) == {0.0, 1.0}
+
+
+def test_resuming_is_the_uncut_run_bit_for_bit(mixed):
+    common = (*MIXED, "--checkpoint-every", 250)
+    call("run", "mixed.csv", *common, "--save", "whole.kern")
+    call("run", "mixed.csv", *common, "--rows", 1000, "--save", "m.kern")
+    call("run", "mixed.csv", "--resume", "m.kern", "--skip", 1000, "--checkpoint-every", 250, "--save", "m.kern")
+    whole, resumed = models.read("whole.kern"), models.read("m.kern")
+    assert resumed.reading == whole.reading
+    contents, other = whole.model.to_contents(), resumed.model.to_contents()
+    assert contents.header == other.header
+    assert contents.arrays.keys() == other.arrays.keys()
+    for name, array in contents.arrays.items():
+        np.testing.assert_array_equal(array, other.arrays[name])
 
 
 def test_resume_skips_what_was_learned(folder):
@@ -179,7 +242,7 @@ def test_signals_save_what_was_promised(folder, number):
 def test_checkpoints_are_whole_models(folder, monkeypatch):
     (folder / "board.libsvm").write_text(libsvm())
     kept = []
-    monkeypatch.setattr(models, "save", lambda model, path, stream: kept.append(model.t_))
+    monkeypatch.setattr(models, "save", lambda model, path, reading: kept.append(model.t_))
     call("run", "board.libsvm", *SETTINGS, "--save", "m.kern", "--checkpoint-every", 800)
     assert kept == [800, 1600, 2400, 3000]
 
@@ -193,10 +256,10 @@ def test_how_often_is_measured_or_saved_changes_nothing(folder, option):
     call("run", *common, "whole.kern")
     call("run", *common, "often.kern", *option)
     whole, often = models.read("whole.kern"), models.read("often.kern")
-    assert whole.model.gamma_ == often.model.gamma_
-    assert whole.model.delta_ == often.model.delta_
-    assert whole.stream == often.stream
-    assert np.array_equal(whole.model.support_vectors_, often.model.support_vectors_)
+    assert whole.model.model_.gamma_ == often.model.model_.gamma_
+    assert whole.model.model_.delta_ == often.model.model_.delta_
+    assert whole.model.steps_[0][1].to_state() == often.model.steps_[0][1].to_state()
+    assert np.array_equal(whole.model.model_.support_vectors_, often.model.model_.support_vectors_)
 
 
 def test_a_model_that_goes_on_keeps_what_it_is(folder):
@@ -227,9 +290,9 @@ def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
 
 def test_regression_is_seen_from_the_target(folder):
     call("run", "-", "--format", "csv", "--target", "-1", "--save", "m.kern", stdin="x,y\n" + "1,0.5\n2,1\n" * 50)
-    assert type(kernling.load("m.kern")).__name__ == "AVMRegressor"
+    assert type(kernling.load("m.kern").model_).__name__ == "AVMRegressor"
     call("run", "-", "--format", "csv", "--target", "y", "--save", "m.kern", stdin="x,y\n" + "1,0\n2,1\n" * 50)
-    assert type(kernling.load("m.kern")).__name__ == "AVMClassifier"
+    assert type(kernling.load("m.kern").model_).__name__ == "AVMClassifier"
 
 
 def test_scores_and_probabilities():

@@ -189,11 +189,12 @@ def test_a_file_of_another_program(path):
     refuse(safetensors.numpy.save({"weights": np.zeros(3)}), path)
 
 
-def test_a_newer_format(whole, path):
-    path.write_bytes(forged(whole, set_header(format=models.FORMAT + 1, versions={"kernling": "9.8.7"})))
-    with pytest.raises(
-        ValueError, match=r"format 3, written by kernling 9\.8\.7; this version reads up to 2: upgrade kernling"
-    ):
+@pytest.mark.parametrize(("step", "cure"), [(1, "upgrade kernling"), (-1, "train the model again")])
+def test_another_format(whole, path, step, cure):
+    number = models.FORMAT + step
+    path.write_bytes(forged(whole, set_header(format=number, versions={"kernling": "9.8.7"})))
+    message = rf"format {number}, written by kernling 9\.8\.7; this version reads format {models.FORMAT}: {cure}"
+    with pytest.raises(ValueError, match=message):
         kernling.load(path)
 
 

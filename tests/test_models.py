@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -14,8 +13,6 @@ import kernling
 from checks import assert_identical
 from kernling import models
 from oracles import stream
-
-FORMAT_1 = Path(__file__).parent / "data"
 
 X, y = stream("binary", 200)
 NAMES = np.array(["no", "yes"])[y]
@@ -125,7 +122,7 @@ def test_a_generator_that_cannot_be_saved(path):
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "l2"])
 def test_regressors(output, loss, path):
     X, y = stream("regression", 200)
-    model = kernling.AVMRegressor(loss, lam=0.5, output=output, max_cells=30).partial_fit(sparse.csr_array(X), y)
+    model = kernling.AVMRegressor(loss=loss, lam=0.5, output=output, max_cells=30).partial_fit(sparse.csr_array(X), y)
     copy = round_trip(model, path)
     assert copy.delta == "auto"
     assert copy.gamma == "scale"
@@ -140,28 +137,6 @@ def test_the_header_says_what_it_is(path):
     assert header["estimator"] == "AVMClassifier"
     assert header["params"]["delta"] == 0.6
     assert header["versions"]["numpy"] == np.__version__
-
-
-def test_a_file_of_format_1(path):
-    """Written before the checksum covered the whole file: it loads, goes on as the model would have, and is saved anew."""
-    first, labels = stream("binary", 60)
-    model = classifier(delta=0.8, output="suffix", random_state=1, **COIN).partial_fit(first, TEXT[labels])
-    old = kernling.load(FORMAT_1 / "avm-format1.kern")
-    for each in (old, model):
-        each.partial_fit(X, NAMES)
-    np.testing.assert_allclose(old.decision_function(X), model.decision_function(X), rtol=1e-9, atol=1e-9)
-    assert_same(round_trip(old, path), old)
-
-
-def test_rows_that_wait_in_a_file_of_format_1():
-    X, y = stream("multiclass", 150)
-    settings = dict(gamma=1.0, eta=0.5, parsimony=0.3, prune="random", random_state=3)
-    model = kernling.POLKClassifier(loss="softmax", **settings).partial_fit(X, y)
-    old = kernling.load(FORMAT_1 / "polk-format1.kern")
-    assert old.n_waiting_ == model.n_waiting_ > 0
-    for each in (old, model):
-        each.partial_fit(X, y)
-    np.testing.assert_allclose(old.decision_function(X), model.decision_function(X), rtol=1e-9, atol=1e-9)
 
 
 def test_a_model_that_has_learned_nothing(path):

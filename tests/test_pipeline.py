@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 import kernling
 from checks import assert_identical
-from kernling import evaluate, models
+from kernling import evaluate, models, papers
 from kernling.cli import app
 from kernling.estimators.ranges import GAMMA
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.streams import Encode, MinMax, Standardise, part_from_state
 from kernling.streams import stream as rows_of
 from oracles import stream
 
@@ -33,6 +33,7 @@ X = X * SCALES + 7.0
 VALUES = 1000.0 + 30.0 * stream("regression", 300)[1]
 AVM = kernling.AVMClassifier(loss="logistic", gamma=1.0, delta=0.5, lam=0.05, random_state=0)
 REGRESSOR = kernling.AVMRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.1, random_state=0)
+BY_NAME = "columns are found by name, in any order"
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
 
 
@@ -67,10 +68,13 @@ def metric(model=None):
         MinMax(),
         Encode(),
     ],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": BY_WEIGHT,
-        "check_sample_weight_equivalence_on_sparse_data": BY_WEIGHT,
-    },
+    expected_failed_checks=lambda estimator: (
+        {
+            "check_sample_weight_equivalence_on_dense_data": BY_WEIGHT,
+            "check_sample_weight_equivalence_on_sparse_data": BY_WEIGHT,
+        }
+        | ({"check_dataframe_column_names_consistency": BY_NAME} if isinstance(estimator, Encode) else {})
+    ),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -215,12 +219,48 @@ def test_categories_in_tables(frame, tmp_path):
     assert pipeline.predict_one(event) == pipeline.predict(one)[0]
     assert pipeline.score_one(event) == pytest.approx(pipeline.decision_function(one)[0])
     assert pipeline.learn_one(event, 1).t_ == 301
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="there is no column 'b'; the columns are 'place', 'z', 'c'"):
         pipeline.predict(frame({"place": place, "z": X[:, 1], "c": X[:, 2]}))
+    shuffled = frame({"c": X[:, 2], "label": LABELS, "place": place, "b": X[:, 1]})
+    dictionaries = [dict(zip(("place", "b", "c"), row, strict=True)) for row in zip(place, X[:, 1], X[:, 2], strict=True)]
+    for other in (shuffled, dictionaries, dict(zip(("place", "b", "c"), (place, X[:, 1], X[:, 2]), strict=True))):
+        np.testing.assert_array_equal(pipeline.decision_function(other), pipeline.decision_function(table))
+    by_place = np.column_stack([place.astype(object), X[:, 1:]])
+    np.testing.assert_array_equal(pipeline.decision_function(by_place), pipeline.decision_function(table))
     kernling.save(pipeline, tmp_path / "p.kern")
     again = kernling.load(tmp_path / "p.kern")
     np.testing.assert_array_equal(again.decision_function(table), pipeline.decision_function(table))
     assert again.feature_names_in_.tolist() == ["place", "b", "c"]
+
+
+@pytest.mark.parametrize("part", [Standardise(), MinMax(-1.0, 1.0)])
+def test_a_scale_inside_of_encode_leaves_categories_alone(part):
+    place = np.where(X[:, 0] > X[:, 0].mean(), "north", "south")
+    place[0] = "pole"
+    table = pandas.DataFrame({"b": X[:, 1], "place": place, "c": X[:, 2]})
+    encode = Encode(["place"], scale=part)
+    rows = np.vstack([encode.learn_transform(table[:100]), encode.learn_transform(table[100:])])
+    np.testing.assert_array_equal(rows[:, [0, 5]], clone(part).learn_transform(X[:, 1:]))
+    np.testing.assert_array_equal(rows[:, 1:5], np.column_stack([place == one for one in ("north", "pole", "south", "?")]))
+    np.testing.assert_array_equal(encode.transform(table)[:, [0, 5]], clone(part).fit_transform(X[:, 1:]))
+    hashed = Encode(["place"], hash=8, scale=part).fit_transform(table)
+    np.testing.assert_array_equal(hashed[:, :2].toarray(), clone(part).fit_transform(X[:, 1:]))
+    again = part_from_state(json.loads(json.dumps(encode.to_state())))
+    np.testing.assert_array_equal(again.learn_transform(table), encode.learn_transform(table))
+
+
+def test_what_the_first_rows_decide_can_be_settled_before():
+    place = np.where(np.arange(300) < 100, "north", "south")
+    table = pandas.DataFrame({"place": place, "b": X[:, 1], "c": X[:, 2]})
+    steps = [("encode", Encode(["place"], scale=Standardise())), ("model", kernling.AVMClassifier(random_state=0))]
+    whole = kernling.StreamPipeline(steps).partial_fit(table, LABELS)
+    begun = kernling.StreamPipeline(steps).begin(table, LABELS)
+    assert begun.t_ == 0
+    for first in range(0, 300, 100):
+        begun.partial_fit(table[first : first + 100], LABELS[first : first + 100])
+    assert (begun.model_.gamma_, begun.model_.delta_) == (whole.model_.gamma_, whole.model_.delta_)
+    assert begun.steps_[0][1].to_state() == whole.steps_[0][1].to_state()
+    np.testing.assert_allclose(begun.decision_function(table), whole.decision_function(table), atol=1e-9)
 
 
 def test_categories_given():
@@ -298,7 +338,7 @@ def test_evaluation_and_running_again():
     rows = evaluate.online(classifier(), (X, LABELS), permutations=2)
     assert evaluate.summary(rows)[0]["permutations"] == 2
     assert evaluate.model_of(rows[0]).steps[1][1].gamma == 1.0
-    assert evaluate.run_again(rows[1], (X, LABELS))[-1]["mistakes"] == rows[1]["mistakes"] < 0.4
+    assert papers.run_again(rows[1], (X, LABELS))[-1]["mistakes"] == rows[1]["mistakes"] < 0.4
     logged = evaluate.online(classifier(), (X, LABELS), metrics=["log_loss", "auc"])
     assert logged[-1]["auc"] > 0.8
     values = evaluate.online(regressor(), (X, VALUES))
@@ -310,7 +350,7 @@ def test_search_for_the_last_steps_parameters():
     found = evaluate.search(classifier(model=kernling.AVMClassifier()), rows_of(X, LABELS), candidates=4, first=100, factor=2)
     assert sorted(found.params) == ["model__delta", "model__gamma", "model__lam"]
     assert found.model.t_ == 300
-    assert all(0.01 < json.loads(row["params"])["steps"][1][1]["params"]["gamma"] < 100.0 for row in found.rows)  # scaled rows
+    assert all(0.01 < json.loads(row["params"])["gamma"] < 100.0 for row in found.rows)  # scaled rows
     with pytest.raises(ValueError, match="no parameter 'gamma'"):
         evaluate.search(classifier(), rows_of(X, LABELS), ranges={"gamma": GAMMA})
 

@@ -29,8 +29,8 @@ from kernling.estimators.parameters import parameter
 from kernling.estimators.ranges import Log, Times
 from kernling.estimators.resolve import auto_delta
 from kernling.estimators.tasks import OnlineRegressor
-from kernling.merge.reduction import Reduction
-from kernling.merge.rules import Merge
+from kernling.merging.reduction import Reduction
+from kernling.merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -5,8 +5,6 @@ it has resolved and learned besides arrays, and the versions of the libraries th
 with zeros in the place of the sum itself.  Loading checks every length against the size of the file before anything is
 allocated, then the checksum, then that the arrays are those of the estimator and that no number in them leads compiled code
 astray.  Nothing in a file is ever executed.
-
-Format 1 (never released) had a checksum over the header's text and the arrays only; such files still load.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import safetensors.numpy
 
 from . import registry
 
-FORMAT = 2
+FORMAT = 3
 SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
 BLANK = "0" * 64
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
@@ -35,14 +33,14 @@ class Saved(NamedTuple):
     """What a model file holds."""
 
     model: Any
-    stream: dict[str, Any]  # the state of the stream's parts that came before the model; empty if none was saved
+    reading: dict[str, Any]  # how rows for it are read, besides what it knows of its columns; empty if that was not saved
     header: dict[str, Any]
 
 
-def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = None) -> None:
-    """Write a fitted estimator to one file, replacing what is there only once the new file is whole.
+def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = None) -> None:
+    """Write a fitted estimator or pipeline to one file, replacing what is there only once the new file is whole.
 
-    ``stream`` is for the state of what came before the model, such as scales and categories: anything that JSON can hold.
+    ``reading`` is for how its rows are read from files, such as the name of the target: anything that JSON can hold.
 
     Examples
     --------
@@ -55,13 +53,13 @@ def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = No
     contents = model.to_contents()
     header = {
         "format": FORMAT,
-        "estimator": f"{type(model).__name__}",
+        "estimator": type(model).__name__,
         "learner": model.learner.name,
         "versions": versions(),
         **contents.header,
     }
-    if stream:
-        header["stream"] = stream
+    if reading:
+        header["reading"] = reading
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
     data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
@@ -81,6 +79,8 @@ def save(model: Any, path: str | os.PathLike, stream: dict[str, Any] | None = No
 def load(path: str | os.PathLike) -> Any:
     """Read a model file.  Going on with the same calls gives the model that never stopped.
 
+    Files of the command line hold a :class:`StreamPipeline`, which takes rows as they are in the data.
+
     Examples
     --------
     >>> import numpy as np, kernling as kl
@@ -97,7 +97,7 @@ def read(path: str | os.PathLike) -> Saved:
     header, arrays = _read(Path(path))
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
-        return Saved(cls.from_contents(header, arrays), header.get("stream", {}), header)
+        return Saved(cls.from_contents(header, arrays), header.get("reading", {}), header)
     except Exception as error:  # whatever a header can make happen, the file is at fault
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
@@ -115,16 +115,15 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
             raise ValueError(f"its format is {number!r}")
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a kernling model, or is damaged: {_first_line(error)}") from error
-    if not 1 <= number <= FORMAT:
-        raise ValueError(f"{path} has format {number}, {_writer(header)}; this version reads up to {FORMAT}: upgrade kernling")
-    if number == FORMAT and not is_signed(data):
+    if number != FORMAT:
+        cure = "upgrade kernling" if number > FORMAT else "train the model again"
+        raise ValueError(f"{path} has format {number}, {_writer(header)}; this version reads format {FORMAT}: {cure}")
+    if not is_signed(data):
         raise ValueError(f"{path}, {_writer(header)}, is damaged: its checksum does not match")
     try:
         arrays = safetensors.numpy.load(data)  # checks all lengths and offsets against len(data)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path}, {_writer(header)}, is damaged: {_first_line(error)}") from error
-    if number == 1 and metadata.get("sha256") != _checksum_1(metadata["kernling"], arrays):
-        raise ValueError(f"{path}, {_writer(header)}, is damaged: its checksum does not match")
     return header, arrays
 
 
@@ -151,15 +150,6 @@ def is_signed(data: bytes) -> bool:
     total.update(BLANK.encode())
     total.update(memoryview(data)[place + len(BLANK) :])
     return data[place : place + len(BLANK)] == total.hexdigest().encode()
-
-
-def _checksum_1(text: str, arrays: dict[str, np.ndarray]) -> str:
-    """The checksum of format 1."""
-    total = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        total.update(f"|{name}|{arrays[name].dtype.str}|{arrays[name].shape}|".encode())
-        total.update(np.ascontiguousarray(arrays[name]).data)
-    return total.hexdigest()
 
 
 def versions() -> dict[str, str]:

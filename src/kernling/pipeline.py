@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from . import registry
 from .estimators.checking import checked
 from .estimators.contents import Contents, plain, unplain
 from .estimators.facts import ShowsFacts
-from .streams.encode import one_row, part_from_state
+from .streams.encode import part_from_state
+from .streams.frames import one_row
 
 
 def _last_has(name: str):
@@ -56,11 +57,14 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     A call that raises leaves all steps as they were.  Sample weights are for the last step; scales count every row once.
 
+    Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are found by name: frames, dictionaries of
+    columns, lists of dictionaries, or the :class:`~kernling.streams.Table` that a file is read as.
+
     Parameters
     ----------
     steps : list of (str, estimator)
-        Of :mod:`kernling.streams`: Standardise, MinMax, Encode; transformers of scikit-learn; last an estimator with
-        ``partial_fit``.
+        Of :mod:`kernling.streams`: Encode, which comes first, Standardise, MinMax; transformers of scikit-learn; last an
+        estimator with ``partial_fit``.
     target : Standardise or MinMax, optional
         For regression: the model learns the target on this running scale, and predictions come back on its own.  Target t is
         learned with the statistics of targets 1 to t; predictions before learning it use those of targets 1 to t-1.
@@ -89,10 +93,11 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def fit(self, X, y=None, sample_weight=None):
         """Forget everything and learn the rows: each step learns all of them before they go on to the next."""
         with self._untouched_on_error():
-            self._begin()
+            self._new()
             X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
                 X = part.fit(X, y).transform(X)
+            self._remember_columns()
             if self.target_ is not None:
                 y = self.target_.fit(_column(y)).transform(_column(y))[:, 0]
             self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
@@ -128,19 +133,51 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             self.steps_[-1][1].learn_one(rows[0], y, sample_weight)
         return self
 
-    def _begin(self) -> None:
+    def begin(self, X, y=None):
+        """Settle what the first rows decide, such as names, categories and ``gamma="scale"``; nothing is learned.
+
+        Without it, the rows of the first call that learns decide.  The last step is settled only if targets are given.
+        """
+        if hasattr(self, "steps_"):
+            return self
+        with self._untouched_on_error():
+            self._new()
+            X = self._rows(X, reset=True)
+            for _, part in self.steps_[:-1]:
+                if hasattr(part, "begin"):
+                    part.begin(X)
+                X = _learned_and_transformed(copy.deepcopy(part), X, y)
+            self._remember_columns()
+            if y is not None:
+                self.steps_[-1][1].partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+        return self
+
+    def ahead(self, X, y=None) -> Any:
+        """Rows as the last step would get them if they were learned next; nothing is learned."""
+        twin = copy.copy(self)
+        if hasattr(self, "steps_"):
+            twin.steps_ = copy.deepcopy(self.steps_[:-1]) + self.steps_[-1:]
+        return twin._prepared(X, y)
+
+    def _new(self) -> None:
         self._check()
         self.steps_ = [(name, clone(step)) for name, step in self.steps]
         self.target_ = None if self.target is None else clone(self.target)
 
-    def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
-        """Let all steps but the last learn; returns rows and targets for it, and what takes predictions back to their scale."""
+    def _prepared(self, X, y) -> Any:
+        """Let all steps but the last learn; returns rows for it."""
         fresh = not hasattr(self, "steps_")
         if fresh:
-            self._begin()
+            self._new()
         X = self._rows(X, reset=fresh)
         for _, part in self.steps_[:-1]:
             X = _learned_and_transformed(part, X, y)
+        self._remember_columns()
+        return X
+
+    def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
+        """Let all steps but the last learn; returns rows and targets for it, and what takes predictions back to their scale."""
+        X = self._prepared(X, y)
         if self.target_ is None:
             return X, y, None
         y, shift, width = self.target_.learn_target(_column(y)[:, 0])
@@ -212,6 +249,19 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def model_(self) -> Any:
         """The last step, once it has learned something."""
         return self._learned()
+
+    def with_model(self, model: Any) -> StreamPipeline:
+        """The same steps with another last one, which has learned from what they give."""
+        self._learned()
+        other = copy.copy(self)
+        other.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], model)]
+        return other
+
+    @property
+    def is_running(self) -> bool:
+        """Whether learning changes what the last step gets of a row, as running scales do."""
+        parts = [part for _, part in (self.steps_ if hasattr(self, "steps_") else self.steps)[:-1]]
+        return self.target is not None or any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
 
     @property
     def _last(self) -> Any:
@@ -326,12 +376,16 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def _rows(self, X, reset: bool) -> Any:
         """Checked rows, without names; tables as they are, for a first step that takes them."""
         if getattr(self.steps_[0][1], "takes_tables", False):
-            if not isinstance(X, dict):
-                validate_data(self, X, reset=reset, skip_check_array=True)
-            elif reset:
-                self.n_features_in_ = len(X)
             return X
         return checked(self, X, reset=reset, dtype=np.float64)
+
+    def _remember_columns(self) -> None:
+        """Take the columns of tables from the first step, which has looked at them."""
+        first = self.steps_[0][1]
+        if getattr(first, "takes_tables", False):
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(first, name):
+                    setattr(self, name, getattr(first, name))
 
     def _check(self) -> None:
         names, steps = zip(*self.steps, strict=True) if self.steps else ((), ())
@@ -367,6 +421,18 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
                 part.__dict__.clear()
                 part.__dict__.update(attributes)
             raise
+
+
+def last_step(model: Any) -> Any:
+    """The last step of a pipeline; another model is its own."""
+    return model._last if isinstance(model, StreamPipeline) else model
+
+
+def columns_of(model: Any) -> dict[str, Any]:
+    """The options of :func:`kernling.streams.stream` that read the columns of an estimator or pipeline from tables."""
+    names = getattr(model, "feature_names_in_", None)
+    first = model.steps[0][1] if isinstance(model, StreamPipeline) else None
+    return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
 
 
 _DELEGATED = frozenset(

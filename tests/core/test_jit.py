@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 import kernling
 
 COUNT = """
@@ -51,26 +53,51 @@ def test_a_second_process_compiles_nothing(run_python, tmp_path):
     assert int(run_python(COUNT_ONE, KERNLING_CACHE=str(tmp_path))) == 0
 
 
-def test_an_edited_source_changes_the_key(run_python, tmp_path):
+@pytest.fixture
+def edited(run_python, tmp_path):
+    """The keys of AVM's machine code, shared and its own, after an edit in a copy of the package."""
     package = tmp_path / "kernling"
     shutil.copytree(Path(kernling.__file__).parent, package)
 
-    def keys():
-        where, core, own = run_python(KEYS, PYTHONPATH=str(tmp_path)).split()
+    def keys(path=None, old="", new=""):
+        if path:
+            text = (package / path).read_text()
+            assert old in text
+            (package / path).write_text(text.replace(old, new) if old else text + new)
+        where, shared, own = run_python(KEYS, PYTHONPATH=str(tmp_path)).split()
         assert Path(where).parent == package
-        return core, own
+        return shared, own
 
-    core, own = keys()
-    assert keys() == (core, own)
-    with open(package / "learners" / "avm.py", "a") as file:
-        file.write("\nCHANGED = True\n")
-    same_core, other_own = keys()
-    assert same_core == core
+    return keys
+
+
+def test_an_edited_source_changes_the_key(edited):
+    shared, own = edited()
+    assert edited() == (shared, own)
+    same_shared, other_own = edited("methods/avm.py", "stats[LARGEST_Y] = max", "stats[LARGEST_Y] = min")
+    assert same_shared == shared
     assert other_own != own
-    with open(package / "core" / "losses.py", "a") as file:
-        file.write("\nCHANGED = True\n")
-    other_core, _ = keys()
-    assert other_core != core
+    found = {shared}
+    for path, old, new in [
+        ("core/losses.py", "", "\nCHANGED = True\n"),
+        ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
+        ("core/loop.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
+        ("components/coverage.py", "inside = False", "inside = 0 > 1"),
+    ]:
+        found.add(edited(path, old, new)[0])
+    assert len(found) == 5
+
+
+def test_an_edited_merge_rule_compiles_nothing_again(edited):
+    keys = edited()
+    for path, old, new in [
+        ("merging/rules.py", "", "\nCHANGED = True\n"),
+        ("merging/reduction.py", "", "\nCHANGED = True\n"),
+        ("methods/avm.py", "+ merging.moved) ** 2", "+ 2.0 * merging.moved) ** 2"),  # how AVM's statistics merge
+        ("methods/avm.py", "default=0.01", "default=0.02"),
+        ("components/gram.py", "gram.record[LAST] = gram.record[FLOOR]", "gram.record[FLOOR]"),  # how Gram matrices merge
+    ]:
+        assert edited(path, old, new) == keys
 
 
 def test_damaged_entries_are_compiled_anew(run_python, tmp_path):

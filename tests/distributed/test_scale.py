@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 pytest.importorskip("distributed")
@@ -18,7 +19,7 @@ from kernling import distributed as scale
 from kernling.baselines import FOGDClassifier
 from kernling.distributed import stages, training
 from kernling.distributed.stages import stages_of
-from kernling.streams import Columns
+from kernling.streams import Encode, Standardise
 from oracles import stream
 
 pytestmark = pytest.mark.xdist_group("scale")  # one cluster for all
@@ -39,8 +40,6 @@ def client():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> list[str]:
     """Parquet files of one stream, and rows for a test."""
-    import pandas
-
     folder = tmp_path_factory.mktemp("parts")
     X, y = stream("binary", PARTS * ROWS, seed=1)
     paths = []
@@ -174,12 +173,28 @@ def test_categories_are_those_of_the_first_rows(client, tmp_path):
         town = rng.choice(towns, size=400)
         lines = [f"{t},{x:.4f},{int(x > 0.5)}" for t, x in zip(town, rng.uniform(size=400), strict=True)]
         (tmp_path / f"{part}.csv").write_text("\n".join(["town,x,late", *lines]) + "\n")
-    columns = Columns("late", categorical=["town"])
     paths = [tmp_path / f"{part}.csv" for part in range(2)]
-    model = scale.fit(client, avm(), paths, columns=columns)
-    assert columns.names == ("town=a", "town=b", "town=?", "x")
-    assert model.n_features_in_ == 4
-    assert scale.predict(client, model, paths, columns=columns).shape == (800,)
+    pipeline = kl.StreamPipeline([("encode", Encode(["town"])), ("model", avm())])
+    model = scale.fit(client, pipeline, paths, target="late")
+    assert model.t_ == 800
+    assert model.steps_[0][1].get_feature_names_out().tolist() == ["town=a", "town=b", "town=?", "x"]
+    assert model.model_.n_features_in_ == 4
+    said = scale.predict(client, model, paths, target="late")
+    np.testing.assert_array_equal(said, np.concatenate([model.predict(pandas.read_csv(path)) for path in paths]))
+    assert scale.fit(client, model, paths, target="late").t_ == 1600  # goes on from what it is
+    running = kl.StreamPipeline([("encode", Encode(["town"], scale=Standardise())), ("model", avm())])
+    with pytest.raises(ValueError, match="different scales"):
+        scale.fit(client, running, paths, target="late")
+
+
+def test_columns_are_those_of_the_first_file(client, tmp_path):
+    X, y = stream("binary", 600, seed=5)
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(label=y)
+    frame[:300].to_csv(tmp_path / "0.csv", index=False)
+    frame[300:][["label", "c", "a", "b"]].to_csv(tmp_path / "1.csv", index=False)
+    frame[300:].to_csv(tmp_path / "same.csv", index=False)
+    models = [scale.fit(client, avm(), [tmp_path / "0.csv", tmp_path / other], target=-1) for other in ("1.csv", "same.csv")]
+    checks.assert_identical(*models)
 
 
 def test_classes_that_only_some_parts_have_unite(client, tmp_path):

@@ -12,7 +12,7 @@ import kernling as kl
 from kernling.core import averages, scoring
 from kernling.core.expansion import Expansion
 from kernling.core.fourier import Linear
-from kernling.merge.rules import at_time
+from kernling.merging.rules import at_time
 from oracles import CASES, Case, stream
 
 ROWS = 240  # of each part; a multiple of POLK's batch

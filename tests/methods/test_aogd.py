@@ -104,7 +104,7 @@ def test_the_loss_against_the_mean_is_at_most_the_mean_loss(loss):
         "logistic": lambda m: np.log1p(np.exp(-m)),
     }[loss]
     X, y = stream("binary", 400, seed=5)
-    model = AOGDClassifier(loss, gamma=1.0, output="last", random_state=0).fit(X, y)
+    model = AOGDClassifier(loss=loss, gamma=1.0, output="last", random_state=0).fit(X, y)
     f, f_means = model.rank_scores(X), model._state.sides.means[0] @ weights(model)
     gaps = []
     for t in range(400):

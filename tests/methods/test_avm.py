@@ -62,7 +62,9 @@ def test_without_cells_it_is_plain_sgd(loss, coverage):
         ("average", scores[:300].mean(axis=0)),
         ("suffix", scores[300 - 75 : 300].mean(axis=0)),
     ):
-        model = AVMClassifier(loss, lam=0.02, delta=0.0, gamma=1.5, coverage=coverage, output=output, suffix=0.25).fit(X, y)
+        model = AVMClassifier(loss=loss, lam=0.02, delta=0.0, gamma=1.5, coverage=coverage, output=output, suffix=0.25).fit(
+            X, y
+        )
         np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-10)
         assert model.n_stored_ == 300
 
@@ -206,7 +208,7 @@ def test_max_cells_drops_what_lies_outside():
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_norm_of_lipschitz_classifiers(loss, kind, factor, lam):
     X, y = stream(kind, 150, seed=11)
-    model = AVMClassifier(loss, gamma=1.0, delta=0.5, lam=lam)
+    model = AVMClassifier(loss=loss, gamma=1.0, delta=0.5, lam=lam)
     largest = 0.0
     for i in range(150):
         model.partial_fit(X[i : i + 1], y[i : i + 1], classes=np.unique(y))
@@ -219,11 +221,11 @@ def test_norm_of_lipschitz_classifiers(loss, kind, factor, lam):
 @pytest.mark.parametrize("loss", ["l1", "epsilon_insensitive"])
 def test_norm_of_lipschitz_regressors(loss):
     X, y = stream("regression", 150, seed=11)
-    model = AVMRegressor(loss, gamma=1.0, delta=0.5, lam=0.1)
+    model = AVMRegressor(loss=loss, gamma=1.0, delta=0.5, lam=0.1)
     for i in range(150):
         model.learn_one(X[i], y[i])
         assert norm(model) <= 10.0 * (1.0 + 1e-12)
-    assert norm(AVMRegressor(loss, gamma=1.0, delta=0.5, lam=0.1).fit(X[:1], [5.0])) == pytest.approx(10.0)
+    assert norm(AVMRegressor(loss=loss, gamma=1.0, delta=0.5, lam=0.1).fit(X[:1], [5.0])) == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("lam", [1.5, 4.0])
@@ -276,7 +278,7 @@ def test_the_norm_does_not_drift_over_a_long_stream():
 @pytest.mark.parametrize("loss", ["hinge", "smooth_hinge", "logistic"])
 def test_multiclass_coefficients_sum_to_zero(loss, output):
     X, y = stream("multiclass", 500, seed=14)
-    model = AVMClassifier(loss, gamma=1.0, delta=0.5, lam=0.01, output=output).fit(X, y)
+    model = AVMClassifier(loss=loss, gamma=1.0, delta=0.5, lam=0.01, output=output).fit(X, y)
     rows = model.dual_coef_
     assert np.abs(rows).max() > 0.1
     np.testing.assert_allclose(rows.sum(axis=1), 0.0, atol=1e-10)

@@ -180,12 +180,12 @@ def test_classes_that_join_while_rows_wait(loss, names):
     """Nothing was learned before the first batch was full, so it cannot matter when its classes were heard of."""
     X, _ = stream("binary", 16)
     y = np.array(list(names) * (16 // len(names)))
-    late = POLKClassifier(loss, gamma=1.0, eta=3.0, batch_size=16)
+    late = POLKClassifier(loss=loss, gamma=1.0, eta=3.0, batch_size=16)
     for i in range(15):
         late.partial_fit(X[i : i + 1], y[i : i + 1])
     assert late.n_waiting_ == 15
     late.learn_one(X[15], y[15])
-    known = POLKClassifier(loss, gamma=1.0, eta=3.0, batch_size=16).partial_fit(X, y, classes=sorted(names))
+    known = POLKClassifier(loss=loss, gamma=1.0, eta=3.0, batch_size=16).partial_fit(X, y, classes=sorted(names))
     assert known.t_ == late.t_ == 16
     np.testing.assert_allclose(late.decision_function(X), known.decision_function(X), atol=1e-12)
 

@@ -122,7 +122,7 @@ def lonely_events(n):
 def test_the_expected_step(eta, alpha, beta):
     """E[tau] = min(eta, rho l): smaller than the step of PA-I, although the objective is unbiased."""
     X, y = lonely_events(5_000)
-    model = SPAClassifier(eta, alpha=alpha, beta=beta, gamma=100.0, output="last", random_state=4).fit(X, y)
+    model = SPAClassifier(eta=eta, alpha=alpha, beta=beta, gamma=100.0, output="last", random_state=4).fit(X, y)
     rho = alpha / beta  # every loss is 1
     assert model.n_stored_ / 5_000 == pytest.approx(rho, abs=4.0 * math.sqrt(rho / 5_000))
     mean = np.abs(model.dual_coef_).sum() / 5_000
@@ -282,7 +282,7 @@ def test_regret(task):
     norm2 = np.einsum("ko,kl,lo->", coef, K, coef)
     total = []
     for seed in range(5):
-        model = SPAClassifier(eta, alpha=alpha, beta=beta, gamma=1.0, output="last", random_state=seed)
+        model = SPAClassifier(eta=eta, alpha=alpha, beta=beta, gamma=1.0, output="last", random_state=seed)
         f = model.predict_then_learn(X, y, method="decision_function", classes=np.unique(y))
         total.append(hinge(f, y))
         certificate = model.certificate()

@@ -1,4 +1,4 @@
-"""Running scaling agrees with NumPy, does not depend on chunks, merges, and survives JSON."""
+"""Running scaling agrees with NumPy, does not depend on chunks, and survives JSON."""
 
 import json
 
@@ -55,19 +55,6 @@ def test_the_range_is_kept():
     assert out.max() == 1.0
     assert np.all(out[:, 2] == -1.0)  # a constant column sits at the lower end
     assert np.all(Standardise().learn_transform(rows())[:, 2] == 0.0)
-
-
-@pytest.mark.parametrize("make", PARTS)
-def test_merging_is_seeing_both(make):
-    X = rows(300, 5.0)
-    first, second, both = make(), make(), make()
-    first.learn_transform(X[:100])
-    second.learn_transform(X[100:])
-    both.learn_transform(X)
-    merged = first.merge(second)
-    assert np.allclose(merged.transform(X), both.transform(X), rtol=1e-12, atol=1e-12)
-    assert np.array_equal(make().merge(both).transform(X), both.transform(X))
-    assert np.array_equal(both.merge(make()).transform(X), both.transform(X))
 
 
 @pytest.mark.parametrize("make", PARTS)

@@ -23,7 +23,7 @@ import pyarrow.parquet
 import pytest
 from scipy import sparse
 
-from kernling.streams import Columns, Stream, files, stream
+from kernling.streams import Encode, Stream, Table, files, part_from_state, stream
 from kernling.streams import lines as lines_module
 
 ROWS = 1000
@@ -36,7 +36,7 @@ FRAME = pd.DataFrame(
     }
 )
 X = np.column_stack([FRAME["km"], *(FRAME["port"] == name for name in ("EWR", "JFK", "LGA")), np.zeros(ROWS), FRAME["stops"]])
-NAMES = ("km", "port=EWR", "port=JFK", "port=LGA", "port=?", "stops")
+NAMES = ["km", "port=EWR", "port=JFK", "port=LGA", "port=?", "stops"]
 OPTIONS = {"target": "late", "categorical": ["port"]}
 
 
@@ -86,11 +86,14 @@ def _bytes(format):
 
 
 def check(rows: Stream, chunk=300):
-    parts = list(rows)
+    encode = Encode(["port"])
+    parts = [(encode.learn_transform(part), y) for part, y in rows]
     assert [len(y) for _, y in parts] == [chunk] * (ROWS // chunk) + ([ROWS % chunk] if ROWS % chunk else [])
     assert np.array_equal(np.concatenate([part for part, _ in parts]), X)
     assert np.array_equal(np.concatenate([y for _, y in parts]), FRAME["late"])
-    assert rows.names == NAMES
+    assert rows.names == ("km", "port", "stops")
+    assert rows.target == "late"
+    assert encode.get_feature_names_out().tolist() == NAMES
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,8 @@ def test_standard_input(format):
     data = b"1 1:0.5\n-1 2:1\n" * 500 if format == "libsvm" else _bytes(format)
     options = {"format": format} | ({} if format == "libsvm" else OPTIONS)
     program = (
-        f"from kernling.streams import stream\nrows = stream('-', **{options!r})\n"
+        f"from kernling.streams import Encode, stream\nrows = stream('-', **{options!r})\n"
+        f"rows = rows if {format == 'libsvm'} else rows.through(Encode(['port']))\n"
         "X, y = rows.load(); print(X.shape[0], repr(float(X.sum())), float(y.sum()))"
     )
     out = subprocess.run([sys.executable, "-c", program], input=gzip.compress(data), capture_output=True, check=True)
@@ -163,7 +167,7 @@ def test_a_damaged_compressed_file_gives_the_rows_before(compression, damage, fo
     found = []
     rows = stream(path, dense=True, **({} if format == "svm" else {"target": "y"}))
     with pytest.raises(ValueError, match=rf"{path.name} (ends too early|is damaged)"):
-        found.extend(x for X, _ in rows for x in X[:, 0].tolist())
+        found.extend(x for X, _ in rows for x in (X if format == "svm" else np.asarray(X))[:, 0].tolist())
     assert 100_000 < len(found) < 300_000
     assert found == values[: len(found)]
 
@@ -185,18 +189,18 @@ def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
     path.write_text("a,b,y\n" + "1,,0\n" * 300_000 + "0.5,2.5,1.5\n")
     rows = stream(path, target="y", features=["a"])
     X, y = rows.load()
-    assert X[-1, 0] == 0.5
+    assert X.columns["a"][-1] == 0.5
     assert y[-1] == 1.5
     with pytest.raises(ValueError, match="row 1 has no value in column 'b'"):
         stream(path, target="y").load()
-    assert stream(path, target="y", missing="drop").load()[0].tolist() == [[0.5, 2.5]]
+    assert np.asarray(stream(path, target="y", missing="drop").load()[0]).tolist() == [[0.5, 2.5]]
 
 
 def test_csv_without_header_and_with_tabs(tmp_path):
     (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"1\t2\tyes\n3\t4\tno\n"))
     rows = stream(tmp_path / "rows.tsv.gz", header=False, target=-1)
     X, y = rows.load()
-    assert X.tolist() == [[1, 2], [3, 4]]
+    assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
     assert y.tolist() == ["yes", "no"]
     assert rows.names == ("f0", "f1")
 
@@ -264,11 +268,10 @@ def test_a_target_of_names_that_look_like_numbers():
     X, y = rows.load()
     assert y.tolist() == labels
     assert X.shape == (301, 1)
-    columns = Columns("y", ["a"], ["y"])
     for target in ("y", None):  # further rows to learn, or to predict
-        again = Columns.from_state({**columns.to_state(), "target": target})
-        X, y = stream(io.BytesIO(as_csv(["0", "1"])), format="csv", columns=again).load()
-        assert X.tolist() == [[0.0], [1.0]]
+        options = {"target": target, "features": ["a"], "categorical": ["y"]}
+        X, y = stream(io.BytesIO(as_csv(["0", "1"])), format="csv", **options).load()
+        assert np.asarray(X).tolist() == [[0.0], [1.0]]
         assert target is None or y.tolist() == ["0", "1"]
     mixed = ["1", "2", "x"] * 10
     assert stream(io.BytesIO(as_csv(mixed)), format="csv", target=-1, categorical=["c"]).load()[1].tolist() == mixed
@@ -298,9 +301,9 @@ def test_missing_values_of_any_kind(source):
     def where():
         return io.BytesIO(source) if isinstance(source, bytes) else source
 
-    rows = stream(where(), missing="drop", **options)
-    X, y = rows.load()
-    assert rows.names == ("a", "c=red", "c=?", "b")
+    encode = Encode(["c"])
+    X, y = stream(where(), missing="drop", **options).through(encode).load()
+    assert encode.get_feature_names_out().tolist() == ["a", "c=red", "c=?", "b"]
     assert X.tolist() == [[1, 1, 0, 1], [4, 1, 0, 1]]
     assert y.tolist() == ["u", "v"]
     found = iter(stream(where(), **options))
@@ -322,7 +325,7 @@ def test_line_breaks_in_quoted_values(size, monkeypatch):
     monkeypatch.setattr(files, "line_blocks", lambda file, delimiter: lines_module.line_blocks(file, size, delimiter))
     options = {"format": "csv", "target": "y", "features": ["a"]}
     X, y = stream(io.BytesIO("".join(["a,note,y\n", *lines]).encode()), **options).load()
-    assert X[:, 0].tolist() == list(range(60))
+    assert X.columns["a"].tolist() == list(range(60))
     assert y.tolist() == [i % 2 for i in range(60)]
     for bad, message in (("40,1\n", "row 41 has 2 columns, not 3"), ('x,"\n",1\n', "row 41: 'x'")):
         found = iter(stream(io.BytesIO("".join(["a,note,y\n", *lines[:40], bad, *lines[41:]]).encode()), **options))
@@ -335,7 +338,7 @@ def test_json_lines_whose_names_come_and_go():
     text = b'{"b": 1, "y": 1}\n{"a": 2, "b": 3, "y": 0}\n{"a": 4, "b": 5, "c": "more", "y": 1}\n{"a": 6, "b": 7}\n'
     options = {"format": "jsonl", "target": "y", "features": ["a", "b"]}
     X, y = stream(io.BytesIO(text), missing="drop", **options).load()
-    assert X.tolist() == [[2, 3], [4, 5]]
+    assert np.asarray(X).tolist() == [[2, 3], [4, 5]]
     assert y.tolist() == [0, 1]
     with pytest.raises(ValueError, match="row 1 has no value in column 'a'"):
         stream(io.BytesIO(text), **options).load()
@@ -357,7 +360,7 @@ def test_json_lines_whose_names_come_and_go():
 )
 def test_damaged_json_lines_give_the_rows_before(line, message):
     rows = iter(stream(io.BytesIO(f'{{"a": 1, "b": 2}}\n\n{line}\n'.encode()), format="jsonl", target="a"))
-    assert next(rows)[0].tolist() == [[2.0]]
+    assert np.asarray(next(rows)[0]).tolist() == [[2.0]]
     with pytest.raises(ValueError, match=message):
         next(rows)
 
@@ -395,31 +398,53 @@ def test_columns_by_name_in_another_order():
 
 
 def test_categories_are_a_state_that_survives_json():
-    columns = Columns("late", categorical=["port"])
-    stream(FRAME[:200], columns=columns).load()
-    again = Columns.from_state(json.loads(json.dumps(columns.to_state())))
+    encode = Encode(["port"])
+    stream(FRAME[:200], **OPTIONS).through(encode).load()
+    again = part_from_state(json.loads(json.dumps(encode.to_state())))
     later = FRAME[200:210].copy()
     later.loc[later.index[0], "port"] = "BOS"  # never seen: the column for all others
-    got, _ = again.rows({name: later[name].to_numpy() for name in later})
+    got = again.transform(later)
     assert got[0].tolist() == [later["km"].iloc[0], 0, 0, 0, 1, later["stops"].iloc[0]]
     assert np.array_equal(got[1:], X[201:210])
-    assert again.names == columns.names
-    given = stream(FRAME, target="late", categorical={"port": ["LGA", "EWR"]})
-    assert given.names == ("km", "port=LGA", "port=EWR", "port=?", "stops") or given.load()
-    assert given.load()[0][:, 1].sum() == (FRAME["port"] == "LGA").sum()
+    assert again.get_feature_names_out().tolist() == NAMES
+    given = Encode({"port": ["LGA", "EWR"]})
+    rows = given.fit_transform(FRAME[["km", "port", "stops"]])
+    assert given.get_feature_names_out().tolist() == ["km", "port=LGA", "port=EWR", "port=?", "stops"]
+    assert rows[:, 1].sum() == (FRAME["port"] == "LGA").sum()
 
 
 def test_hashed_categories():
-    options = {"target": "late", "categorical": ["port"], "hash": 64}
-    got = stream(FRAME, **options).load()[0]
+    def hashed(frame, chunk=8192):
+        return stream(frame, chunk=chunk, **OPTIONS).through(Encode(["port"], hash=64)).load()[0]
+
+    got = hashed(FRAME)
     assert got.shape == (ROWS, 66)
     ports = got[:, 2:].toarray()
     assert (ports.sum(axis=1) == 1).all()
     codes = {name: set(ports[FRAME["port"] == name].argmax(axis=1)) for name in ("EWR", "JFK", "LGA")}
     assert all(len(code) == 1 for code in codes.values())
-    other = stream(FRAME[::-1], chunk=7, **options).load()[0]
-    assert (other[::-1] != got).nnz == 0  # nothing depends on what came first
-    assert stream(FRAME[["port", "late"]], **options).load()[0].shape == (ROWS, 64)
+    assert (hashed(FRAME[::-1], chunk=7)[::-1] != got).nnz == 0  # nothing depends on what came first
+    assert hashed(FRAME[["port", "late"]]).shape == (ROWS, 64)
+
+
+def test_categories_are_the_same_however_a_reader_typed_them():
+    expected = Encode({"c": ["1", "2"]}).fit_transform({"c": np.array(["1", "2", "2", "3"])})
+    for values in ([1, 2, 2, 3], [1.0, 2.0, 2.0, 3.0], np.array([1, "2", 2.0, 3], dtype=object)):
+        assert np.array_equal(Encode({"c": ["1", "2"]}).fit_transform({"c": np.array(values)}), expected)
+
+
+def test_tables_are_rows():
+    table = Table({"a": np.arange(4), "c": np.array(["x", "y", "x", None], dtype=object)})
+    assert table[1:3].categories("c") == (["x", "y"], pytest.approx([1, 0]))
+    table.categories("c")
+    assert table[[0, 2]].categories("c")[1].tolist() == [1, 1]  # "None" comes first; codes are taken over, not found anew
+    assert table.missing("c").tolist() == [False, False, False, True]
+    with pytest.raises(ValueError, match="row 1: 'x' in column 'c' is not a number"):
+        np.asarray(table)
+    with pytest.raises(ValueError, match="equally long"):
+        Table({"a": np.arange(2), "b": np.arange(3)})
+    X, y = stream(table, target="a", categorical=["c"], missing="drop").load()
+    assert stream(X, y).load()[0].columns["c"].tolist() == ["x", "y", "x"]
 
 
 def test_a_stream_larger_than_the_memory_it_takes(tmp_path):
@@ -438,7 +463,8 @@ def test_a_stream_larger_than_the_memory_it_takes(tmp_path):
 
 def test_an_object_that_would_run_code_is_only_text(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"a": "__import__(\'os\').abort()", "y": 1}\n')
-    assert stream(tmp_path / "rows.jsonl", target="y", categorical=["a"]).load()[0].tolist() == [[1.0, 0.0]]
+    X, _ = stream(tmp_path / "rows.jsonl", target="y", categorical=["a"]).load()
+    assert Encode(["a"]).fit_transform(X).tolist() == [[1, 0]]
 
 
 LIVE = {
@@ -457,7 +483,8 @@ def test_rows_of_a_pipe_are_given_as_they_come(format):
         for text, number in zip(LIVE[format], (1, 2), strict=True):
             sink.write(text)
             X, y = next(rows)  # would wait for ever if it wanted more
-            assert (X.sum(), float(y[0])) == (number, number - 1)
+            total = X.sum() if format == "libsvm" else X.columns["x"].sum()
+            assert (total, float(y[0])) == (number, number - 1)
 
 
 def test_a_column_that_begins_empty_gets_its_kind_from_its_first_value():
@@ -481,6 +508,6 @@ def test_several_files_follow_one_another(tmp_path):
     rows = stream([str(tmp_path / "c.csv"), str(tmp_path / "d.csv")], target="b")
     chunks = iter(rows)
     X, y = next(chunks)
-    np.testing.assert_array_equal(np.c_[X, y], [[1, 2], [4, 3]])
+    np.testing.assert_array_equal(np.c_[np.asarray(X), y], [[1, 2], [4, 3]])
     with pytest.raises(ValueError, match=r"d\.csv: row 2"):
         next(chunks)

@@ -8,7 +8,7 @@ import typer
 
 from . import settings
 from .data import Reading, Source, takes_reading
-from .interrupts import Interrupts, pieces
+from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
 
 SetOption = Annotated[
@@ -33,8 +33,8 @@ def compare(
     report: Report = None,
 ) -> None:
     """Learn the same rows with several methods, in one reading, and compare."""
-    from ..evaluate import summary, write_rows
-    from ..report import cells, page, show
+    from ..evaluate import Courses, feed, write_rows
+    from ..report import page
 
     _check_outputs(None, results, report)
     if permutations > 1 and data == "-":
@@ -42,41 +42,46 @@ def compare(
     names = settings.names_of(learners) or []
     pairs = settings.split_pairs(set, "--set")
     _check_names(names, pairs)
-    options: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
+    measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
     with Interrupts() as interrupts:
         for order in range(permutations):
-            courses: dict[str, Any] | None = None
+            shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
+            courses = Courses({})
             with interrupts.held_back():
-                shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
-                for X, y in source.chunks():
-                    if courses is None:
-                        about = source.stream.info, {**options, "extra": {"permutation": order}}
-                        courses = _begun(names, task or source.task_of(y), pairs, seed + order, *about, failed)
-                        _each(courses, "begin", source.scaled_ahead(X), y, failed)
-                    for part in pieces(len(y)):
-                        with interrupts.deferred():
-                            _each(courses, "learn", source.scaled(X[part]), y[part], failed)
-            rows += [row for course in (courses or {}).values() if course.events for row in course.end()]
+                (X, y), chunks = source.begin()
+                measuring["extra"] = {"permutation": order}
+                models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
+                courses = _courses(
+                    {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
+                )
+                feed(courses, chunks, cut=PIECE, guard=interrupts.deferred)
+            failed |= courses.failed
+            rows += [row for course in courses.running.values() if course.events for row in course.end()]
             if interrupts.stopped:
                 break
     if rows:
-        events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
-        notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
-        columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
-        shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
-        majority = rows[-1].get("majority")
-        title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
-        show(cells(shown, columns), title, "\n".join(notes) or None)
+        _tell(rows, data, permutations, failed)
     if rows and results:
         write_rows(rows, results)
     if rows and report:
         page(rows, report, f"{', '.join(names)} on {data}")
     interrupts.let_go()
-    if not rows:
-        raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()) or f"{data} has no rows")
+
+
+def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict[str, str]) -> None:
+    from ..evaluate import summary
+    from ..report import cells, show
+
+    events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
+    notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
+    columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
+    shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
+    majority = rows[-1].get("majority")
+    title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
+    show(cells(shown, columns), title, "\n".join(notes) or None)
 
 
 def _check_names(names: list[str], pairs: dict[str, str]) -> None:
@@ -108,30 +113,32 @@ def _columns(row: dict[str, Any]) -> list[str]:
     return [*(name for name in METRICS if name in row), "n_stored", "nbytes", "seconds"]
 
 
-def _begun(
-    names: list[str], task: str, pairs: dict[str, str], seed: int, info: Any, options: Any, failed: dict[str, str]
-) -> Any:
-    """A course for each method that can run."""
+def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, failed: dict[str, str]) -> dict[str, Any]:
+    """A new model of each method; why one cannot be made is added to what failed."""
     from .. import registry
-    from ..evaluate import Course
 
-    courses = {}
+    models = {}
     for name in names:
         try:
             known = registry.estimator_for(name, task)().get_params(deep=False)
             common = {key: value for key, value in pairs.items() if "." not in key and key in known}
             own = {key.removeprefix(f"{name}."): value for key, value in pairs.items() if key.startswith(f"{name}.")}
-            courses[name] = Course(settings.new_model(name, task, common | own, seed), info, **options)
+            models[name] = settings.new_model(name, task, common | own, seed)
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
-    return courses
+    return models
 
 
-def _each(courses: dict[str, Any], act: str, X: Any, y: Any, failed: dict[str, str]) -> None:
-    """Let each method begin or learn; if one cannot, the others go on and the table says why."""
-    for name in list(courses):
+def _courses(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
+    """A course for each model that can be measured."""
+    from ..evaluate import Course, Courses
+
+    courses = {}
+    for name, model in models.items():
         try:
-            getattr(courses[name], act)(X, y)
-        except (ValueError, TypeError, FloatingPointError) as error:
+            courses[name] = Course(model, source.stream.info, **measuring)
+        except (ValueError, TypeError) as error:
             failed[name] = str(error)
-            del courses[name]
+    if not courses:
+        raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()))
+    return Courses(courses)

@@ -1,8 +1,8 @@
 """Options that say what the rows are, shared by all commands that read data; and rows that remember how they were read."""
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
-import copy
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from ..models import Saved
+    from ..pipeline import StreamPipeline
     from ..streams import Stream
+    from ..streams.base import Chunk
 
 SYNTHETIC_ROWS = 20_000
+MODEL = "model"  # the last step of pipelines
+KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # what a model file keeps of how rows are read
 Missing = Literal["error", "drop"]
 Scale = Literal["standard", "minmax"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
@@ -32,7 +37,7 @@ class Reading:
     categorical: Annotated[str | None, _option("Columns whose values are names, separated by commas.")] = None
     hash: Annotated[int | None, _option("Hash categories into so many columns.", min=1)] = None
     missing: Annotated[Missing, _option("What to do about rows with a missing value.")] = "error"
-    scale: Annotated[Scale | None, _option("Running scaling.")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of columns of numbers.")] = None
     format: Annotated[Format | None, _option("Where name and content don't tell.")] = None
     header: Annotated[bool, _option("Whether CSV begins with names.")] = True
     delimiter: Annotated[str | None, _option("Of CSV; a comma, or a tab for .tsv.")] = None
@@ -62,63 +67,39 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Source:
-    """Rows, and the state that has to be kept to read further rows in the same way.
+    """The rows that a command was asked for, and how they are read.
 
-    ``state`` is what a model file holds of an earlier reading; its columns, scales and kind of rows win over the options.
-    From standard input, where they may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the
-    first rows settle depends on nothing else.
+    With ``saved``, a model file, further rows are read as those were that its model has learned.  From standard input, where
+    rows may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the first rows settle depends
+    on nothing else.
     """
 
-    def __init__(self, data: list[str], reading: Reading, *, chunk: int | None = None, state: dict[str, Any] | None = None):
-        from ..streams import Columns, MinMax, Standardise, part_from_state
+    def __init__(self, data: list[str], reading: Reading, *, chunk: int | None = None, saved: "Saved | None" = None):
         from ..streams.base import CHUNK
 
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
         self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
-        state = state or {}
-        scalings: dict[str, Callable[[], Any]] = {"standard": Standardise, "minmax": MinMax}
-        if state:
-            for option in ("features", "categorical", "hash", "scale"):
-                if getattr(reading, option) is not None:
-                    raise typer.BadParameter(
-                        "the model keeps its columns and their scale: leave it out", param_hint=f"--{option}"
-                    )
-            self.columns = Columns.from_state(state["columns"])
-            self.columns.missing = "drop" if reading.missing == "drop" else self.columns.missing
-            self.columns.target = _place(reading.target) if reading.target is not None else self.columns.target
-            self.parts = [part_from_state(part) for part in state["parts"]]
-            self.zero_based, self.dense = bool(state["zero_based"]), bool(state["dense"])
-        else:
-            self.columns = Columns(
-                _place(reading.target),
-                _listed(reading.features),
-                _listed(reading.categorical) or (),
-                reading.hash,
-                reading.missing,
-            )
-            self.parts = [scalings[reading.scale]()] if reading.scale else []
-            self.zero_based, self.dense = reading.zero_based, reading.dense
         self._task: str | None = None
+        self._known = _read_before(reading, saved) if saved else {}
         self.stream = self._shuffled(self._open())
-        scaling = [part.to_state() for part in self.parts]
-        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows, "parts": scaling}
+        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
         from pathlib import Path
 
         from ..papers import dataset, dataset_names
-        from ..streams import synthetic
+        from ..streams import stream, synthetic
         from ..streams.synthetic import STREAMS
 
         reading, first = self.reading, self.data[0]
-        if len(self.data) > 1:
-            for path in self.data:
-                if path != "-" and not Path(path).exists():
-                    raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
-            return self._read(self.data)
-        if first == "-" or Path(first).exists():
-            return self._read(first)
+        for path in self.data if len(self.data) > 1 else ():
+            if path != "-" and not Path(path).exists():
+                raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
+        if len(self.data) > 1 or first == "-" or Path(first).exists():
+            rows = stream(self.data if len(self.data) > 1 else first, **self.options())
+            rows.info |= {"files": self.data, "options": self.options()}
+            return rows
         if first in dataset_names():
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(first, positive)
@@ -130,55 +111,59 @@ class Source:
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
-    def _read(self, files: Any) -> "Stream":
-        """The rows of files, with what is needed to read them again on record."""
-        from ..streams import stream
-
-        rows = stream(files, columns=self.columns, **self.options())
-        rows.info |= {"files": self.data, "columns": self.columns.to_state(), "options": self.options()}
-        return rows
-
     def options(self) -> dict[str, Any]:
-        """How files are read, besides their columns."""
+        """How files are read: the options of ``kernling.streams.stream``."""
         reading = self.reading
         return {
+            "target": _place(reading.target),
+            "features": _listed(reading.features),
+            "categorical": _listed(reading.categorical) or [],
+            "missing": reading.missing,
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
             "n_features": reading.n_features,
-            "zero_based": self.zero_based,
-            "dense": self.dense,
+            "zero_based": reading.zero_based,
+            "dense": reading.dense,
             "chunk": self.chunk,
-        }
+        } | self._known
+
+    def kept(self) -> dict[str, Any]:
+        """What a model file keeps of them."""
+        return {name: self.options()[name] for name in KEPT} | {"target": self.stream.target}
 
     def _shuffled(self, rows: "Stream") -> "Stream":
         if self.reading.shuffle is None:
             return rows
         import numpy as np
 
-        from ..streams import stream
+        from ..streams import Stream
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
-        shuffled = stream(X[order], None if y is None else y[order], chunk=self.chunk)
-        shuffled.info = {**rows.info, "order": self.reading.shuffle}
-        return shuffled
+        whole = X[order], None if y is None else y[order]
+        info = {**rows.info, "order": self.reading.shuffle}
+        return Stream(lambda _: iter([whole]), chunk=self.chunk, names=rows.names, target=rows.target, info=info)
 
-    def chunks(self) -> Iterator[tuple[Any, Any]]:
-        """The rows asked for, not yet scaled; a row that is not finite is named, once those before it have been given."""
+    def chunks(self) -> "Iterator[Chunk]":
+        """The rows asked for."""
         skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
         row = 0
         for X, y in self.stream:
             first, row = row, row + X.shape[0]
             keep = slice(max(skip - first, 0), None if last is None else last - first)
-            X, y = X[keep], None if y is None else y[keep]
-            good = _finite_rows(X)
-            if good:
-                yield X[:good], None if y is None else y[:good]
-            if good < X.shape[0]:
-                raise ValueError(f"row {first + keep.start + good + 1} contains NaN or infinity")
+            if X[keep].shape[0]:
+                yield X[keep], None if y is None else y[keep]
             if last is not None and row >= last:
                 return
+
+    def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
+        """The first chunk, and all of them."""
+        chunks = self.chunks()
+        first = next(chunks, None)
+        if first is None:
+            raise ValueError(f"{self.name} has no rows")
+        return first, itertools.chain([first], chunks)
 
     def task_of(self, y: Any) -> str:
         """Of a named data set its task; otherwise regression if a target has a fraction, else classification."""
@@ -189,36 +174,40 @@ class Source:
         fractions = y.dtype.kind == "f" and not np.array_equal(y, np.floor(y))
         return self._task or ("regression" if fractions else "classification")
 
-    def scaled(self, X: Any, learning: bool = True) -> Any:
-        """Rows as the model gets them."""
-        for part in self.parts:
-            X = part.learn_transform(X) if learning else part.transform(X)
-        return X
+    def steps(self, X: Any) -> list[tuple[str, Any]]:
+        """What the options ask to do with rows like these before a model gets them."""
+        from ..streams import Encode, MinMax, Standardise, Table
 
-    def scaled_ahead(self, X: Any) -> Any:
-        """The same, without anything learned from them."""
-        for part in copy.deepcopy(self.parts):
-            X = part.learn_transform(X)
-        return X
+        reading = self.reading
+        scalings: dict[str, Any] = {"standard": Standardise(), "minmax": MinMax()}
+        scale = scalings[reading.scale] if reading.scale else None
+        if isinstance(X, Table):
+            categorical = [name for name in _listed(reading.categorical) or () if name in X.names]
+            return [("encode", Encode(categorical, reading.hash, scale))]
+        return [("scale", scale)] if scale else []
 
-    def as_stream(self) -> "Stream":
-        """The rows asked for, scaled, as a stream that is read once."""
-        from ..streams import Stream
+    def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
+        """A model that takes rows like these."""
+        from ..pipeline import StreamPipeline
 
-        def pieces(_: Stream) -> Iterator[tuple[Any, Any]]:
-            for X, y in self.chunks():
-                yield self.scaled(X), y
+        return StreamPipeline([*self.steps(X), (MODEL, model)])
 
-        return Stream(pieces, chunk=self.chunk, names=self.stream.names, info=self.stream.info, once=True)
 
-    def state(self) -> dict[str, Any]:
-        """What a model file keeps."""
-        return {
-            "columns": self.columns.to_state(),
-            "parts": [part.to_state() for part in self.parts],
-            "zero_based": self.zero_based,
-            "dense": self.dense,
-        }
+def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
+    """The options of ``kernling.streams.stream`` that a model file decides; some of the command line win over them."""
+    from ..pipeline import columns_of
+
+    for option in ("features", "categorical", "hash", "scale"):
+        if getattr(reading, option) is not None:
+            raise typer.BadParameter("the model keeps its columns and their scale: leave it out", param_hint=f"--{option}")
+    known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
+    if reading.target is not None:
+        known["target"] = _place(reading.target)
+    if reading.missing == "drop":
+        known["missing"] = "drop"
+    if reading.n_features is None:
+        known["n_features"] = saved.model.n_features_in_
+    return known
 
 
 def _listed(text: str | None) -> list[str] | None:
@@ -235,14 +224,3 @@ def _label(text: str) -> Any:
         return int(text)
     except ValueError:
         return text
-
-
-def _finite_rows(X: Any) -> int:
-    """How many rows come before the first that is not finite."""
-    import numpy as np
-    from scipy import sparse
-
-    bad = np.flatnonzero(~np.isfinite(X.data if sparse.issparse(X) else X))
-    if not len(bad):
-        return X.shape[0]
-    return int(np.searchsorted(X.indptr, bad[0], side="right") - 1 if sparse.issparse(X) else bad[0] // X.shape[1])

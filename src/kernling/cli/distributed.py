@@ -65,8 +65,8 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
     from .. import models
 
     there = next((path for path in data if Path(path).exists()), data[0])
-    source = Source([there], reading, state=saved.stream if saved else None)
-    model = saved.model if saved else make(source)
+    source = Source([there], reading, saved=saved)
+    model = make(source, *source.begin()[0])
     begun, failure = time.perf_counter(), ""
     with Interrupts() as interrupts, _Line() as line:
         try:
@@ -79,7 +79,6 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
                 parts=cluster.parts,
                 skip_bad=cluster.skip_bad,
                 progress=line.show,
-                columns=source.columns,
                 **source.options(),
             )
         except scale.BadPartitions as error:
@@ -90,7 +89,7 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
         except KeyboardInterrupt as stopped:  # before anything was learned
             raise typer.Exit(interrupts.exit_code) from stopped
     if save:
-        models.save(model, save, source.state())
+        models.save(model, save, source.kept())
     _tell(model, time.perf_counter() - begun, cluster)
     if failure:
         raise ValueError(failure)
@@ -104,7 +103,9 @@ def _tell(model: Any, seconds: float, cluster: Cluster) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(show_header=False, title=f"{type(model).__name__} on {cluster.address}")
+    from ..pipeline import last_step
+
+    table = Table(show_header=False, title=f"{type(last_step(model)).__name__} on {cluster.address}")
     facts = {
         "events": f"{model.t_:,}",
         "seconds": f"{seconds:.1f}",

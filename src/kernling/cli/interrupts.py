@@ -11,13 +11,8 @@ from typing import Any
 import typer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PIECE = 1024  # rows
+PIECE = 1024  # rows that several models learn before a signal is looked at
 CURABLE = (ValueError, TypeError, OSError, ImportError)  # by the user, who is told in a line
-
-
-def pieces(rows: int) -> list[slice]:
-    """Pieces of so many rows, each of which several models learn before a signal is looked at."""
-    return [slice(first, first + PIECE) for first in range(0, rows, PIECE)]
 
 
 class Interrupts:

@@ -1,8 +1,8 @@
 """Commands that learn a stream, and that use what was learned."""
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
-import itertools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,60 +49,69 @@ def run(
     With --dask, files train models side by side that merge into one; nothing is predicted on the way.
     """
     from .. import models
-    from ..evaluate import Course
 
     if checkpoint_every and not save:
         raise typer.BadParameter("needs --save to say where", param_hint="--checkpoint-every")
     if resume and set:
         raise typer.BadParameter("a model that goes on keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
-    given, measured = settings.split_pairs(set, "--set"), settings.names_of(metrics)
+    given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
-    if saved and learner not in ("avm", saved.model.learner.name):  # avm is what nobody has to ask for
-        raise typer.BadParameter(
-            f"a {saved.model.learner.name} model that goes on stays one: leave it out", param_hint="--learner"
-        )
-    if saved and reading.n_features is None:
-        reading.n_features = saved.model.n_features_in_
+    if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
+        name = saved.model.learner.name
+        raise typer.BadParameter(f"a {name} model that goes on stays one: leave it out", param_hint="--learner")
+
+    def make(source: Source, X: Any, y: Any) -> Any:
+        if saved:
+            return saved.model
+        return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
+
     if dask:
         spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
-
-        def make(source: Source) -> Any:
-            return settings.new_model(learner, task or source.task_of(next(iter(source.chunks()))[1]), given, seed)
-
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
-    source = Source(data, reading, chunk=min(every, checkpoint_every or every), state=saved.stream if saved else None)
+    source = Source(data, reading, chunk=min(every, checkpoint_every or every), saved=saved)
+    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
+    _learn(source, make, measuring, save, checkpoint_every, results, report)
+
+
+def _learn(
+    source: Source,
+    make: Callable[..., Any],
+    measuring: dict[str, Any],
+    save: Path | None,
+    checkpoint_every: int | None,
+    results: Path | None,
+    report: Path | None,
+) -> None:
+    """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
+    from .. import models
+    from ..evaluate import Course, feed
+
     course: Course | None = None
 
     def keep() -> None:
         if save and course and course.events:
-            models.save(course.model, save, source.state())
+            models.save(course.model, save, source.kept())
+
+    def after() -> None:
+        progress.show(course)
+        if course and checkpoint_every and course.events % checkpoint_every == 0:
+            keep()
 
     with Interrupts() as interrupts, _Progress() as progress:
         with interrupts.held_back():
-            for X, y in source.chunks():
-                if course is None:
-                    model = saved.model if saved else settings.new_model(learner, task or source.task_of(y), given, seed)
-                    course = Course(model, source.stream.info, metrics=measured, window=window, every=every)
-                    course.begin(source.scaled_ahead(X), y)
-                cuts = range(-course.events % checkpoint_every, len(y), checkpoint_every) if checkpoint_every else ()
-                for first, last in itertools.pairwise(sorted({0, *cuts, len(y)})):
-                    with interrupts.deferred():
-                        course.learn(source.scaled(X[first:last]), y[first:last])
-                        progress.show(course)
-                        if checkpoint_every and course.events % checkpoint_every == 0:
-                            keep()
+            (X, y), chunks = source.begin()
+            course = Course(make(source, X, y), source.stream.info, **measuring)
+            feed(course, chunks, cut=checkpoint_every, guard=interrupts.deferred, after=after)
         keep()
     if course and course.events:
         _tell(course, results, report, source)
         if interrupts.stopped:
-            _where_it_stopped(course.events, reading.skip, save, mend=interrupts.failure is not None)
+            _where_it_stopped(course.events, source.reading.skip, save, mend=interrupts.failure is not None)
     interrupts.let_go()
-    if course is None:
-        raise ValueError(f"{source.name} has no rows")
 
 
 def _check_outputs(*paths: Path | None) -> None:
@@ -161,18 +170,20 @@ class _Progress:
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
     from ..evaluate import write_rows
+    from ..pipeline import last_step
     from ..report import page, show, surface, upright
 
     rows = course.end()
-    show(upright(rows[-1]), f"{type(course.model).__name__} on {source.name}")
+    model = last_step(course.model)
+    title = f"{type(model).__name__} on {source.name}"
+    show(upright(rows[-1]), title)
     if results:
         write_rows(rows, results)
     if report:
         names = source.stream.names or ("x1", "x2")
-        flat = course.model.n_features_in_ == 2 and hasattr(course.model, "support_vectors_")
-        drawable = flat and course.model.task == "classification"
-        figures = [("What the model says, and the points it uses", surface(course.model, names=names))] if drawable else []
-        page(rows, report, f"{type(course.model).__name__} on {source.name}", figures)
+        drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
+        figures = [("What the model says, and the points it uses", surface(model, names=names))] if drawable else []
+        page(rows, report, title, figures)
 
 
 @takes_reading
@@ -189,25 +200,21 @@ def predict(
 
     from .. import models
     from ..evaluate import Batch, metric
+    from ..pipeline import last_step
     from ..report import tables
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     if not hasattr(saved.model, method):
+        learned = type(last_step(saved.model)).__name__
         cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
-        raise ValueError(f"{model} is a {type(saved.model).__name__} for which there is no {method}: {cause}")
-    if reading.n_features is None:
-        reading.n_features = saved.model.n_features_in_
-    state = saved.stream
-    if state:
-        state["columns"]["target"] = None  # rows to predict need none
-    source = Source([data], reading, state=state)
+        raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
+    source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}))  # rows need no target
     measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
     rows = 0
     out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
     try:
         for X, y in source.chunks():
-            X = source.scaled(X, learning=False)
             said = getattr(saved.model, method)(X)
             lines = said[:, None] if said.ndim == 1 else said
             out.write("".join(",".join(map(str, line)) + "\n" for line in lines.tolist()))
@@ -229,10 +236,11 @@ def info(model: Model) -> None:
 
     from .. import models
     from ..estimators.facts import facts as about
+    from ..pipeline import columns_of, last_step
 
     saved = models.read(model)
     whole, header = saved.model, saved.header
-    learned = getattr(whole, "model_", whole)  # of a pipeline, the last step
+    learned = last_step(whole)
     defaults = type(learned)().get_params(deep=False)
     changed = {name: value for name, value in learned.get_params(deep=False).items() if value != defaults[name]}
     facts: dict[str, Any] = {
@@ -242,18 +250,17 @@ def info(model: Model) -> None:
         "columns": f"{whole.n_features_in_:,}",
     }
     if whole is not learned:
-        facts = {"pipeline": ", ".join(f"{name}: {type(step).__name__}" for name, step in whole.steps_), **facts}
+        facts = {"pipeline": ", ".join(f"{name}: {step!r}" for name, step in whole.steps[:-1]) or "none", **facts}
     if hasattr(learned, "classes_"):
         shown = [str(one) for one in learned.classes_.tolist()]
         facts["classes"] = ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")
     for name in ("gamma", "delta", "theta"):
         if getattr(learned, name, None) in ("scale", "auto"):
             facts[f"{name}, from the data"] = f"{getattr(learned, f'{name}_'):.6g}"
-    if saved.stream:
-        columns = saved.stream["columns"]
-        facts["target column"] = columns["target"] or "none"
-        facts["categorical columns"] = ", ".join(columns["categorical"]) or "none"
-        facts["scaling"] = ", ".join(part["part"] for part in saved.stream["parts"]) or "none"
+    if saved.reading:
+        facts["target column"] = saved.reading.get("target") or "none"
+    if whole is not learned:
+        facts["categorical columns"] = ", ".join(columns_of(whole)["categorical"]) or "none"
     facts |= about(learned)
     facts["written by"] = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
     table = Table(show_header=False)
@@ -269,14 +276,12 @@ def convert(
     reading: Reading,
 ) -> None:
     """Write rows in another format; categories become numbers on the way."""
-    from ..streams import write
+    from ..streams import Stream, Table, write
 
     source = Source([data], reading)
-    chunks = source.chunks()
-    first = next(chunks, None)
-    if first is None:
-        raise ValueError(f"{data} has no rows")
-    names = source.stream.names
-    pieces = ((source.scaled(X), y) for X, y in itertools.chain([first], chunks))
-    rows = write(pieces, output, names, str(source.columns.target or "target"))
+    (X, _), chunks = source.begin()
+    steps = [step for _, step in source.steps(X)]
+    names = steps[0].begin(X).get_feature_names_out().tolist() if isinstance(X, Table) else None
+    pieces = Stream(lambda _: chunks, once=True).through(*steps)
+    rows = write(pieces, output, names, str(source.stream.target or "target"))
     typer.echo(f"{rows:,} rows written to {output}", err=True)

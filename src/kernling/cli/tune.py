@@ -1,15 +1,14 @@
 """Search for parameters."""
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import settings
-from .data import Reading, Source, takes_reading
-from .interrupts import Interrupts, pieces
+from .data import MODEL, Reading, Source, takes_reading
+from .interrupts import PIECE, Interrupts
 from .learn import Data, Results, _check_outputs, _where_it_stopped
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def tune(
 ) -> None:
     """Search for a method's parameters: many candidates in one pass, the worse ones drop out on the way."""
     from .. import models
-    from ..evaluate import Search, write_rows
+    from ..evaluate import Search, feed, write_rows
 
     _check_outputs(save, results, None)
     fixed, looked_for = settings.split_pairs(set, "--set"), settings.split_pairs(range, "--range")
@@ -53,46 +52,34 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    held: tuple[Any, Any] | None = None
-
-    def begun(y: Any) -> Search:
+    with Interrupts() as interrupts, interrupts.held_back():
+        (X, y), chunks = source.begin()
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
-        return Search(
-            model,
+        ranges = asked or _not_fixed(model, fixed)
+        running = Search(
+            source.pipeline(model, X),
             source.stream.info,
-            ranges=asked or _not_fixed(model, fixed),
+            ranges={f"{MODEL}__{name}": values for name, values in ranges.items()},
             candidates=candidates,
             grid=grid,
             metric=metric,
+            validation=_validation(validation, source, X) if validation else None,
             first=first,
             max_points=max_points,
             seed=seed,
             on_rung=lambda events, left: typer.echo(f"after {events:,} events {left} candidates are left", err=True),
         )
-
-    with Interrupts() as interrupts, interrupts.held_back():
-        for X, y in source.chunks():
-            if running is None:
-                running = begun(y)
-                running.begin(source.scaled_ahead(X), y)
-                held = _validation(validation, source, X.shape[1]) if validation else None
-            for part in pieces(len(y)):
-                with interrupts.deferred():
-                    rows = source.scaled(X[part])
-                    running.validation = (source.scaled(held[0], learning=False), held[1]) if held else None
-                    running.learn(rows, y[part])
+        feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.state())
+            models.save(found.model, save, source.kept())
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
             _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
     interrupts.let_go()
-    if running is None:
-        raise ValueError(f"{data} has no rows")
 
 
 def _tell(found: Any, metric: str, title: str) -> None:
@@ -100,13 +87,14 @@ def _tell(found: Any, metric: str, title: str) -> None:
 
     from ..report import cells, show
 
-    shown = [{**row, **{name: json.loads(row["params"])[name] for name in found.params}} for row in found.rows[:10]]
+    params = [name.removeprefix(f"{MODEL}__") for name in found.params]
+    shown = [{**row, **{name: json.loads(row["params"])[name] for name in params}} for row in found.rows[:10]]
     measured = [name for name in (metric, f"{metric}_validation") if name in shown[0]]
     why = next((row["failed"] for row in found.rows if "failed" in row), None)
     failed = sum("failed" in row for row in found.rows)
     note = f"{failed} of {len(found.rows)} candidates failed, such as: {why}" if failed else None
-    show(cells(shown, [*found.params, "events", *measured, "n_stored", "seconds"]), title, note)
-    typer.echo(settings.as_options({name: shown[0][name] for name in found.params}))
+    show(cells(shown, [*params, "events", *measured, "n_stored", "seconds"]), title, note)
+    typer.echo(settings.as_options({name: shown[0][name] for name in params}))
 
 
 def _not_fixed(model: Any, fixed: dict[str, str]) -> "dict[str, Range]":
@@ -119,14 +107,12 @@ def _not_fixed(model: Any, fixed: dict[str, str]) -> "dict[str, Range]":
     return left
 
 
-def _validation(path: Path, source: Source, width: int) -> tuple[Any, Any]:
-    """The rows of a file, with the columns of the source, not yet scaled."""
-    from ..streams import Stream
+def _validation(path: Path, source: Source, X: Any) -> tuple[Any, Any]:
+    """The rows of a file, read like those of the source, of which these are some."""
+    from ..streams import stream
 
-    whole = {"features": None, "categorical": None, "hash": None, "scale": None, "shuffle": None, "skip": 0, "rows": None}
-    reading = replace(source.reading, **whole, n_features=width)  # type: ignore[arg-type]
-    held = Source([str(path)], reading, state=source.state())
-    X, y = Stream(lambda _: held.chunks(), once=True).load()
+    columns = {"features": source.stream.names, "target": source.stream.target, "n_features": X.shape[1]}
+    X, y = stream(path, **source.options() | columns).load()
     if y is None:
         raise ValueError(f"the rows of {path} have no target; name its column with --target")
     return X, y

@@ -38,7 +38,7 @@ COMPILED = not numba.config.DISABLE_JIT
 KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 _MARKS = {"jit", "inner", "inline", "jit_exact", "template"}  # decorators of what gets compiled
-_UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merge")
+_UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 

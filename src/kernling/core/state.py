@@ -50,7 +50,7 @@ class PerOutput(Protocol):
 
 @runtime_checkable
 class Mergeable(Protocol):
-    """A part that knows how two of it become one; the model itself is merged by ``merge/rules.py``."""
+    """A part that knows how two of it become one; the model itself is merged by ``merging/rules.py``."""
 
     def merged(self, other: Any, start: Any, merging: Any) -> Any:
         """Return what this part and the other one become, both trimmed.

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..streams import Columns
+from ..pipeline import StreamPipeline, columns_of, last_step
 from .cluster import connected
-from .partitions import Partition, Reading, columns_of, partitions_of, width_of
+from .partitions import Partition, Reading, partitions_of, width_of
 from .results import BadPartitions, Interrupted, Progress
 from .stages import MOST_PARTS, Run, stages_of
 
@@ -33,7 +33,6 @@ def fit(
     classes: Any = None,
     skip_bad: bool = False,
     progress: Callable[[Progress], None] | bool = False,
-    columns: Columns | None = None,
     **reading: Any,
 ) -> Any:
     """Train a model on data in many pieces; returns a new one, the merged one of all.
@@ -47,7 +46,8 @@ def fit(
     client : distributed.Client or str
         A client of a cluster; the address of a scheduler; or "local:2" for two processes on this machine.
     model : estimator
-        Any of kernling's; it is not changed.
+        Any of kernling's, or a pipeline whose steps do not change with the rows, such as ``Encode`` without a scale: models
+        that learned on different scales cannot be merged.  It is not changed.
     data : Dask DataFrame, Dask array, path or list of paths
         Files are Parquet, CSV, LIBSVM, Arrow or JSON lines that every worker can read, in chunks.
     y : Dask array, optional
@@ -67,10 +67,8 @@ def fit(
     progress : bool or callable
         True shows a line on standard error; a callable is called with a :class:`Progress`.  Both hear of each part that has
         been learned, and twice a second of each that is being learned.
-    columns : Columns, optional
-        Columns whose state the caller keeps, to predict further rows in the same way.
     **reading
-        Further options of :func:`kernling.streams.stream`, such as ``target="late"``.
+        Options of :func:`kernling.streams.stream`, such as ``target="late"``; a pipeline knows its columns.
 
     Raises
     ------
@@ -100,20 +98,20 @@ def fit(
         raise ValueError("data has no partitions")
     if merge_every and not parts and len(partitions) <= MOST_PARTS:
         raise ValueError(f"merge_every={merge_every} needs parts: each of {len(partitions)} partitions is a part otherwise")
-    columns = columns or columns_of(reading)
+    if isinstance(model, StreamPipeline) and model.is_running:
+        raise ValueError("parts would learn on different scales: leave out running scales, or scale the data before")
     with connected(client) as connection:
-        how = Reading(_settled(connection, partitions, reading), columns.to_state())
+        how = Reading(_settled(connection, partitions, columns_of(model) | reading))
         run = Run(connection, partitions, pieces, how, _show if progress is True else progress or None)
         run.begin(model, first_rows, classes)
-        columns.__dict__.update(Columns.from_state(run.reading.columns).__dict__)
         try:
             _learn(run, model, rounds * stages_of(len(partitions), parts, merge_every), rounds, skip_bad)
         except KeyboardInterrupt:
-            raise Interrupted(run.so_far()) from None
+            raise Interrupted(run.whole(run.so_far())) from None
         finally:
             if progress is True:
                 print(file=sys.stderr)
-    return run.model
+    return run.whole(run.model)
 
 
 def _learn(run: Run, model: Any, stages: list[Any], rounds: int, skip_bad: bool) -> None:
@@ -123,7 +121,7 @@ def _learn(run: Run, model: Any, stages: list[Any], rounds: int, skip_bad: bool)
         run.round = 1 + number * rounds // len(stages)
         failures = run.stage(stage, entropy, number, warm=fresh and number == 0)
         if failures and not skip_bad:
-            raise BadPartitions(failures, run.model)
+            raise BadPartitions(failures, run.whole(run.model))
         new = [failure for failure in failures if failure not in run.told]
         for name, error in new:
             warnings.warn(f"{name} cannot be read and was left out: {error}", stacklevel=3)
@@ -145,7 +143,7 @@ def _settled(client: Any, partitions: list[Partition], reading: dict[str, Any]) 
 
 def _entropy(model: Any) -> int:
     """A number from which the random choices of all parts follow."""
-    seed = model.get_params(deep=False).get("random_state")
+    seed = last_step(model).get_params(deep=False).get("random_state")
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
     return int(seed) if isinstance(seed, (int, np.integer)) else int(np.random.default_rng(seed).integers(2**63))

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..streams import Columns, stream
+from ..streams import Stream, stream
 from ..streams.base import CHUNK
 from ..streams.entry import libsvm_width
-
-COLUMN_OPTIONS = ("target", "features", "categorical", "hash", "missing")
 
 
 class Partition(NamedTuple):
@@ -24,21 +22,24 @@ class Partition(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How rows are read: options of ``kernling.streams.stream``, and the state of columns once it is known."""
+    """How rows are read: options of ``kernling.streams.stream``, and a pipeline that prepares them for its last step."""
 
     options: dict[str, Any]
-    columns: dict[str, Any]
+    pipeline: Any = None
 
-    def chunks(self, partition: Partition, piece: Any, columns: Columns | None = None) -> Iterator[tuple[Any, Any]]:
-        """The rows of a partition, of a file never more than a chunk in memory; columns given learn what they do not know."""
-        columns = columns or Columns.from_state(self.columns)
+    def chunks(self, partition: Partition, piece: Any) -> Iterator[tuple[Any, Any]]:
+        """The rows of a partition, of a file never more than a chunk in memory."""
+        for X, y in self.stream(partition, piece):
+            yield X if self.pipeline is None else self.pipeline.passed(X), y
+
+    def stream(self, partition: Partition, piece: Any) -> Stream:
+        """The rows of a partition as they are read."""
         if partition.path is not None:
-            yield from stream(partition.path, columns=columns, **self.options)
-        elif isinstance(piece, tuple):
+            return stream(partition.path, **self.options)
+        if isinstance(piece, tuple):
             X, y = piece
-            yield from stream(X if sparse.issparse(X) else np.asarray(X), y, chunk=self.options.get("chunk", CHUNK))
-        else:
-            yield from stream(piece, columns=columns, **self.options)
+            return stream(X if sparse.issparse(X) else np.asarray(X), y, chunk=self.options.get("chunk", CHUNK))
+        return stream(piece, **self.options)
 
 
 def partitions_of(data: Any, y: Any) -> tuple[list[Partition], list[Any]]:
@@ -68,11 +69,6 @@ def _of_arrays(X: Any, y: Any) -> tuple[list[Partition], list[Any]]:
             raise ValueError(f"y has shape {y.shape}, but there are {X.shape[0]} rows")
         targets = y.rechunk({0: X.chunks[0]}).to_delayed().ravel().tolist()
     return [Partition(f"block {i} of the array") for i in range(len(blocks))], list(zip(blocks, targets, strict=True))
-
-
-def columns_of(options: dict[str, Any]) -> Columns:
-    """The columns that options describe, which are taken out of them."""
-    return Columns(**{name: options.pop(name) for name in COLUMN_OPTIONS if name in options})
 
 
 def width_of(partition: Partition, options: dict[str, Any]) -> int:

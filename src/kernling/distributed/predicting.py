@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..streams import Columns
+from ..pipeline import columns_of
 from . import training
 from .cluster import connected
-from .partitions import Reading, columns_of, partitions_of
+from .partitions import Reading, partitions_of
 
 
-def predict(client: Any, model: Any, data: Any, method: str = "predict", *, columns: Columns | None = None, **reading: Any):
+def predict(client: Any, model: Any, data: Any, method: str = "predict", **reading: Any):
     """What a model says of each row, in the order of the partitions, each read by a worker in chunks.
 
     Parameters
@@ -21,15 +21,13 @@ def predict(client: Any, model: Any, data: Any, method: str = "predict", *, colu
     client : distributed.Client or str
         As for :func:`fit`.
     model : estimator
-        A fitted one.
+        A fitted one, or a fitted pipeline.
     data : Dask DataFrame, Dask array, path or list of paths
         As for :func:`fit`; targets are not looked at.
     method : str
         "predict", "decision_function" or "predict_proba".
-    columns : Columns, optional
-        Those of :func:`fit`.
     **reading
-        Further options of :func:`kernling.streams.stream`.
+        Options of :func:`kernling.streams.stream`; a pipeline knows its columns.
 
     Returns
     -------
@@ -49,9 +47,7 @@ def predict(client: Any, model: Any, data: Any, method: str = "predict", *, colu
     if not hasattr(model, method):
         raise ValueError(f"a {type(model).__name__} has no {method}")
     partitions, pieces = partitions_of(data, None)
-    columns = columns or columns_of(reading)
-    reading.setdefault("n_features", model.n_features_in_)
-    how = Reading(reading, columns.to_state())
+    how = Reading({"n_features": model.n_features_in_} | columns_of(model) | reading)
     with connected(client) as connection:
         from dask import delayed
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..pipeline import StreamPipeline
 from . import training
 from .partitions import Partition, Reading
 from .results import Progress
@@ -63,19 +64,30 @@ class Run:
     def begin(self, model: Any, first_rows: int, classes: Any) -> None:
         """Make the model that all parts start from."""
         if hasattr(model, "t_"):
-            self.model = model
+            self._start(model)
             return
         failures = []
         for place, (partition, piece) in enumerate(zip(self.partitions, self.pieces, strict=True)):
             task = self.task(training.begin)(model, partition, piece, self.reading, first_rows, classes)
             beginning = self.client.compute(task).result()
             if beginning.model is not None:
-                self.reading = self.reading._replace(columns=beginning.columns)
+                self.reading = self.reading._replace(options=self.reading.options | beginning.columns)
+                self._start(beginning.model)
                 self.skip, self.events = (place, beginning.rows), beginning.rows
-                self.model = beginning.model
                 return
             failures.append(beginning.failure)
         raise ValueError(f"there is nothing to learn from: {'; '.join(failures)}")
+
+    def _start(self, model: Any) -> None:
+        """Parts train the model itself, on rows that the steps before it have prepared."""
+        if isinstance(model, StreamPipeline):
+            self.reading = self.reading._replace(pipeline=model)
+            model = model.model_
+        self.model = model
+
+    def whole(self, model: Any) -> Any:
+        """A model with the steps before it."""
+        return model if self.reading.pipeline is None else self.reading.pipeline.with_model(model)
 
     def task(self, function: Callable) -> Callable:
         """A function that becomes part of a graph when it is called, with a name of its own each time."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..core.averages import LAST
 from ..estimators.merging import merge
-from ..merge.rules import at_time
-from ..streams import Columns
+from ..merging.rules import at_time
+from ..pipeline import StreamPipeline
 from .cluster import need_distributed
 from .partitions import Partition, Reading
 
@@ -34,8 +34,8 @@ class Beginning(NamedTuple):
     """The model that all parts start from, or why there is none."""
 
     model: Any = None
-    columns: dict[str, Any] | None = None
     rows: int = 0  # that it has learned
+    columns: dict[str, Any] = {}  # options by which other partitions are read, whatever the order of their columns
     failure: str = ""
 
 
@@ -49,12 +49,15 @@ class Outcome(NamedTuple):
 
 def begin(model: Any, partition: Partition, piece: Any, reading: Reading, rows: int, classes: Any) -> Beginning:
     """Learn the first rows of a partition, so that whatever comes from the data comes once."""
-    columns = Columns.from_state(reading.columns)
     try:
-        for X, y in reading.chunks(partition, piece, columns):
+        read = reading.stream(partition, piece)
+        for X, y in read:
             begun = copy.deepcopy(model)
+            if isinstance(begun, StreamPipeline):
+                begun.begin(X)
             learn(begun, X[:rows], None if y is None else y[:rows], classes)
-            return Beginning(begun, columns.to_state(), min(rows, X.shape[0]))
+            columns = {} if read.names is None else {"features": list(read.names), "target": read.target}
+            return Beginning(begun, min(rows, X.shape[0]), columns)
     except BAD as error:
         return Beginning(failure=f"{partition.name}: {error}")
     return Beginning(failure=f"{partition.name} has no rows")

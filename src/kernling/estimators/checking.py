@@ -11,7 +11,10 @@ from ..core.rows import read_only
 
 
 def checked(estimator, *arrays, largest: float | None = None, **options):
-    """scikit-learn's validation, with one quick look for numbers that are not finite or too large."""
+    """Validate as scikit-learn does, with one quick look for numbers that are not finite or too large."""
+    arrays = (checked_sparse(arrays[0]), *arrays[1:])
+    for name, array in zip(("X", "y"), arrays, strict=False):
+        check_type(name, array)
     try:
         found = validate_data(estimator, *arrays, accept_sparse="csr", order="C", ensure_all_finite=False, **options)
     except (ValueError, TypeError, OverflowError) as error:
@@ -19,12 +22,70 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"{culprit} must hold numbers only: {error}") from None
-        if "Complex" in str(error):  # with all of the data
-            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
     X = found[0] if isinstance(found, tuple) else found
     check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
     return found
+
+
+_MEANINGLESS = {  # kinds of NumPy types whose conversion to numbers, or to labels that can be saved, would be a surprise
+    "c": "complex numbers (Complex data not supported): take real and imaginary parts as columns",  # scikit-learn's words
+    "M": "dates: turn them into numbers or text first (kernling.StreamPipeline does it for columns)",
+    "m": "durations: turn them into numbers first, such as seconds",
+    "S": "bytes: decode them into text first, such as by astype(str)",
+    "V": "records of several fields: use a data frame, or one plain array per column",
+}
+
+
+def check_type(name: str, values) -> None:
+    """Raise for arrays and frames that would be converted in silence into something else than what was meant."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries: fill them, as by {name}.filled(0), or leave their rows out")
+    types = getattr(values, "dtypes", None)  # of a frame's columns, or of one column
+    for dtype in list(types) if hasattr(types, "__iter__") else [getattr(values, "dtype", None)]:
+        kind = getattr(dtype, "kind", "")
+        meaning = _MEANINGLESS.get(kind)
+        if meaning and not (name == "X" and kind == "S"):  # text that spells numbers is converted, or named in an error
+            raise ValueError(f"{name} holds {meaning}")
+
+
+def checked_sparse(X):
+    """Return the rows; sparse ones whose indices point outside of the matrix are refused.
+
+    SciPy's constructors take such indices, and neither its conversions nor compiled code look at them again.
+    """
+    if not sparse.issparse(X):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X is a sparse array of {X.ndim} dimension{'s' * (X.ndim != 1)}, but rows make a table: use 2")
+    if X.format in ("csr", "csc", "bsr"):
+        rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
+        height, width = X.blocksize if X.format == "bsr" else (1, 1)
+        _check_compressed(X, rows // height, columns // width)
+        return X
+    if X.format == "coo":
+        for indices, n in zip(X.coords, X.shape, strict=True):
+            _check_indices(indices, n, len(X.data))
+        return X
+    X = X.tocsr()  # lists, dictionaries and diagonals are turned into indices first
+    _check_compressed(X, *X.shape)
+    return X
+
+
+def _check_compressed(X, rows: int, columns: int) -> None:
+    starts = X.indptr
+    if starts.ndim != 1 or len(starts) != rows + 1 or starts[0] != 0 or starts[-1] > len(X.indices):
+        raise ValueError(f"X is not a sound {X.format} matrix: indptr does not fit its {rows} rows and its indices")
+    if (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"X is not a sound {X.format} matrix: indptr decreases")
+    _check_indices(X.indices[: starts[-1]], columns, len(X.data))
+
+
+def _check_indices(indices: np.ndarray, n: int, values: int) -> None:
+    if indices.ndim != 1 or len(indices) > values:
+        raise ValueError(f"X is not a sound sparse matrix: there are {indices.size} indices for {values} values")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n):
+        raise ValueError(f"X is not a sound sparse matrix: an index is outside of 0 to {n - 1}")
 
 
 def check_entries(X, largest: float) -> None:
@@ -55,8 +116,7 @@ def one_row(x) -> np.ndarray:
         raise ValueError(f"x must be a 1-D array of numbers: {error}") from None
     if x.ndim != 1:
         raise ValueError(f"x has shape {x.shape}, but one event is a 1-D array")
-    if x.dtype.kind == "c":
-        raise ValueError("x must hold real numbers, not complex ones")
+    check_type("x", x)
     return x
 
 
@@ -64,9 +124,9 @@ def checked_weights(sample_weight, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     try:
+        check_type("sample_weight", sample_weight)
         weights = np.asarray(sample_weight)
-        if weights.dtype.kind == "c":
-            raise TypeError("they are complex")
+        check_type("sample_weight", weights)
         weights = weights.astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers only: {error}") from None

@@ -18,7 +18,7 @@ from ..core.expansion import Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Problem(NamedTuple):
@@ -139,7 +139,7 @@ def feature_count(params: Any, state: Any, problem: Problem) -> dict[str, float]
     return {"features": state.model.coef.shape[2]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learner:
     """One published method.
 
@@ -200,7 +200,7 @@ class Learner:
         return " ".join(paragraphs[place].split())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FeatureLearner(Learner):
     """A method whose model is linear in features, and which stores no points."""
 

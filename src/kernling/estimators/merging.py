@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.blas import one_thread
 from ..core.fourier import Linear
-from ..merge import rules
+from ..merging import rules
 from .base import OnlineEstimator
 from .learner import typed
 

@@ -2,7 +2,7 @@
 
 from .held import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
-from .protocols import Course, batch, online, test_then_train
+from .protocols import Course, Courses, batch, feed, online, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, Search, search
 from .selection import Choice, choose
@@ -17,6 +17,7 @@ __all__ = [
     "Batch",
     "Choice",
     "Course",
+    "Courses",
     "Found",
     "LogLoss",
     "Metric",
@@ -25,6 +26,7 @@ __all__ = [
     "Window",
     "batch",
     "choose",
+    "feed",
     "folds",
     "held_out",
     "metric",

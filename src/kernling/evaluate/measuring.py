@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import labels
 from ..estimators.base import OnlineEstimator
 from ..estimators.tasks import probabilities
+from ..pipeline import StreamPipeline, last_step
 from .metrics import Batch, Counts, metric
 from .rows import Row
 
@@ -74,15 +75,19 @@ def is_fitted(model: Any) -> bool:
 
 def compiled(model: Any, X: Any, y: np.ndarray) -> None:
     """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
-    kind = type(model), getattr(model, "learner", None), str(getattr(model, "dtype", None)), sparse.issparse(X)
+    steps = [step for _, step in model.steps] if isinstance(model, StreamPipeline) else [model]
+    last = last_step(model)
+    kind = tuple(map(type, steps)), getattr(last, "learner", None), str(getattr(last, "dtype", None)), sparse.issparse(X)
     if hasattr(model, "predict_then_learn") and kind not in _compiled:
         clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
         _compiled.add(kind)
 
 
 def settled(model: Any, X: Any, y: np.ndarray) -> None:
-    """Let "auto" and "scale" come from all rows of the first chunk, in however many pieces they are then learned."""
-    if isinstance(model, OnlineEstimator) and not is_fitted(model):
+    """Let what the first rows decide come from all rows of the first chunk, in however many pieces they are then learned."""
+    if isinstance(model, StreamPipeline):
+        model.begin(X, y)
+    elif isinstance(model, OnlineEstimator) and not is_fitted(model):
         model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
 
 

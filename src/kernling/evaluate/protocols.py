@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..streams import Stream, stream
+from ..streams.base import Chunk
 from .measuring import (
     chosen_metrics,
     compiled,
@@ -76,16 +78,75 @@ def test_then_train(
     True
     """
     course = Course(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
-    for X, y in rows:
-        course.learn(X, y)
+    feed(course, rows)
     return course.end()
 
 
 test_then_train.__test__ = False  # type: ignore[attr-defined]  # its name is no invitation to pytest
 
 
+class Learns(Protocol):
+    """What can be fed with a stream: a :class:`Course`, several of them, or a :class:`Search`."""
+
+    @property
+    def events(self) -> int: ...  # learned so far
+
+    @property
+    def begun(self) -> bool: ...  # whether what the first rows decide is settled
+
+    def begin(self, X: Any, y: np.ndarray) -> None: ...
+
+    def learn(self, X: Any, y: np.ndarray) -> None: ...
+
+
+def feed(
+    course: Learns,
+    chunks: Iterable[Chunk],
+    *,
+    cut: int | None = None,
+    guard: Callable[[], AbstractContextManager] = nullcontext,
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """Have a course test and learn the chunks of a stream: the loop behind everything that is evaluated test-then-train.
+
+    The whole first chunk settles what the first rows decide, in however many pieces it is then learned.
+
+    Parameters
+    ----------
+    course : Course, Courses or Search
+    chunks : iterable of (X, y)
+    cut : int, optional
+        Pieces end at multiples of this many events.
+    guard : callable, optional
+        Makes a context in which a piece is learned: what has to wait for its end can wait there.
+    after : callable, optional
+        Called after each piece, within the guard.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Course, feed
+    >>> from kernling.streams import synthetic
+    >>> rows, seen = synthetic("spirals", 2500), []
+    >>> course = Course(kl.AVMClassifier(), rows.info)
+    >>> feed(course, rows, cut=1000, after=lambda: seen.append(course.events))
+    >>> seen
+    [1000, 2000, 2500]
+    """
+    for X, y in chunks:
+        if y is None:
+            raise ValueError("the stream has no target; name its column with target=")
+        if not course.begun:
+            course.begin(X, y)
+        cuts = range(cut - course.events % cut, len(y), cut) if cut else ()
+        for first, last in pairwise([0, *cuts, len(y)]):
+            with guard():
+                course.learn(X[first:last], y[first:last])
+                after()
+
+
 class Course:
-    """Test-then-train of one model, for whoever holds the rows: several models can so share one reading of a stream.
+    """Test-then-train of one model, for whoever holds the rows.
 
     The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
 
@@ -95,13 +156,11 @@ class Course:
     >>> from kernling.evaluate import Course
     >>> from kernling.streams import synthetic
     >>> rows = synthetic("spirals", 2000)
-    >>> courses = [Course(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0)]
+    >>> course = Course(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
     >>> for X, y in rows:
-    ...     for course in courses:
-    ...         course.learn(X, y)
-    >>> wide, narrow = (course.end()[-1]["mistakes"] for course in courses)
-    >>> narrow < wide
-    True
+    ...     course.learn(X, y)
+    >>> course.end()[-1]["events"]
+    2000
     """
 
     def __init__(
@@ -132,20 +191,23 @@ class Course:
         self._facts |= described(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
+        self.warmup = 0.0  # seconds by the clock that compiling, or loading what was compiled, took
+        self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
-        self._facts.setdefault("first_chunk", len(y))
+        self._facts["first_chunk"] = len(y)
+        begin = time.perf_counter()
         compiled(self.model, X, y)
+        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         settled(self.model, X, y)
         self.seconds += time.process_time() - begin
+        self.begun = True
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Test and learn some rows."""
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        if self.events == 0:
+        if not self.begun:
             self.begin(X, y)
         every = self._every
         cuts = range(every - self.events % every, len(y), every) if every else ()
@@ -187,6 +249,60 @@ class Course:
         self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
+
+
+class Courses:
+    """Several courses that share one reading of a stream; one that cannot go on drops out, and the others do not notice.
+
+    Attributes
+    ----------
+    running : dict of str to Course
+    failed : dict of str to str
+        Why the others dropped out.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Course, Courses, feed
+    >>> from kernling.streams import synthetic
+    >>> rows = synthetic("spirals", 2000)
+    >>> courses = Courses({g: Course(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
+    >>> feed(courses, rows)
+    >>> wide, narrow = (course.end()[-1]["mistakes"] for course in courses.running.values())
+    >>> print(narrow < wide, list(courses.failed))
+    True [-1.0]
+    """
+
+    def __init__(self, courses: Mapping[Any, Course]):
+        self.running = dict(courses)
+        self.failed: dict[Any, str] = {}
+        self.events, self.begun = 0, False
+
+    def begin(self, X: Any, y: np.ndarray) -> None:
+        """Settle what the first rows decide; nothing is learned yet."""
+        self._each(Course.begin, X, y)
+        self.begun = True
+
+    def learn(self, X: Any, y: np.ndarray) -> None:
+        """Let all test and learn some rows."""
+        if not self.begun:
+            self.begin(X, y)
+        self._each(Course.learn, X, y)
+        self.events += len(y)
+
+    def _each(self, act: Callable[[Course, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
+        """Let each do something; those that cannot drop out, unless all cannot: then nothing changes."""
+        reasons: dict[Any, Exception] = {}
+        for name, course in self.running.items():
+            try:
+                act(course, X, y)
+            except (ValueError, TypeError, FloatingPointError) as error:
+                reasons[name] = error
+        if reasons and len(reasons) == len(self.running):
+            raise next(iter(reasons.values()))
+        for name, reason in reasons.items():
+            self.failed[name] = str(reason)
+            del self.running[name]
 
 
 def online(

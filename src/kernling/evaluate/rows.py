@@ -20,21 +20,21 @@ from scipy import sparse
 
 from .. import models, registry
 from ..estimators.contents import plain, unplain
-from ..streams import Stream, stream
+from ..pipeline import StreamPipeline
+from ..streams import Stream, Table, stream
 
 Row = dict[str, Any]
-TEXTS = ("protocol", "method", "learner", "params", "data", "data_info", "versions", "failed")
+TEXTS = ("protocol", "method", "learner", "params", "pipeline", "data", "data_info", "versions", "failed")
 NOT_MEASURED = (*TEXTS, "permutation", "seed", "events", "window", "every", "first_chunk", "learned_before")
 
 
 def described(model: Any) -> Row:
-    """What a row says about an estimator."""
+    """What a row says about an estimator; of a pipeline, about its last step, and the pipeline beside it."""
+    if isinstance(model, StreamPipeline):
+        return described(model.steps[-1][1]) | {"pipeline": json.dumps(model.plain_params(), sort_keys=True)}
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
-    if hasattr(model, "plain_params"):
-        params = model.plain_params()
-    else:
-        params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
+    params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
     return {
         "method": type(model).__name__,
         "learner": model.learner.name if ours else None,
@@ -44,7 +44,7 @@ def described(model: Any) -> Row:
 
 
 def model_of(row: Row) -> Any:
-    """The estimator of a row, new and ready to learn.
+    """The estimator, or pipeline, of a row, new and ready to learn.
 
     Examples
     --------
@@ -55,11 +55,10 @@ def model_of(row: Row) -> Any:
     >>> model_of(rows[-1]).gamma
     2.0
     """
+    if row.get("pipeline"):
+        return StreamPipeline.from_plain_params(json.loads(row["pipeline"]))
     cls: Any = registry.estimator(row["learner"], row["method"])
-    params = json.loads(row["params"])
-    if hasattr(cls, "from_plain_params"):
-        return cls.from_plain_params(params)
-    return cls(**{name: unplain(value) for name, value in params.items()})
+    return cls(**{name: unplain(value) for name, value in json.loads(row["params"]).items()})
 
 
 def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
@@ -79,10 +78,12 @@ def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
 def checksum(X: Any, y: np.ndarray) -> str:
     """A SHA-256 of rows and targets."""
     total = hashlib.sha256()
-    for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
-        total.update(np.ascontiguousarray(array).data)
-    y = np.asarray(y)
-    total.update(np.ascontiguousarray(y.astype(str) if y.dtype == object else y).tobytes())
+    if isinstance(X, Table):
+        parts = [*X.columns.values()]
+    else:
+        parts = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+    for array in (*parts, np.asarray(y)):
+        total.update(np.ascontiguousarray(array.astype(str) if array.dtype == object else array).tobytes())
     return total.hexdigest()
 
 
@@ -174,7 +175,7 @@ def summary(rows: Iterable[Row]) -> list[Row]:
 
 def _kind(row: Row) -> tuple:
     """What rows of different permutations have in common."""
-    params = _without_seeds(json.loads(row.get("params") or "{}"))
+    params = [_without_seeds(json.loads(row.get(name) or "{}")) for name in ("params", "pipeline")]
     return (*(row.get(name) for name in ("protocol", "method", "data")), json.dumps(params, sort_keys=True))
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
+from ..pipeline import StreamPipeline, last_step
 from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
-from .protocols import Course
+from .protocols import Course, Courses, feed
 from .rows import Row
 
 LOW_IS_GOOD = {"mistakes", "log_loss", "rmse", "mae"}
@@ -43,7 +44,6 @@ class _Candidate:
     params: dict[str, Any]
     course: Course
     validated: float | None = None  # the metric on the validation rows, where there are some
-    why: str | None = None  # it failed
 
 
 def search(
@@ -120,8 +120,7 @@ def search(
         seed=seed,
         on_rung=on_rung,
     )
-    for X, y in rows:
-        running.learn(X, y)
+    feed(running, rows)
     return running.end()
 
 
@@ -169,67 +168,62 @@ class Search:
         if unknown:
             raise ValueError(f"{type(model).__name__} has no parameter {unknown[0]!r}; it has {', '.join(known)}")
         self.validation = validation
-        self.events = 0
         self._model, self._info, self._ranges = model, info, fitting(ranges, model)
         self._draw = candidates, grid, seed
         self._rung, self._factor = first, factor
         self._max_points = max_points
         self._on_rung = on_rung
-        self._alive: list[_Candidate] = []
-        self._out: list[_Candidate] = []
-        self._failed: list[_Candidate] = []
+        self._candidates: list[_Candidate] = []
+        self._courses = Courses({})  # those that are left, by their candidates' places
+        self._out: list[int] = []  # places of those that dropped out, the last first
+
+    @property
+    def events(self) -> int:
+        """Rows learned so far."""
+        return self._courses.events
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are candidates."""
+        return self._courses.begun
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
         drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
         models = [clone(self._model).set_params(**params) for params in drawn]
         courses = [Course(model, self._info, metrics=[self.metric]) for model in models]
-        self._alive = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
-        self._each(Course.begin, X, y)
+        self._candidates = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
+        self._courses = Courses(dict(enumerate(courses)))
+        self._courses.begin(X, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Let the candidates test and learn some rows, and the worse ones drop out where it is time."""
-        if not self._alive:
+        if not self.begun:
             self.begin(X, y)
         done = 0
         while done < len(y):
-            step = min(len(y) - done, self._rung - self.events) if len(self._alive) > 1 else len(y) - done
-            piece = slice(done, done + step)
-            self._each(Course.learn, X[piece], y[piece])
+            left = len(y) - done
+            step = min(left, self._rung - self.events) if len(self._courses.running) > 1 else left
+            self._courses.learn(X[done : done + step], y[done : done + step])
             done += step
-            self.events += step
-            if len(self._alive) > 1 and self.events == self._rung:
-                self._sort()
-                keep = max(1, len(self._alive) // self._factor)
-                self._out = self._alive[keep:] + self._out
-                self._alive = self._alive[:keep]
-                self._rung *= self._factor
-                if self._on_rung:
-                    self._on_rung(self.events, keep)
+            if len(self._courses.running) > 1 and self.events == self._rung:
+                self._drop_the_worse()
 
-    def _each(self, act: Callable[[Course, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
-        """Let each candidate do something; those that cannot drop out, unless all cannot: then nothing changes."""
-        reasons: dict[int, Exception] = {}
-        for place, one in enumerate(self._alive):
-            try:
-                act(one.course, X, y)
-            except (ValueError, TypeError, FloatingPointError) as error:
-                reasons[place] = error
-        if len(reasons) == len(self._alive):
-            raise next(iter(reasons.values()))
-        for place, reason in reasons.items():
-            self._alive[place].why = str(reason)
-        self._failed = [one for one in self._alive if one.why] + self._failed
-        self._alive = [one for one in self._alive if not one.why]
+    def _drop_the_worse(self) -> None:
+        order = self._sorted()
+        keep = max(1, len(order) // self._factor)
+        self._out = order[keep:] + self._out
+        self._courses.running = {place: self._candidates[place].course for place in order[:keep]}
+        self._rung *= self._factor
+        if self._on_rung:
+            self._on_rung(self.events, keep)
 
-    def _sort(self) -> None:
-        """The best first."""
-        for one in self._alive:
-            measured = None if self.validation is None else measure(one.course.model, *self.validation, self.metric)
-            one.validated = measured
-        self._alive.sort(key=self._badness)
+    def _sorted(self) -> list[int]:
+        """The places of the candidates that are left, the best first."""
+        for place, course in self._courses.running.items():
+            measured = None if self.validation is None else measure(course.model, *self.validation, self.metric)
+            self._candidates[place].validated = measured
+        return sorted(self._courses.running, key=lambda place: self._badness(self._candidates[place]))
 
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
         value = one.course.value(self.metric) if one.validated is None else one.validated
@@ -240,22 +234,23 @@ class Search:
         """What was found in the rows so far."""
         if not self.events:
             raise ValueError("the stream has no rows to search on")
-        self._sort()
-        best = self._alive[0]
-        return Found(best.course.model, best.params, [self._row(one) for one in self._alive + self._out + self._failed])
+        order = self._sorted()
+        best = self._candidates[order[0]]
+        places = (*order, *self._out, *self._courses.failed)
+        return Found(best.course.model, best.params, [self._row(place) for place in places])
 
-    def _row(self, one: _Candidate) -> Row:
+    def _row(self, place: int) -> Row:
+        one, why = self._candidates[place], self._courses.failed.get(place)
         row = one.course.end()[-1]
         if one.validated is not None:
             row = row | {f"{self.metric}_validation": one.validated}
-        return row if one.why is None else row | {"failed": one.why}
+        return row if why is None else row | {"failed": why}
 
 
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
     """What parameters are by default on these rows; those of a pipeline's last step on the rows that it gets."""
-    if hasattr(model, "steps"):
-        X = clone(model).partial_fit(X, y).passed(X)
-        model = model.steps[-1][1]
+    if isinstance(model, StreamPipeline):
+        X, model = clone(model).ahead(X, y), last_step(model)
     return model.resolved(X)
 
 

@@ -122,7 +122,7 @@ class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatur
     """
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.95", random_state=0)
     eta: float = parameter(default=0.25, doc="Size of the step against the mean of the other class.")
     second_eta: float = parameter(default=0.0625, doc="Size of the step against the example of the other class.")
     refresh: float = parameter(

@@ -30,7 +30,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
 from ..estimators.tasks import OnlineRegressor
-from ..merge.rules import Merge, Merging, events_of
+from ..merging.rules import Merge, Merging, events_of
 
 
 class Params(NamedTuple):
@@ -111,7 +111,7 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, OnlineRegr
     """
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)
 
     def score(self, X, y, sample_weight=None):
         """Spearman's rank correlation of ``predict(X)`` and y; 0 where one of them is constant."""

@@ -42,8 +42,8 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, Merging, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, Merging, each
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
 RULES = {"always": ALWAYS, "bernoulli": BERNOULLI, "margin": MARGIN}
@@ -232,7 +232,7 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
 class AVMClassifier(_AVM, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell."""
 
-    example = Example("?")
+    example = Example("0.93")
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
@@ -244,7 +244,7 @@ class AVMClassifier(_AVM, OnlineClassifier):
 class AVMRegressor(_AVM, TubeRegressor):
     """Approximation Vector Machine for regression: every event is represented by the core point of its cell."""
 
-    example = Example("?")
+    example = Example("0.99")
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),

@@ -41,8 +41,8 @@ from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expan
 from ..estimators.options import Budget, HarmonicRegressor, HarmonicSteps
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
 
 REMOVAL, PROJECTION, MERGING = range(3)
 MAINTENANCE = {"removal": REMOVAL, "projection": PROJECTION, "merging": MERGING}

@@ -34,7 +34,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, empty_linear, horizon, loss_of
 from ..estimators.options import Budget, HarmonicSteps, LossClassifier, LossRegressor, RandomFeatures
 from ..estimators.parameters import parameter
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

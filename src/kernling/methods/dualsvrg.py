@@ -52,8 +52,8 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, each
 
 COVERAGE, BUDGET, ALWAYS = range(3)
 ORACLES = {"coverage": COVERAGE, "budget": BUDGET, "always": ALWAYS}
@@ -246,7 +246,7 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
 class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
     """Variance-reduced gradient descent on a model that is part kernel expansion, part linear in random features."""
 
-    example = Example("?", eta=0.5, random_state=0)
+    example = Example("0.93", eta=0.5, random_state=0)
     loss: str = parameter(
         default="smooth_hinge",
         allowed=OneOf(("smooth_hinge", "logistic", "softmax")),
@@ -257,7 +257,7 @@ class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
 class DualSVRGRegressor(_DualSVRG, TubeRegressor):
     """Variance-reduced regression on a model that is part kernel expansion, part linear in random features."""
 
-    example = Example("?", gamma=1.0, eta=0.2, random_state=0)
+    example = Example("1.00", gamma=1.0, eta=0.2, random_state=0)
     loss: str = parameter(default="l2", allowed=OneOf(("l2", "huber", "smooth_epsilon")), doc="Loss of the residual.")
     epsilon: float = parameter(default=0.1, doc="Half the width of smooth_epsilon's tube without loss.")
     tau: float = parameter(default=0.5, doc="Knee of Huber's loss; width of the rounded corner of smooth_epsilon.")

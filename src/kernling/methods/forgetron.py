@@ -33,7 +33,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count
 from ..estimators.options import Budget
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge, each
+from ..merging.rules import Merge, each
 
 MISTAKES, DAMAGE, LEAST = range(3)  # in stats: M, Q and the smallest phi
 

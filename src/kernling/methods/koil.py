@@ -38,8 +38,8 @@ from ..estimators.options import Buffer
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -37,7 +37,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of
 from ..estimators.options import Budget, LossClassifier, SquaredLossRegressor, StepSize
 from ..estimators.parameters import parameter
-from ..merge.rules import Merge, Merging
+from ..merging.rules import Merge, Merging
 
 
 class Params(NamedTuple):

@@ -30,7 +30,7 @@ from ..estimators.learner import Learner, Needs, PointState, Problem, budget_of,
 from ..estimators.options import HarmonicRegressor, HarmonicSteps, OptionalBudget
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

@@ -44,11 +44,11 @@ class OGDClassifier(StepSize, LossClassifier):
     """Online gradient descent with kernels: every event with a loss is stored."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.98", random_state=0)
 
 
 class OGDRegressor(StepLossRegressor):
     """Online gradient descent with kernels for regression."""
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -36,7 +36,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.options import MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge, each
+from ..merging.rules import Merge, each
 
 CHANCES = 0  # in stats
 
@@ -117,7 +117,7 @@ class _OSKL(StepSize, MeanOrLast):
 class OSKLClassifier(_OSKL, OnlineClassifier):
     """Online sparse kernel learning: gradient steps at random events, most likely where the loss is steep."""
 
-    example = Example("?", random_state=0)
+    example = Example("0.95", random_state=0)
     loss: str = parameter(
         default="logistic",
         allowed=OneOf(("logistic", "smooth_hinge")),
@@ -128,7 +128,7 @@ class OSKLClassifier(_OSKL, OnlineClassifier):
 class OSKLRegressor(_OSKL, TubeRegressor):
     """Online sparse kernel learning for regression, with the smooth epsilon-insensitive loss."""
 
-    example = Example("?", gamma=1.0, random_state=1)
+    example = Example("1.00", gamma=1.0, random_state=1)
     tau: float = parameter(
         default=0.5,
         doc="Width of the curved part of the loss beside the tube; with epsilon = 0, Huber's loss divided by its knee tau.",

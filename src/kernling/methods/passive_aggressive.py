@@ -36,7 +36,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.options import Aggressive, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier, OnlineOneClass
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 PA, PA_I, PA_II = range(3)
 VARIANTS = {"PA": PA, "PA-I": PA_I, "PA-II": PA_II}
@@ -95,16 +95,16 @@ class _PassiveAggressive(Aggressive):
 class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
     """Passive-aggressive classification with kernels: the smallest step that leaves no loss, or a capped one."""
 
-    example = Example("?")
+    example = Example("0.98")
 
 
 class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
     """Passive-aggressive regression with kernels and the epsilon-insensitive loss."""
 
-    example = Example("?", gamma=1.0)
+    example = Example("0.99", gamma=1.0)
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     """Passive-aggressive one-class learning with kernels: what do normal events look like?"""
 
-    example = Example("?", C=0.1, gamma=0.1)
+    example = Example("1.00", C=0.1, gamma=0.1)

@@ -25,7 +25,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, horizon, loss_of
 from ..estimators.options import HarmonicRegressor, HarmonicSteps
 from ..estimators.tasks import OnlineClassifier
-from ..merge.rules import Merge
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

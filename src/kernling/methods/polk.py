@@ -35,8 +35,8 @@ from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty
 from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge, each
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge, each
 
 STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
 
@@ -174,13 +174,13 @@ class _POLK(RegularisedSteps, Forgets):
 class POLKClassifier(_POLK, LossClassifier):
     """Parsimonious online learning with kernels: gradient steps in function space, then pruning within an error ball."""
 
-    example = Example("?", eta=20.0)
+    example = Example("0.97", eta=20.0)
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
     """Parsimonious online regression with kernels."""
 
-    example = Example("?", gamma=1.0)
+    example = Example("1.00", gamma=1.0)
     eta: float = parameter(
         default=1.0,
         search=Log(0.03, 1.9),

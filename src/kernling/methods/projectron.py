@@ -31,8 +31,8 @@ from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expan
 from ..estimators.options import OptionalBudget, StepRegressor
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
-from ..merge.reduction import Reduction
-from ..merge.rules import Merge
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):

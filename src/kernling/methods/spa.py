@@ -48,7 +48,7 @@ from ..estimators.options import Averaged, MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineOneClass
-from ..merge.rules import Merge, each
+from ..merging.rules import Merge, each
 
 CHANCES, STEEPEST = range(2)  # in stats
 
@@ -165,18 +165,18 @@ class _SPA(StepSize):
 class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss."""
 
-    example = Example("?", beta=4.0, random_state=0)
+    example = Example("0.94", beta=4.0, random_state=0)
     output: str = parameter(default="average")
 
 
 class SPARegressor(_SPA, Averaged, TubeRegressor):
     """Sparse Passive-Aggressive regression with the epsilon-insensitive loss."""
 
-    example = Example("?", gamma=1.0, beta=4.0, random_state=1)
+    example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
     output: str = parameter(default="average")
 
 
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     """Sparse Passive-Aggressive one-class learning: what do normal events look like?"""
 
-    example = Example("?", gamma=0.1, radius=0.7, random_state=0)
+    example = Example("0.82", gamma=0.1, radius=0.7, random_state=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
-from ..evaluate.protocols import Course, batch
+from ..evaluate.protocols import Course, batch, feed
 from ..evaluate.rows import Row, loaded, model_of
-from ..streams import Columns, Stream, part_from_state, stream, synthetic
+from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk
 from ..streams.synthetic import STREAMS
 from .datasets import CATALOGUE, Dataset, dataset
@@ -57,13 +58,10 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
     course = Course(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
-    for X, y in Stream(lambda _: iter(rows), chunk=row["first_chunk"]):
-        if course.events == 0:
-            course.begin(X, y)
-        left = row["events"] - course.events
-        course.learn(X[:left], y[:left])
-        if course.events == row["events"]:
-            break
+    chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
+    first = next(chunks)
+    course.begin(*first)  # by all of the first chunk, also if not all of it was learned
+    feed(course, Stream(lambda _: itertools.chain([first], chunks), chunk=row["first_chunk"]).take(row["events"]))
     return course.end()
 
 
@@ -87,8 +85,7 @@ def _reopened(info: Row) -> Stream | Dataset:
         raise ValueError("the data of this row came from standard input, which cannot be read again: give them as data=")
     if "files" in info:
         files = info["files"]
-        columns = Columns.from_state(info["columns"])
-        rows = stream(files if len(files) > 1 else files[0], columns=columns, **info["options"])
+        rows = stream(files if len(files) > 1 else files[0], **info["options"])
     elif source in CATALOGUE:
         data = dataset(source, info["positive"])
         if "order" not in info:  # the protocol was given the data set itself
@@ -106,7 +103,6 @@ def _reopened(info: Row) -> Stream | Dataset:
         rows = _without_first(rows, info["skip"])
     if info.get("first_rows") is not None:
         rows = rows.take(info["first_rows"])
-    rows = rows.through(*(part_from_state(state) for state in info.get("parts", ())))
     rows.info = info
     return rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..atomic import replaced
 from ..core.jit import cache_folder
 from ..streams import files
 from ..streams.base import CHUNK, Chunk, Stream
@@ -191,17 +191,14 @@ def _download(file: File, data: Dataset) -> Path:
     suffix = Path(file.url).suffix
     target = folder / (file.name + (suffix if suffix in files.COMPRESSIONS else ""))
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with urllib.request.urlopen(file.url, timeout=TIMEOUT) as answer, open(temporary, "xb") as out:
-            length = answer.headers.get("Content-Length")
-            _copy(answer, out, file.name, int(length) if length else None)
-        _read(temporary, file)
-        os.replace(temporary, target)
+        with replaced(target) as temporary:
+            with urllib.request.urlopen(file.url, timeout=TIMEOUT) as answer, open(temporary, "xb") as out:
+                length = answer.headers.get("Content-Length")
+                _copy(answer, out, file.name, int(length) if length else None)
+            _read(temporary, file)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise FileNotFoundError(f"{data.name} needs {file.name}, but downloading it failed ({error}): {cure}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return target
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..streams import files, libsvm
 from ..streams.base import _joined
-from ..streams.columns import Columns, Table
+from ..streams.columns import Columns
+from ..streams.tables import Table, joined
 
 Contents = dict[str, bytes]  # a part's files, in the catalogue's order
 
@@ -41,7 +42,8 @@ def prepare_numeric_csv(parts: dict[str, Contents], columns: int, header: bool, 
     table = _table(parts["train"], header)
     for name in leave_out:
         del table[name]
-    X, y = Columns(target).rows(table)
+    rows, y = Columns(target).split(Table(table))
+    X = np.asarray(rows)
     if classes:
         return {"train": (_unit(X)(X), y.astype(np.int64))}
     return {"train": (_standard(X)(X), _unit(y)(y))}
@@ -104,7 +106,7 @@ def _year(text: Any) -> float:
     return float(text) if text and text.isdigit() and int(text) > 0 else np.nan
 
 
-def _flights(features: Table, delay: np.ndarray, late: float | None):
+def _flights(features: dict[str, np.ndarray], delay: np.ndarray, late: float | None):
     """Complete rows, features in [0, 1]; the target is the delay of the departure in minutes, or +1 if late and -1 if not."""
     X = np.column_stack(list(features.values())).astype(np.float64)
     good = ~np.isnan(X).any(axis=1) & ~np.isnan(delay)
@@ -132,10 +134,10 @@ def _grey(content: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(content)).convert("L"), dtype=np.float64)
 
 
-def _table(contents: Contents, header: bool, words=()) -> Table:
+def _table(contents: Contents, header: bool, words=()) -> dict[str, np.ndarray]:
     (content,) = contents.values()
     tables = list(files.read_csv(io.BytesIO(content), set(words), header, ","))
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return joined(tables).columns
 
 
 def _unit(X: np.ndarray):

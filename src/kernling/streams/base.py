@@ -8,15 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-Chunk = tuple[Any, Any]  # (X, y): X a float64 array or CSR matrix, y an array, or None where there is no target
+from .tables import Table, joined
+
+Chunk = tuple[Any, Any]  # (X, y): X a float64 array, CSR matrix or Table, y an array, or None where there is no target
 CHUNK = 8192  # rows; one compiled call of a learner covers as many
 DENSEST = 1 << 32  # bytes of sparse rows made dense at once
 
 
 class Part(Protocol):
-    """What rows can be passed through: see ``Standardise`` and ``MinMax``."""
+    """What rows can be passed through: see ``Encode``, ``Standardise`` and ``MinMax``."""
 
-    def learn_transform(self, X: np.ndarray) -> np.ndarray: ...
+    def learn_transform(self, X: Any) -> Any: ...
 
 
 class Stream:
@@ -28,6 +30,8 @@ class Stream:
     ----------
     names : tuple of str or None
         The columns' names, where the source has any and they are known already (files: once iteration has begun).
+    target : str, int or None
+        The target's column, by its name once that is known.
     info : dict
         What the source is, for the record: its name, a seed, a checksum.
 
@@ -46,6 +50,7 @@ class Stream:
         *,
         chunk: int = CHUNK,
         names: tuple[str, ...] | None = None,
+        target: str | int | None = None,
         info: dict[str, Any] | None = None,
         once: bool = False,
     ):
@@ -56,6 +61,7 @@ class Stream:
         self._used = False
         self.chunk = chunk
         self.names = names
+        self.target = target
         self.info = info or {}
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -162,5 +168,9 @@ def _joined(chunks: list[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
     matrices, targets = zip(*chunks, strict=True)
-    X = sparse.vstack(matrices, format="csr") if sparse.issparse(matrices[0]) else np.concatenate(matrices)
+    X: Any
+    if isinstance(matrices[0], Table):
+        X = joined(matrices)
+    else:
+        X = sparse.vstack(matrices, format="csr") if sparse.issparse(matrices[0]) else np.concatenate(matrices)
     return X, None if targets[0] is None else np.concatenate(targets)

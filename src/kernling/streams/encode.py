@@ -1,25 +1,29 @@
-"""Categories as columns of numbers, as part of a stream; and parts from what a model file holds of them."""
+"""Tables as rows of numbers: categories as columns, numbers on a running scale; and steps from what a model file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from .columns import Columns, RowError, Table
+from .frames import as_table, has_names, one_row
 from .parts import MinMax, Standardise
-from .tables import frames
+from .tables import RowError, Table, category
+
+MOST = 2**31 - 1  # columns
 
 
 class Encode(TransformerMixin, BaseEstimator):
-    """Turns tables with categorical columns into rows of numbers, as :class:`Columns` does for files.
+    """Turns tables into rows of numbers: a column of numbers stays one, a column of categories becomes several.
 
-    Takes pandas and polars frames, dictionaries of columns (of values, for a single event) and 2-D arrays, whose columns are
-    called x0, x1, ...
+    Takes :class:`Table`, pandas and polars frames, Arrow tables, dictionaries of columns (of values, for a single event), lists
+    of dictionaries, and 2-D arrays, whose columns are called x0, x1, ...  Later, columns are found by name, in any order and
+    among others; those of an array by their place.
 
     Parameters
     ----------
@@ -28,66 +32,177 @@ class Encode(TransformerMixin, BaseEstimator):
         The categories are those given, or those of the first rows that come: give them where events come one by one.
     hash : int or None
         Instead, categories are hashed into this many columns (after the numeric ones), and rows are sparse.
+    scale : Standardise or MinMax, optional
+        A running scale for the columns of numbers; those of categories stay 0 and 1.
+
+    Attributes
+    ----------
+    categories_ : dict of str to list of str
+        The categories of each column that is not hashed.
+    scale_ : Standardise or MinMax
+        What the columns of numbers are scaled by, where there is a scale.
 
     Examples
     --------
     >>> import pandas
-    >>> from kernling.streams import Encode
-    >>> encode = Encode(categorical={"from": ["EWR", "JFK"]})
-    >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "LGA"], "km": [3.0, 4.0]})))
-    [[0. 1. 0. 3.]
-     [0. 0. 1. 4.]]
+    >>> from kernling.streams import Encode, MinMax
+    >>> encode = Encode(categorical={"from": ["EWR", "JFK"]}, scale=MinMax())
+    >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "LGA", "EWR"], "km": [3.0, 4.0, 5.0]})))
+    [[0.  1.  0.  0. ]
+     [0.  0.  1.  0.5]
+     [1.  0.  0.  1. ]]
     >>> print(*encode.get_feature_names_out())
     from=EWR from=JFK from=? km
     """
 
     takes_tables = True
+    scale_: Any
 
-    def __init__(self, categorical: Sequence[str] | Mapping[str, Sequence[Any]] = (), hash: int | None = None):
+    def __init__(
+        self, categorical: Sequence[str] | Mapping[str, Sequence[Any]] = (), hash: int | None = None, scale: Any = None
+    ):
         self.categorical = categorical
         self.hash = hash
+        self.scale = scale
+
+    # ------------------------------------------------------------------ learning
 
     def fit(self, X, y=None):
-        """Forget everything; take names, and categories that were not given, from the rows."""
-        columns = Columns(None, None, self.categorical, self.hash)
-        _encoded(columns, _table(X))
-        if isinstance(X, Mapping):
-            self.n_features_in_ = len(X)
-            self.feature_names_in_ = np.array(list(X), dtype=object)
-        else:
-            validate_data(self, X, skip_check_array=True)
-        self.columns_ = columns
+        """Forget everything; take names, categories that were not given, and scales from the rows."""
+        learned = clone(self).begin(X)
+        learned._rows(X, lambda part, numbers: part.fit_transform(numbers))
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(vars(learned))
         return self
 
     def partial_fit(self, X, y=None):
-        """The first rows settle names and categories; later ones are only looked at for errors."""
-        if hasattr(self, "columns_"):
-            self.transform(X)
-            return self
-        return self.fit(X)
+        """Go on learning: the first rows settle names and categories, all rows move the scale."""
+        self.learn_transform(X)
+        return self
 
     def learn_transform(self, X: Any) -> Any:
-        """The rows, encoded; the first ones settle names and categories."""
-        if not hasattr(self, "columns_"):
-            self.fit(X)
-        return _encoded(self.columns_, _table(X))
+        """The rows as numbers, each on the scale that was known when it came, itself included."""
+        self.begin(X)
+        if self.scale_ is not None:  # so that a copy of the attributes is a copy of the state
+            self.scale_ = _copied(self.scale_)
+        return self._rows(X, lambda part, numbers: part.learn_transform(numbers))
+
+    def begin(self, X: Any) -> Encode:
+        """Settle names and categories by these rows, unless they are settled; scales learn nothing."""
+        if hasattr(self, "features_"):
+            return self
+        given = self._checked()
+        table = as_table(X)
+        unknown = [name for name in self.categorical if name not in table.names]
+        if unknown:
+            listed = ", ".join(map(repr, table.names))
+            raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
+        categories = {} if self.hash is not None else {name: _categories(table, name) for name in self.categorical}
+        categories |= given
+        self.n_features_in_ = len(table.names)
+        if has_names(X):
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        self.features_, self.categories_ = table.names, categories
+        self.scale_ = None if self.scale is None else clone(self.scale)
+        return self
+
+    def _checked(self) -> dict[str, list[str]]:
+        """The categories that are given, once the parameters have proved right."""
+        if self.hash is not None and (not isinstance(self.hash, int) or not 1 <= self.hash <= MOST):
+            raise ValueError(f"hash must be a whole number of columns from 1 to {MOST}, not {self.hash!r}")
+        if self.scale is not None and not hasattr(self.scale, "learn_transform"):
+            raise TypeError(f"scale must be Standardise() or MinMax(), not {self.scale!r}")
+        given = self.categorical if isinstance(self.categorical, Mapping) else {}
+        for names in (self.categorical, *given.values()):
+            if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+                raise TypeError(f"categorical must be a list of names, not {names!r}")
+        return {str(name): [category(v) for v in values] for name, values in given.items()}
+
+    # ------------------------------------------------------------------ rows
 
     def transform(self, X) -> Any:
-        """The rows, encoded; nothing is learned."""
-        check_is_fitted(self)
-        table = _table(X)
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        return _encoded(self.columns_, table)
+        """The rows as numbers, by what is known now; nothing is learned."""
+        check_is_fitted(self, "features_")
+        return self._rows(X, lambda part, numbers: part.transform(numbers))
 
     def transform_one(self, x: Any) -> np.ndarray:
         """One event, a dictionary of values or a 1-D array."""
         return self.transform(one_row(x))[0]
 
+    def _rows(self, X: Any, scaled: Any) -> Any:
+        table = self._table(X)
+        numbers = self._numbers(table)
+        if self.scale_ is not None and numbers.shape[1]:
+            numbers = scaled(self.scale_, numbers)
+        return self._dense(table, numbers) if self.hash is None else self._hashed(table, numbers)
+
+    def _table(self, X: Any) -> Table:
+        """The rows as a table that has all columns."""
+        table = as_table(X)
+        if not has_names(X):
+            found, own = len(table.names), len(self.features_)
+            if found != own:
+                raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
+            return Table(dict(zip(self.features_, table.columns.values(), strict=True)))
+        lacking = [name for name in self.features_ if name not in table.columns]
+        if lacking:
+            raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, table.names))}")
+        return table
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        """The columns of numbers."""
+        names = [name for name in self.features_ if name not in self.categorical]
+        numbers = np.empty((len(table), len(names)))
+        for place, name in enumerate(names):
+            numbers[:, place] = table.numbers(name)
+        if not np.isfinite(numbers).all():
+            for name, values in zip(names, numbers.T, strict=True):
+                _check_present(name, np.isnan(values))
+            raise ValueError("the rows contain infinity; fill or drop such values before they are encoded")
+        return numbers
+
+    def _dense(self, table: Table, numbers: np.ndarray) -> np.ndarray:
+        n = len(table)
+        rows = np.zeros((n, sum(len(self.categories_[name]) + 1 if name in self.categorical else 1 for name in self.features_)))
+        place = taken = 0
+        for name in self.features_:
+            if name not in self.categorical:
+                rows[:, place] = numbers[:, taken]
+                place, taken = place + 1, taken + 1
+                continue
+            words, codes = _coded(table, name)
+            known = {word: place for place, word in enumerate(self.categories_[name])}
+            columns = np.array([known.get(word, len(known)) for word in words], dtype=np.intp)
+            rows[np.arange(n), place + columns[codes]] = 1.0
+            place += len(known) + 1
+        return rows
+
+    def _hashed(self, table: Table, numbers: np.ndarray) -> sparse.csr_matrix:
+        n, width = len(table), self.hash or 0
+        hashed = sparse.csr_matrix((n, width))
+        for name in (name for name in self.features_ if name in self.categorical):
+            words, codes = _coded(table, name)
+            columns = np.array([zlib.crc32(f"{name}={word}".encode()) % width for word in words], dtype=np.int32)
+            hashed = hashed + sparse.csr_matrix((np.ones(n), columns[codes], np.arange(n + 1)), (n, width))
+        return sparse.hstack([sparse.csr_matrix(numbers), hashed], format="csr")
+
+    # ------------------------------------------------------------------ what it is now
+
+    @property
+    def is_running(self) -> bool:
+        """Whether later rows change what is made of a row."""
+        return self.scale is not None
+
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """The names of the columns that come out."""
-        check_is_fitted(self)
-        return np.array(self.columns_.names, dtype=object)
+        check_is_fitted(self, "features_")
+        names: list[str] = []
+        for name in self.features_:
+            if name not in self.categorical:
+                names.append(name)
+            elif self.hash is None:
+                names += [f"{name}={value}" for value in (*self.categories_[name], "?")]
+        return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -95,60 +210,67 @@ class Encode(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "features_")
+
     def to_state(self) -> dict[str, Any]:
         """The state as JSON would hold it."""
-        columns = self.columns_ if hasattr(self, "columns_") else Columns(None, None, self.categorical, self.hash)
-        given = None
-        if isinstance(self.categorical, Mapping):
-            given = {name: list(map(str, values)) for name, values in self.categorical.items()}
-        named = hasattr(self, "feature_names_in_")
-        return {"part": "Encode", "given": given, "named": named, "columns": columns.to_state()}
+        categorical = self.categorical
+        scale = getattr(self, "scale_", None) or self.scale
+        return {
+            "part": "Encode",
+            "categorical": self._checked() if isinstance(categorical, Mapping) else list(categorical),
+            "hash": self.hash,
+            "scale": None if scale is None else scale.to_state(),
+            "features": list(getattr(self, "features_", ())),
+            "categories": getattr(self, "categories_", {}),
+            "named": hasattr(self, "feature_names_in_"),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encode:
-        """The part that ``to_state`` described."""
-        columns = Columns.from_state(state["columns"])
-        if columns.target is not None:
-            raise ValueError(f"an Encode has no target, but this one names {columns.target!r}")
-        part = cls(columns.categorical if state["given"] is None else state["given"], columns.hash)
-        if columns.features is not None:
-            part.columns_ = columns
-            part.n_features_in_ = len(columns.features)
+        """The step that ``to_state`` described."""
+        scale = None if state["scale"] is None else part_from_state(state["scale"])
+        part = cls(state["categorical"], state["hash"], None if scale is None else clone(scale))
+        part._checked()
+        features = tuple(state["features"])
+        categories = {str(name): [str(v) for v in values] for name, values in state["categories"].items()}
+        if not all(isinstance(name, str) for name in (*features, *part.categorical)) or len(set(features)) < len(features):
+            raise ValueError("the names of columns must be words that differ")
+        if features:
+            if not set(part.categorical) <= set(features) or (part.hash is None and set(categories) != set(part.categorical)):
+                raise ValueError("the categories are not those of the columns")
+            part.features_, part.categories_, part.scale_ = features, categories, scale
+            part.n_features_in_ = len(features)
+            numeric = len(features) - len(part.categorical)
+            if scale is not None and getattr(scale, "n_features_in_", numeric) != numeric:
+                raise ValueError(f"the scale is for {scale.n_features_in_} columns of numbers, but there are {numeric}")
             if state["named"]:
-                part.feature_names_in_ = np.array(columns.features, dtype=object)
+                part.feature_names_in_ = np.array(features, dtype=object)
         return part
 
 
-def one_row(x: Any) -> Any:
-    """One event as a table of one row."""
-    if isinstance(x, Mapping):
-        return {name: np.array([value]) for name, value in x.items()}
-    return np.asarray(x)[np.newaxis]
+def _copied(part: Any) -> Any:
+    copy = clone(part)
+    copy.__dict__.update(vars(part))
+    return copy
 
 
-def _table(X: Any) -> Table:
-    """Columns by name."""
-    if sparse.issparse(X):
-        raise ValueError("Encode takes tables, and these rows are sparse: they are numbers already")
-    if isinstance(X, Mapping):
-        return {str(name): np.asarray(values) for name, values in X.items()}
-    if hasattr(X, "columns"):
-        return next(frames(X))
-    X = check_array(X, dtype=None, ensure_all_finite=False)
-    return {f"x{place}": column for place, column in enumerate(X.T)}
+def _categories(table: Table, name: str) -> list[str]:
+    """The categories that occur in these rows of a column, sorted."""
+    words, codes = _coded(table, name)
+    return [words[place] for place in np.unique(codes)]
 
 
-def _encoded(columns: Columns, table: Table) -> Any:
-    try:
-        rows, _ = columns.rows(table)
-    except RowError as error:
-        fact, _, cure = str(error).partition(";")
-        if "missing" not in cure:
-            raise
-        raise ValueError(f"{fact}: fill NaN and None before they are encoded") from None
-    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
-        raise ValueError("the rows contain infinity; fill or drop such values before they are encoded")
-    return rows
+def _coded(table: Table, name: str) -> tuple[list[str], np.ndarray]:
+    _check_present(name, table.missing(name))
+    return table.categories(name)
+
+
+def _check_present(name: str, gaps: np.ndarray) -> None:
+    if gaps.any():
+        row = int(gaps.argmax())
+        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before they are encoded", row)
 
 
 def part_from_state(state: dict[str, Any]) -> Any:

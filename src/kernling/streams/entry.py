@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,9 @@ from scipy import sparse
 
 from . import files, libsvm
 from .base import CHUNK, Chunk, Stream, dense_pieces
-from .columns import Columns
-from .tables import frames, table_chunks
+from .columns import Columns, table_chunks
+from .frames import frames
+from .tables import Table
 
 
 def stream(
@@ -21,10 +22,8 @@ def stream(
     *,
     target: str | int | None = None,
     features: Sequence[str] | None = None,
-    categorical: Sequence[str] | Mapping[str, Sequence[Any]] = (),
-    hash: int | None = None,
+    categorical: Sequence[str] = (),
     missing: str = "error",
-    columns: Columns | None = None,
     format: str | None = None,
     header: bool = True,
     delimiter: str | None = None,
@@ -35,18 +34,26 @@ def stream(
 ) -> Stream:
     """Rows in chunks of (X, y), from any source.
 
+    X is an array or a sparse matrix where the source is one; otherwise it is a :class:`Table`, whose columns are as they were
+    read: :class:`Encode`, the first step of a :class:`kernling.StreamPipeline`, makes numbers of them.
+
     Parameters
     ----------
     source : object
-        A NumPy array or SciPy sparse matrix (with ``y``); a pandas or polars frame; an Arrow table, record batch or record
-        batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of paths,
-        which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), which is seen from their content.
+        A NumPy array, SciPy sparse matrix or Table (with ``y``); a pandas or polars frame; an Arrow table, record batch or
+        record batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of
+        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst); their content tells.
     y : array, optional
-        Targets of an array.
-    target, features, categorical, hash, missing
-        Which columns of a table are used and how; see :class:`Columns`.
-    columns : Columns, optional
-        Instead of the former: columns whose state is kept by the caller, to be saved with a model.
+        Targets of an array or Table.
+    target : str, int or None
+        The column with the target: its name, or its place (-1 is the last).  None if there is none.  It is a number if the
+        first ones are, but for a few damaged ones, and otherwise a label.
+    features : sequence of str, optional
+        The columns to use, in this order; all but the target if not given.
+    categorical : sequence of str
+        Columns whose values are names, not numbers.  The target may be among them: then it is a label as written.
+    missing : {"error", "drop"}
+        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.
     format : {"libsvm", "csv", "parquet", "arrow", "jsonl"}, optional
         The format of a file whose name and content don't tell.
     header : bool
@@ -77,37 +84,17 @@ def stream(
     [[0.5 0.  2. ]
      [0.  1.  0. ]] [ 1. -1.]
     """
-    columns = Columns(target, features, categorical, hash, missing) if columns is None else columns
-    if not isinstance(columns, Columns):
-        raise TypeError(f"columns must be made by kernling.streams.Columns, not {columns!r}")
     if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
         raise ValueError(f"n_features must be a whole number of at least 1, not {n_features!r}")
-    if isinstance(source, np.ndarray) or sparse.issparse(source):
-        pieces, once = _arrays(source, y), False
-    elif y is not None:
-        raise ValueError("y is for arrays; name the target column of a table or file with target=")
-    elif _is_path(source) or hasattr(source, "read") or _are_paths(source):
-        if format is not None and format not in files.FORMATS:
-            raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-        how = _Reading(columns, format, header, delimiter, n_features, zero_based)
-        several = _are_paths(source)
-        pieces = (lambda self: _files(self, source, how)) if several else (lambda self: _file(self, source, how))
-        once = any(map(files.is_read_once, source if several else [source]))
-    else:
-        once = not hasattr(source, "columns")
-        pieces = lambda self: table_chunks(self, frames(source), columns)  # noqa: E731
-
+    if format is not None and format not in files.FORMATS:
+        raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
+    columns = Columns(target, features, categorical, missing)
+    how = _Reading(columns, format, header, delimiter, n_features, zero_based)
+    pieces, once = _pieces(source, y, how)
     told = os.fspath(source) if _is_path(source) else type(source).__name__
     info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
-    return Stream(dense_pieces(pieces) if dense else pieces, chunk=chunk, names=columns.names, info=info, once=once)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
-
-
-def _are_paths(source: Any) -> bool:
-    return isinstance(source, (list, tuple)) and len(source) > 0 and all(map(_is_path, source))
+    kept: Any = {"chunk": chunk, "names": columns.features, "target": target, "info": info, "once": once}
+    return Stream(dense_pieces(pieces) if dense else pieces, **kept)
 
 
 class _Reading(NamedTuple):
@@ -121,6 +108,27 @@ class _Reading(NamedTuple):
     zero_based: bool
 
 
+def _pieces(source: Any, y: Any, how: _Reading) -> tuple[Callable[[Stream], Iterator[Chunk]], bool]:
+    """What gives the rows of a source in pieces of any size, and whether it can do so only once."""
+    if isinstance(source, np.ndarray) or sparse.issparse(source) or (isinstance(source, Table) and y is not None):
+        return _arrays(source, y), False
+    if y is not None:
+        raise ValueError("y is for arrays; name the target column of a table or file with target=")
+    if _are_paths(source):
+        return (lambda self: _files(self, source, how)), any(map(files.is_read_once, source))
+    if _is_path(source) or hasattr(source, "read"):
+        return (lambda self: _file(self, source, how)), files.is_read_once(source)
+    return (lambda self: table_chunks(self, frames(source), how.columns)), not hasattr(source, "columns")
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _are_paths(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and len(source) > 0 and all(map(_is_path, source))
+
+
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
     with files.opened(source) as file:
         kind = how.format or files.format_of(source, file)
@@ -128,18 +136,21 @@ def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
             width = how.n_features or libsvm_width(source, kind, how.zero_based) or None
             yield from libsvm.read(file, width, how.zero_based)
             return
-        if kind == "csv":
-            words = {str(name) for name in how.columns.categorical}
-            tables = files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source))
-        elif kind == "parquet":
-            tables = files.read_parquet(file, self.chunk)
-        elif kind == "arrow":
-            tables = files.read_arrow(file)
-        else:
-            named, target = how.columns.features, how.columns.target
-            asked = [*(named or ()), *([target] if isinstance(target, str) else [])]
-            tables = files.read_jsonl(file, asked, more=named is not None)
-        yield from table_chunks(self, tables, how.columns)
+        yield from table_chunks(self, _tables(self, source, file, kind, how), how.columns)
+
+
+def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> Iterator[Table]:
+    """The tables of an open file."""
+    if kind == "csv":
+        words = set(how.columns.categorical)
+        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source))
+    if kind == "parquet":
+        return files.read_parquet(file, self.chunk)
+    if kind == "arrow":
+        return files.read_arrow(file)
+    named, target = how.columns.features, how.columns.target
+    asked = [*(named or ()), *([target] if isinstance(target, str) else [])]
+    return files.read_jsonl(file, asked, more=named is not None)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:
@@ -162,12 +173,13 @@ def libsvm_width(path: Any, format: str | None, zero_based: bool) -> int:
         return libsvm.count_features(file, zero_based) if (format or files.format_of(path, file)) == "libsvm" else 0
 
 
-def _arrays(X: Any, y: Any):
+def _arrays(X: Any, y: Any) -> Callable[[Stream], Iterator[Chunk]]:
     if sparse.issparse(X):
         X = X.tocsr()
-    X = X.astype(np.float64, copy=False)
-    if X.ndim != 2:
-        raise ValueError(f"rows must be a 2-D array, not {X.ndim}-D")
+    if not isinstance(X, Table):
+        X = X.astype(np.float64, copy=False)
+    if len(X.shape) != 2:
+        raise ValueError(f"rows must be a 2-D array, not {len(X.shape)}-D")
     if y is not None:
         y = np.asarray(y)
         if y.shape != (X.shape[0],):

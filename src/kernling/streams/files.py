@@ -23,8 +23,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from .columns import FEW, Table
 from .lines import BLOCK, MARK, line_blocks
+from .tables import FEW, Table, objects
 
 FORMATS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
@@ -278,10 +278,10 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
 
 
 def _csv_table(table: Any, written: list[str], none: list[str]) -> Table:
-    columns = arrow_table(table)
+    read = arrow_table(table)
     for name in written:
-        columns[name][:] = [_as_written(text, none) for text in columns[name]]
-    return columns
+        read.columns[name][:] = [_as_written(text, none) for text in read.columns[name]]
+    return read
 
 
 def _settled(pyarrow: Any, column: Any, words: bool, none: list[str]) -> Any:
@@ -379,7 +379,7 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
             lacking -= row.keys()
             rows.append([row.get(name) for name in names])
         if rows:
-            yield _from_rows(names, rows)
+            yield Table({name: objects(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
         if problem:
             raise ValueError(problem)
     if lacking and names:
@@ -387,20 +387,11 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
         raise ValueError(f"no line has the name {min(lacking)!r}; the names are {found}")
 
 
-def _from_rows(names: list[str], rows: list[list[Any]]) -> Table:
-    table = {}
-    for name, values in zip(names, zip(*rows, strict=True), strict=True):
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-        table[name] = column
-    return table
-
-
 def arrow_table(batch: Any) -> Table:
     """A record batch or Arrow table as columns; numbers with gaps become float64 with NaN."""
     pyarrow = need_pyarrow()
     check_names(batch.schema.names)
-    table: Table = {}
+    table: dict[str, np.ndarray] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pyarrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -408,4 +399,4 @@ def arrow_table(batch: Any) -> Table:
             column = column.cast(pyarrow.float64())
         keep = isinstance(column, pyarrow.ChunkedArray)
         table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
-    return table
+    return Table(table)

@@ -219,17 +219,6 @@ class Standardise(_Scaling):
         spread = np.sqrt(self.variance_)
         return np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
 
-    def merge(self, other: Standardise) -> Standardise:
-        """The part that would have seen both streams (Chan, Golub and LeVeque, 1979)."""
-        if not (self.__sklearn_is_fitted__() and other.__sklearn_is_fitted__()):
-            return Standardise.from_state((self if self.__sklearn_is_fitted__() else other).to_state())
-        both = Standardise.from_state(self.to_state())
-        both.count_ = self.count_ + other.count_
-        difference = other.mean_ - self.mean_
-        both.mean_ = self.mean_ + difference * (other.count_ / both.count_)
-        both.squares_ = self.squares_ + other.squares_ + difference**2 * (self.count_ * other.count_ / both.count_)
-        return both
-
 
 class MinMax(_Scaling):
     """Running scaling of columns into [low, high], by the smallest and largest value so far; a constant column becomes low.
@@ -285,12 +274,3 @@ class MinMax(_Scaling):
         width = self.maximum_ - self.minimum_
         unit = np.where(width > 0.0, (X - self.minimum_) / np.where(width > 0.0, width, 1.0), 0.0)
         return self.low + (self.high - self.low) * unit
-
-    def merge(self, other: MinMax) -> MinMax:
-        """The part that would have seen both streams."""
-        if not (self.__sklearn_is_fitted__() and other.__sklearn_is_fitted__()):
-            return MinMax.from_state((self if self.__sklearn_is_fitted__() else other).to_state())
-        both = MinMax.from_state(self.to_state())
-        both.minimum_ = np.minimum(self.minimum_, other.minimum_)
-        both.maximum_ = np.maximum(self.maximum_, other.maximum_)
-        return both

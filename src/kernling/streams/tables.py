@@ -1,58 +1,134 @@
-"""Frames and Arrow tables as chunks of rows."""
+"""Rows as named columns: what files, frames and dictionaries are before anything is scaled or encoded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import files
-from .base import Chunk, Stream
-from .columns import Columns, RowError, Table
+FEW = 0.05  # a column is numeric as long as at most this share of its values is not a number: those are damaged
 
 
-def frames(source: Any) -> Iterator[Table]:
-    """The tables of a frame, or of an iterable of frames."""
-    if hasattr(source, "schema") and hasattr(source, "num_rows"):
-        yield files.arrow_table(source)
-    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        files.check_names(list(map(str, source.columns)))
-        yield {str(name): _column_of(source[name]) for name in source.columns}
-    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
-        for part in source:
-            yield from frames(part)
-    else:
-        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
+class RowError(ValueError):
+    """A row that cannot be used; ``place`` is its position in the table, so the rows before it can still be used."""
+
+    def __init__(self, message: str, place: int):
+        super().__init__(message)
+        self.place = place
 
 
-def _column_of(series: Any) -> np.ndarray:
-    """A pandas or polars column."""
-    values = series.to_numpy()
-    if values.dtype.kind in "biufU":
-        return values
-    values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
-    if hasattr(series, "isna"):  # pandas has many values that are none
-        values[series.isna().to_numpy()] = None
-    return values
+class Table:
+    """Named columns of equal length, as read: nothing is scaled or encoded.
 
+    Rows are taken as from an array (``table[:100]``, ``table[mask]``), and a table whose columns are all numbers can be used in
+    place of an array.
 
-def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Iterator[Chunk]:
-    """The rows of tables that a stream reads; those before a damaged one come before its error."""
-    row = 0
-    for table in tables:
-        if not table:
+    Parameters
+    ----------
+    columns : mapping of str to 1-D array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.streams import Table
+    >>> table = Table({"hour": np.array([8, 17, 9]), "km": np.array([2.5, 3.0, 1.5])})
+    >>> table.shape, table[1:].names
+    ((3, 2), ('hour', 'km'))
+    >>> print(np.asarray(table[:1]))
+    [[8.  2.5]]
+    """
+
+    def __init__(self, columns: Mapping[str, np.ndarray]):
+        self.columns = {str(name): np.asarray(values) for name, values in columns.items()}
+        self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
+        if not self.columns:
             raise ValueError("the table has no columns")
-        damage: RowError | None = None
-        while True:
+        if len({values.shape for values in self.columns.values()}) > 1 or next(iter(self.columns.values())).ndim != 1:
+            shapes = ", ".join(f"{name!r}: {values.shape}" for name, values in self.columns.items())
+            raise ValueError(f"the columns of a table must be 1-D and equally long, not {shapes}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return len(self), len(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Table:
+        part = Table({name: values[rows] for name, values in self.columns.items()})
+        part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
+        return part
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        rows = np.column_stack([self.numbers(name) for name in self.columns])
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def numbers(self, name: str, first_row: int = 0) -> np.ndarray:
+        """A column as float64, NaN where a value is missing; messages count rows from ``first_row``."""
+        values = self.columns[name]
+        listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
+        try:
+            return np.asarray(listed, dtype=np.float64)
+        except (TypeError, ValueError):
+            pass
+        for row, value in enumerate(listed):
             try:
-                X, y = columns.rows(table, row)
-                break
-            except RowError as error:  # the rows before it are good, unless another column names an even earlier one
-                damage = error
-                table = {name: values[: error.place] for name, values in table.items()}
-        self.names = columns.names
-        row += len(next(iter(table.values())))
-        yield X, y
-        if damage:
-            raise damage
+                float(value)
+            except (TypeError, ValueError):
+                raise RowError(
+                    f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
+                    "name the column in categorical if its values are names",
+                    row,
+                ) from None
+        return np.array([float(v) for v in listed])
+
+    def categories(self, name: str) -> tuple[list[str], np.ndarray]:
+        """The categories in a column and, for each row, the place of its own; found once, also for parts of the rows."""
+        if name not in self._categories:
+            found: dict[Any, int] = {}
+            values = self.columns[name].tolist()
+            raw = np.array([found.setdefault((type(v), v), len(found)) for v in values], dtype=np.intp)
+            words = {place: category(v) for (_, v), place in found.items()}  # 3, 3.0 and "3" are one category
+            known = {word: place for place, word in enumerate(sorted(set(words.values())))}
+            codes = np.array([known[words[place]] for place in range(len(words))], dtype=np.intp)
+            self._categories[name] = list(known), codes[raw]
+        return self._categories[name]
+
+    def missing(self, name: str) -> np.ndarray:
+        """In which rows a column has no value; an empty text is none."""
+        return missing(self.columns[name])
+
+
+def objects(values: Sequence[Any]) -> np.ndarray:
+    """A column of values of any types."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of several tables with the columns of the first."""
+    return Table({name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns})
+
+
+def missing(values: np.ndarray) -> np.ndarray:
+    """Which values are missing: NaN, None and empty texts."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind in "OU":
+        return np.array([v is None or v == "" or v != v for v in values.tolist()], dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
+def category(value: Any) -> str:
+    """A category's name: the same for 3, 3.0 and "3", so that it does not matter how a file's reader typed a column."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    return str(value)

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from .base import Chunk
 from .files import need_pyarrow
+from .tables import Table
 
 _COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -32,17 +33,18 @@ def write(rows: Iterable[Chunk], path: str | os.PathLike, names: Sequence[str] |
         A stream, say.
     path : path
     names : sequence of str, optional
-        Of the columns; f0, f1, ... if not given.  LIBSVM text has none.
+        Of the columns; those of a :class:`Table`, or f0, f1, ..., if not given.  LIBSVM text has none.
     target : str
         The name of the targets' column, which comes first.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kernling.streams import stream, synthetic, write
     >>> write(synthetic("spirals", 1000), "spirals.csv", ("x1", "x2"))
     1000
     >>> X, y = stream("spirals.csv", target="target").load()
-    >>> print((X == synthetic("spirals", 1000).load()[0]).all())
+    >>> print((np.asarray(X) == synthetic("spirals", 1000).load()[0]).all())
     True
     """
     path = Path(path)
@@ -74,10 +76,12 @@ class _Counted:
 
 
 def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else X
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _names(X: Any, names: Sequence[str] | None) -> list[str]:
+    if names is None and isinstance(X, Table):
+        names = X.names
     return list(names) if names is not None else [f"f{i}" for i in range(X.shape[1])]
 
 
@@ -88,7 +92,7 @@ def _text(number: Any) -> str:
 
 def _libsvm(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None, target: str) -> None:
     for X, y in rows:
-        X = sparse.csr_matrix(X)
+        X = sparse.csr_matrix(X if sparse.issparse(X) else _dense(X))
         X.sort_indices()
         labels = np.zeros(X.shape[0]) if y is None else y
         if labels.dtype.kind in "OUS":

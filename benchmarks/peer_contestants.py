@@ -1,0 +1,321 @@
+"""The contestants of benchmarks/peers.py at their defaults: how each predicts rows and then learns them.
+
+Nothing is set for a stream.  What a contestant takes from the data it takes from the X of the first 1,000 rows, without their
+targets: gamma and delta of our methods, the points of scikit-learn's Nystroem.
+"""
+
+import pickle
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import river
+import sklearn
+from river import compose, feature_extraction, forest, linear_model, multiclass, neighbors, tree
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+from benchmarks.peer_streams import Events
+from kernling import registry
+
+FIRST = 1_000  # rows whose X may be looked at
+BATCH = 20  # rows that scikit-learn predicts and learns at once
+PATIENCE = 20  # rows of River between looks at the clock
+SOURCE = Path(__file__).parents[1] / "src" / "kernling"
+
+
+class Answers(NamedTuple):
+    """What was said about rows before they were learned."""
+
+    predicted: np.ndarray  # labels or values
+    score: np.ndarray | None = None  # of the second of two classes
+    confidence: np.ndarray | None = None  # the probability of the label predicted
+
+
+class Run(NamedTuple):
+    answers: Answers
+    seconds: float  # of the processor
+    nbytes: int | None
+    points: int | None = None
+
+
+class Contestant(NamedTuple):
+    """``run(events, classes, seed, limit)`` goes over a stream until it ends or the limit, in seconds, is reached."""
+
+    name: str
+    title: str
+    family: str  # "ours", "baselines", "river", "sklearn", "neighbours", "constant" or "moa"
+    tasks: tuple[str, ...]
+    version: str
+    run: Callable[[Events, int, int, float], Run]
+
+
+class Learner:
+    """A model that answers for some rows, then learns them."""
+
+    chunk = FIRST
+
+    def prepare(self, X: np.ndarray) -> Any:
+        """Bring rows into the form that the model's users have; not timed."""
+        return X
+
+    def answer_then_learn(self, X: Any, y: np.ndarray) -> Answers:
+        raise NotImplementedError
+
+    def nbytes(self) -> int:
+        raise NotImplementedError
+
+    def points(self) -> int | None:
+        return None
+
+
+def run(make: Callable[[Events, int, int], Learner], events: Events, classes: int, seed: int, limit: float) -> Run:
+    """Test-then-train, chunk by chunk, until the limit."""
+    learner = make(events, classes, seed)
+    parts: list[Answers] = []
+    seconds = 0.0
+    for first in range(0, len(events.y), learner.chunk):
+        part = slice(first, first + learner.chunk)
+        X, y = learner.prepare(events.X[part]), events.y[part]
+        begun = time.process_time()
+        parts.append(learner.answer_then_learn(X, y))
+        seconds += time.process_time() - begun
+        if seconds > limit:
+            break
+    sides = (None if side[0] is None else np.concatenate(side) for side in zip(*parts, strict=True))
+    return Run(Answers(*sides), seconds, learner.nbytes(), learner.points())
+
+
+# ------------------------------------------------------------------ ours
+
+
+class Ours(Learner):
+    """An estimator of kernling at its defaults."""
+
+    def __init__(self, method: str, events: Events, classes: int, seed: int):
+        task = "classification" if classes else "regression"
+        self.model: Any = registry.estimator_for(method, task)(random_state=seed)
+        compiled = clone(self.model)
+        compiled.predict_then_learn(events.X[:FIRST], events.y[:FIRST])  # compiling is not timed
+        self.kind = "predict"
+        if classes and hasattr(compiled, "predict_proba"):
+            self.kind = "predict_proba"
+        elif classes == 2:
+            self.kind = "decision_function"
+        self.binary = classes == 2
+        self.first = events.y[0]
+        self.both_met = False  # of two labels
+
+    def answer_then_learn(self, X, y):
+        said = self.model.predict_then_learn(X, y, method=self.kind)
+        if self.kind == "predict":
+            return Answers(said)
+        if self.kind == "decision_function":
+            return Answers(np.where(self._know_both(y), said >= 0.0, self.first).astype(np.int64), said)
+        score = said[:, -1] if self.binary else None
+        return Answers(self.model.classes_[said.argmax(axis=1)], score, said.max(axis=1))
+
+    def _know_both(self, y: np.ndarray) -> np.ndarray:
+        """Whether both labels had come before each row; until then a model knows one, and predicts it whatever the score."""
+        met = np.logical_or.accumulate(np.concatenate([[self.both_met], y != self.first]))
+        self.both_met = bool(met[-1])
+        return met[:-1]
+
+    def nbytes(self):
+        return int(self.model.nbytes_)
+
+    def points(self):
+        return int(self.model.n_stored_)
+
+
+@cache
+def commit() -> str:
+    """The commit that last changed the package, with a plus sign if files differ from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=SOURCE, capture_output=True, text=True, check=True).stdout.strip()
+
+    return git("log", "-1", "--format=%h", "--", ".") + ("+" if git("status", "--porcelain", "--", ".") else "")
+
+
+def ours(baselines: bool) -> Iterator[Contestant]:
+    """The methods of the registry: the main ones, or those that they are compared with."""
+    for name, entry in registry.METHODS.items():
+        stems = {}  # by task; a ranker's scores, though a regressor's, are no values of the target
+        for cls in entry.classes():
+            for task, ending in (("classification", "Classifier"), ("regression", "Regressor")):
+                if cls.__name__.endswith(ending):
+                    stems[task] = cls.__name__.removesuffix(ending)
+        if stems and entry.is_main is not baselines:
+            title, family = next(iter(stems.values())), "baselines" if baselines else "ours"
+            yield Contestant(name, title, family, tuple(stems), commit(), partial(run, partial(Ours, name)))
+
+
+# ------------------------------------------------------------------ River
+
+
+class River(Learner):
+    """A model of River, row by row."""
+
+    chunk = PATIENCE
+
+    def __init__(self, make: Callable[[int, int], Any], events: Events, classes: int, seed: int):
+        self.model = make(classes, seed)
+        self.classes = classes
+
+    def prepare(self, X):
+        return [dict(enumerate(row)) for row in X.tolist()]
+
+    def answer_then_learn(self, X, y):
+        targets = y.tolist() if self.classes != 2 else (y == 1).tolist()
+        said = []
+        answer = self.model.predict_proba_one if self.classes else self.model.predict_one
+        for row, target in zip(X, targets, strict=True):
+            said.append(answer(row))
+            self.model.learn_one(row, target)
+        if not self.classes:
+            return Answers(np.array(said))
+        best = [max(one, key=one.get, default=-1) for one in said]  # nothing to say before the first row: a mistake
+        confidence = np.array([one.get(label, 0.0) for one, label in zip(said, best, strict=True)])
+        score = np.array([one.get(True, 0.0) for one in said]) if self.classes == 2 else None
+        return Answers(np.array(best, dtype=np.int64), score, confidence)
+
+    def nbytes(self):
+        return int(self.model._raw_memory_usage)
+
+
+def several(model: Any, classes: int) -> Any:
+    """A model of two classes, for however many there are."""
+    return multiclass.OneVsRestClassifier(model) if classes > 2 else model
+
+
+RIVER: dict[str, tuple[str, Callable[[int, int], Any]]] = {
+    "river-linear": (
+        "River linear",
+        lambda k, seed: several(linear_model.LogisticRegression(), k) if k else linear_model.LinearRegression(),
+    ),
+    "river-hat": (
+        "River HAT",
+        lambda k, seed: (tree.HoeffdingAdaptiveTreeClassifier if k else tree.HoeffdingAdaptiveTreeRegressor)(seed=seed),
+    ),
+    "river-arf": ("River ARF", lambda k, seed: (forest.ARFClassifier if k else forest.ARFRegressor)(seed=seed)),
+    "river-knn": ("River KNN", lambda k, seed: neighbors.KNNClassifier() if k else neighbors.KNNRegressor()),
+    "river-pa": ("River PA", lambda k, seed: several(linear_model.PAClassifier(), k) if k else linear_model.PARegressor()),
+    "river-rbf": (
+        "River RBF linear",
+        lambda k, seed: compose.Pipeline(
+            feature_extraction.RBFSampler(seed=seed),
+            several(linear_model.LogisticRegression(), k) if k else linear_model.LinearRegression(),
+        ),
+    ),
+}
+
+
+# ------------------------------------------------------------------ scikit-learn
+
+
+class ScikitLearn(Learner):
+    """Stochastic gradient descent of scikit-learn, on features or not, some rows at once."""
+
+    chunk = BATCH
+
+    def __init__(self, features: Callable[[int], Any] | None, events: Events, classes: int, seed: int):
+        self.classes = np.arange(classes)
+        self.model = (SGDClassifier if classes else SGDRegressor)(random_state=seed)
+        self.features = features(seed).fit(events.X[:FIRST]) if features else None
+
+    def answer_then_learn(self, X, y):
+        Z = self.features.transform(X) if self.features else X
+        fitted = hasattr(self.model, "coef_")
+        predicted = self.model.predict(Z) if fitted else np.zeros(len(y), dtype=y.dtype)
+        score = None
+        if len(self.classes) == 2:
+            score = self.model.decision_function(Z) if fitted else np.zeros(len(y))
+        self.model.partial_fit(Z, y, **({"classes": self.classes} if len(self.classes) else {}))
+        return Answers(predicted, score)
+
+    def nbytes(self):
+        return len(pickle.dumps((self.features, self.model)))
+
+
+SKLEARN: dict[str, tuple[str, Callable[[int], Any] | None]] = {
+    "sklearn-sgd": ("SGD", None),
+    "sklearn-rbf": ("SGD RBFSampler", lambda seed: RBFSampler(random_state=seed)),
+    "sklearn-nystroem": ("SGD Nystroem", lambda seed: Nystroem(random_state=seed)),
+}
+
+
+class Neighbours(Learner):
+    """The 5 nearest of the last 1,000 rows, weighted by the inverse of their distance, as River's do by default."""
+
+    window, nearest = 1_000, 5
+    same = 1e-12  # squared distances below are those of rounding
+
+    def __init__(self, events: Events, classes: int, seed: int):
+        self.classes = classes
+        self.X = np.zeros((self.window, events.X.shape[1]))
+        self.squares = np.full(self.window, np.inf)  # lengths; infinitely far where no row is yet
+        self.y = np.zeros((self.window, classes or 1))
+        self.seen = 0
+
+    def answer_then_learn(self, X, y):
+        said = np.zeros((len(y), self.y.shape[1]))
+        for i, (row, target) in enumerate(zip(X, y, strict=True)):
+            count = min(self.nearest, self.seen)
+            if count:
+                squares = row @ row + self.squares - 2.0 * (self.X @ row)
+                near = np.argpartition(squares, count - 1)[:count]
+                said[i] = np.average(self.y[near], axis=0, weights=1.0 / np.sqrt(np.maximum(squares[near], self.same)))
+            place = self.seen % self.window
+            self.X[place], self.squares[place] = row, row @ row
+            self.y[place] = np.arange(self.classes) == target if self.classes else target
+            self.seen += 1
+        if not self.classes:
+            return Answers(said[:, 0])
+        return Answers(said.argmax(axis=1), said[:, 1] if self.classes == 2 else None, said.max(axis=1))
+
+    def nbytes(self):
+        return self.X.nbytes + self.squares.nbytes + self.y.nbytes
+
+
+# ------------------------------------------------------------------ the constant answer
+
+
+class Constant(Learner):
+    """The most common label so far; the mean so far, which is 0 on the scale of the targets."""
+
+    def __init__(self, events: Events, classes: int, seed: int):
+        self.counts = np.zeros(classes, np.int64)
+
+    def answer_then_learn(self, X, y):
+        if not len(self.counts):
+            return Answers(np.zeros(len(y)))
+        predicted = np.empty(len(y), np.int64)
+        for i, label in enumerate(y):
+            predicted[i] = self.counts.argmax()
+            self.counts[label] += 1
+        return Answers(predicted)
+
+    def nbytes(self):
+        return self.counts.nbytes
+
+
+def contestants() -> list[Contestant]:
+    """All but MOA's."""
+    both = ("classification", "regression")
+    found = [Contestant("constant", "constant", "constant", both, "1", partial(run, Constant))]
+    found += ours(baselines=False)
+    for name, (title, make) in RIVER.items():
+        found.append(Contestant(name, title, "river", both, f"river {river.__version__}", partial(run, partial(River, make))))
+    for name, (title, features) in SKLEARN.items():
+        made = partial(run, partial(ScikitLearn, features))
+        found.append(Contestant(name, title, "sklearn", both, f"scikit-learn {sklearn.__version__}", made))
+    made = partial(run, Neighbours)
+    found.append(Contestant("window-knn", "window kNN", "neighbours", both, "1", made))
+    found += ours(baselines=True)
+    return found

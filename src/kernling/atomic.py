@@ -1,0 +1,80 @@
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+STALE = 3600.0  # seconds after which a temporary file that nobody writes to is what a crash has left
+
+
+@contextmanager
+def replaced(path: str | os.PathLike) -> Iterator[Path]:
+    """Give the path of a temporary file, which takes the place of ``path`` when the block ends without an error.
+
+    It lies in the same folder.  A symbolic link is followed, and a file that is there hands on its mode and, where the system
+    allows it, its owner.  Temporary files that earlier crashes left behind are removed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.atomic import replaced
+    >>> with replaced("numbers.txt") as temporary:
+    ...     _ = temporary.write_text("1 2 3")
+    >>> print(Path("numbers.txt").read_text())
+    1 2 3
+    """
+    target = Path(os.path.realpath(path))
+    before = _status(target)
+    _remove_stale(target)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        if before is not None:
+            temporary.chmod(stat.S_IMODE(before.st_mode))
+            with suppress(PermissionError, AttributeError):  # only root gives files away; Windows has no owners like these
+                os.chown(temporary, before.st_uid, before.st_gid)
+        _flush(temporary)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    with suppress(OSError):  # some systems cannot flush folders
+        _flush(target.parent)
+
+
+def _status(target: Path) -> os.stat_result | None:
+    """Return the status of a file that is there; raises for what no file can replace."""
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(f"{target} is a folder; give the path of a file")
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{target} is a device or a pipe; give the path of a regular file")
+    return found
+
+
+def _remove_stale(target: Path) -> None:
+    for left in target.parent.glob(f".{_literal(target.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
+
+
+def _literal(name: str) -> str:
+    """Return a pattern that matches this name only."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

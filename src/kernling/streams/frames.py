@@ -1,0 +1,71 @@
+"""Frames, Arrow tables, dictionaries and arrays as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from . import files
+from .tables import Table, objects
+
+
+def frames(source: Any) -> Iterator[Table]:
+    """The tables of a frame, or of an iterable of frames."""
+    if isinstance(source, Table):
+        yield source
+    elif hasattr(source, "schema") and hasattr(source, "num_rows"):
+        yield files.arrow_table(source)
+    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        files.check_names(list(map(str, source.columns)))
+        yield Table({str(name): _column_of(source[name]) for name in source.columns})
+    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes, Mapping)):
+        for part in source:
+            yield from frames(part)
+    else:
+        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
+
+
+def _column_of(series: Any) -> np.ndarray:
+    """A pandas or polars column."""
+    values = series.to_numpy()
+    if values.dtype.kind in "biufU":
+        return values
+    values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
+    if hasattr(series, "isna"):  # pandas has many values that are none
+        values[series.isna().to_numpy()] = None
+    return values
+
+
+def has_names(X: Any) -> bool:
+    """Whether rows come with the names of their columns."""
+    return isinstance(X, (Table, Mapping)) or hasattr(X, "columns") or hasattr(X, "schema") or _are_dictionaries(X)
+
+
+def _are_dictionaries(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(row, Mapping) for row in X)
+
+
+def as_table(X: Any) -> Table:
+    """Rows of any kind as a table: a frame, a dictionary of columns, a list of dictionaries, or an array (x0, x1, ...)."""
+    if sparse.issparse(X):
+        raise ValueError("a table is needed, and these rows are sparse: they are numbers already")
+    if isinstance(X, Mapping):
+        return Table({str(name): np.asarray(values) for name, values in X.items()})
+    if _are_dictionaries(X):
+        keys = dict.fromkeys(name for row in X for name in row)
+        return Table({str(name): objects([row.get(name) for row in X]) for name in keys})
+    if has_names(X):
+        return next(frames(X))
+    X = check_array(X, dtype=None, ensure_all_finite=False)
+    return Table({f"x{place}": column for place, column in enumerate(X.T)})
+
+
+def one_row(x: Any) -> Any:
+    """One event as a table or an array of one row."""
+    if isinstance(x, Mapping):
+        return Table({str(name): objects([value]) for name, value in x.items()})
+    return np.asarray(x)[np.newaxis]
