@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 
 from . import registry
-from .evaluate import Course, feed
+from .evaluate import ProgressiveRun, feed
 from .streams import stream
 
 CHUNK = 500  # events between two signs of progress
@@ -80,8 +80,8 @@ def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def run(model: Any, data: Stream, advance: Callable[[int], None] = lambda events: None) -> Course:
+def run(model: Any, data: Stream, advance: Callable[[int], None] = lambda events: None) -> ProgressiveRun:
     """Test and teach a model on a stream; ``advance`` hears how many events it has learned."""
-    course = Course(model, {"source": data.name})
+    course = ProgressiveRun(model, {"source": data.name})
     feed(course, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(course.events))
     return course

@@ -108,7 +108,7 @@ def _check_names(names: list[str], pairs: dict[str, str]) -> None:
 
 
 def _columns(row: dict[str, Any]) -> list[str]:
-    from ..report.tables import METRICS
+    from ..evaluate.metrics import METRICS
 
     return [*(name for name in METRICS if name in row), "n_stored", "nbytes", "seconds"]
 
@@ -131,12 +131,12 @@ def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, faile
 
 def _courses(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
     """A course for each model that can be measured."""
-    from ..evaluate import Course, Courses
+    from ..evaluate import Courses, ProgressiveRun
 
     courses = {}
     for name, model in models.items():
         try:
-            courses[name] = Course(model, source.stream.info, **measuring)
+            courses[name] = ProgressiveRun(model, source.stream.info, **measuring)
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
     if not courses:

@@ -88,9 +88,9 @@ def _learn(
 ) -> None:
     """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
     from .. import models
-    from ..evaluate import Course, feed
+    from ..evaluate import ProgressiveRun, feed
 
-    course: Course | None = None
+    course: ProgressiveRun | None = None
 
     def keep() -> None:
         if save and course and course.events:
@@ -104,7 +104,7 @@ def _learn(
     with Interrupts() as interrupts, _Progress() as progress:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            course = Course(make(source, X, y), source.stream.info, **measuring)
+            course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
             feed(course, chunks, cut=checkpoint_every, guard=interrupts.deferred, after=after)
         keep()
     if course and course.events:

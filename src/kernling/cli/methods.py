@@ -23,7 +23,7 @@ def demo(
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     for stream in demo.streams(events):
-        results: dict[str, demo.Course | Exception] = {}
+        results: dict[str, demo.ProgressiveRun | Exception] = {}
         with Progress(*columns, console=console, transient=True) as progress:
             for name, make in demo.contenders(everything).items():
                 what = f"{stream.name}: {name}"

@@ -29,7 +29,7 @@ from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
-from .randomness import SOURCES, Standing, generator
+from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 
@@ -452,7 +452,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         before = dict(self.__dict__)
-        generators = [Standing(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
+        generators = [RngState(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
             yield
         except loop.Interrupted:

@@ -8,7 +8,7 @@ from typing import Any
 from ..report.figures import curve, surface, sweep
 from ..report.tables import Cells, Row, markdown
 from .cells import fitted
-from .paper_data import Hand
+from .paper_data import PaperData
 from .tables import Table, folder, results, tables
 
 COLUMNS = {
@@ -80,7 +80,7 @@ def draw(chosen: Table, rows: list[Row]) -> None:
                 figure = curve([moment for row in ran for moment in _moments(row)], x, y, log=log)
             _save(figure, chosen, data, y, x)
         for row in ran if "surface" in chosen.facts else ():
-            _save(surface(*fitted(row["asked"], row["found"], Hand())), chosen, data, row["method"], "surface")
+            _save(surface(*fitted(row["asked"], row["found"], PaperData())), chosen, data, row["method"], "surface")
 
 
 def _save(figure: Any, chosen: Table, *parts: str) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..evaluate.metrics import METRICS
 from .figures import curve, need_matplotlib
-from .tables import METRICS, Row, as_html, cells, label
+from .tables import Row, as_html, cells, label
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a }

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..evaluate.metrics import METRICS
+
 Row = dict[str, Any]
 
 LABELS = {
@@ -21,16 +23,10 @@ LABELS = {
     "n_stored": "points stored",
     "n_support": "points used",
     "nbytes": "bytes",
-    "log_loss": "log loss",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "auc": "AUC",
-    "f1": "F1",
-    "balanced_accuracy": "balanced accuracy",
+    **{name: kind.label for name, kind in METRICS.items()},
 }
-SHARES = ("mistakes", "accuracy", "balanced_accuracy", "majority", "f1", "auc")
+SHARES = ("majority", *(name for name, kind in METRICS.items() if kind.is_share))
 COUNTS = ("events", "n_stored", "n_support", "nbytes", "permutations", "permutation", "seed")
-METRICS = ("mistakes", "accuracy", "balanced_accuracy", "f1", "log_loss", "auc", "rmse", "mae")
 
 
 class Cells(NamedTuple):
