@@ -27,7 +27,7 @@ class Stream(NamedTuple):
 
     @property
     def majority(self) -> float:
-        """Share of mistakes of always answering with the commonest class."""
+        """Share of mistakes of always answering with the majority class."""
         return 1.0 - float(np.unique(self.y, return_counts=True)[1].max()) / len(self.y)
 
 

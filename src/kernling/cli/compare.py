@@ -80,7 +80,7 @@ def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict
     columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
     majority = rows[-1].get("majority")
-    title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
+    title = f"{data}: {events}" + (f"; majority class {100 * majority:.2f} %" if majority is not None else "")
     show(cells(shown, columns), title, "\n".join(notes) or None)
 
 

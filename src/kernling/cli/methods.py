@@ -51,7 +51,7 @@ def _comparison(stream, results):
     )
     for column in ("mistakes", "points stored", "events per second", "seconds"):
         table.add_column(column, justify="right")
-    table.add_row("commonest class", f"{stream.majority:.1%}")
+    table.add_row("majority class", f"{stream.majority:.1%}")
     notes = []
     for name, course in results.items():
         if isinstance(course, Exception):

@@ -35,6 +35,8 @@ def described(model: Any) -> Row:
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
     params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
+    if hasattr(model, "plain_params"):  # a model of River's describes itself
+        params = model.plain_params()
     return {
         "method": type(model).__name__,
         "learner": model.learner.name if ours else None,

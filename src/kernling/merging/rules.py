@@ -29,7 +29,7 @@ SNAPSHOT = 2
 
 
 class Merging(NamedTuple):
-    """What a part of a state needs to know when two of them become one."""
+    """The context in which a part of a state is merged with another."""
 
     a: Any  # the states
     b: Any
@@ -46,12 +46,12 @@ class Merging(NamedTuple):
         return self.shares[0] * getattr(self.a, name) + self.shares[1] * getattr(self.b, name)
 
     def total(self, value: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """What adds up: the values of both states, those of the common start once."""
+        """Return the sum of the values of both states, counting those of the common start once."""
         return added(self.a, self.b, self.start, value)
 
     @property
     def shift(self) -> np.ndarray:
-        """What turns rows less b's centre into rows less a's."""
+        """The shift from rows minus b's centre to rows minus a's."""
         return self.b.model.centre - self.a.model.centre
 
 
@@ -86,7 +86,7 @@ def each(*rules: str) -> ArrayRule:
 
 
 class Kind(NamedTuple):
-    """What the groups of coefficients are, and how the clock runs."""
+    """How groups of coefficients and the clock are to be read."""
 
     output: int
     fraction: float
@@ -95,7 +95,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, rule: Merge, setup: Any, params: Any) -> Kind:
-        """Of a method in force."""
+        """Return the layout of a method."""
         if rule.period:
             return cls(PERIOD, 1.0, rule.harmonic, rule.period(params))
         return cls(setup.output, setup.fraction, rule.harmonic, 1)
@@ -141,7 +141,7 @@ def merged_states(
 
 
 def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:
-    """The same functions, as if so many events had been learned: the size of coming steps and the weight of averages.
+    """Return the same functions, as if this many events had been learned: the size of coming steps and the weight of averages.
 
     All times are stretched alike, so that what came first stays first; core points keep their tag, 0.
     """
@@ -200,7 +200,7 @@ def _sum_until(model: Expansion, share: float, mean: np.ndarray) -> np.ndarray:
 
 
 def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: float) -> Expansion:
-    """The expansion whose functions these are, after so many events."""
+    """Return the expansion whose functions these are, after this many events."""
     clock = np.zeros_like(model.clock)
     clock[EVENTS] = clock[NEXT] = events
     clock[EXACT] = -1.0

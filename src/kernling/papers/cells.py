@@ -37,7 +37,7 @@ class Cell(NamedTuple):
 
     @property
     def names(self) -> Row:
-        """What tells it from the other cells."""
+        """The key that tells it from the other cells."""
         return {"data": self.data, "method": self.method, "at": self.at}
 
     @property
@@ -52,7 +52,7 @@ class Cell(NamedTuple):
 
     @property
     def beside(self) -> Row:
-        """What a row says besides what is measured."""
+        """Return what a row says besides the measurements."""
         return self.names | self.printed | {"note": self.note}
 
 
@@ -190,7 +190,7 @@ def _spread(values: list[float], kind: str) -> float:
 
 
 def _constant(metric: str, rows: list[Row], y: np.ndarray) -> float:
-    """What the best constant answer gets."""
+    """Return the score of the best constant answer."""
     if metric == "auc":
         return 0.5
     if metric_task(metric) == "regression":

@@ -131,7 +131,7 @@ class Dataset:
         return made
 
     def info(self, part: str = "train") -> dict[str, Any]:
-        """What is needed to get the same rows again: name, part, labels and the checksums of the files read."""
+        """Return what identifies the rows: name, part, labels and the checksums of the files read."""
         return {"source": self.name, "part": part, "positive": self.positive, "sha256": dict(self._checksums)}
 
     def _labels(self, y: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The papers' tables with ours beside theirs, and their figures drawn anew."""
+"""The papers' tables with ours beside theirs, and their figures redrawn."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _text(name: str, row: Row) -> str:
 
 
 def notes(chosen: Table, rows: list[Row]) -> list[str]:
-    """What has to be known about the table and its data sets, and why methods were not run on them."""
+    """Return notes on the table and its data sets, and why methods were not run on them."""
     said = [*chosen.facts.get("notes", [])]
     said += [f"not run: {chosen.facts['why']}"] if "why" in chosen.facts else []
     said += [f"{where}: {note}" for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items()]
@@ -132,7 +132,7 @@ def _where(row: Row) -> str:
 
 
 def _params(row: Row) -> str:
-    """What was given, and what was found."""
+    """Return the parameters that were given and those that were found."""
     given = ", ".join(f"{name} {_short(value)}" for name, value in row["asked"]["params"].items())
     found = row.get("found")
     if not found:

@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """Printed numbers are so many times the metric."""
+        """Factor between the metric and the printed numbers."""
         return self.facts.get("scale", 100.0)
 
     def cells(self) -> Iterator[Cell]:
@@ -49,7 +49,7 @@ class Table(NamedTuple):
                         yield cells.cell(self.facts, data, method, at)
 
     def _varied(self, method: Row) -> dict[str, list[Any]]:
-        """What a figure varies of what the method has."""
+        """Return the parameters of the method that the figure varies."""
         vary = self.facts.get("vary", {})
         known = (
             cells.parameters_of(method["learner"], metric_task(self.facts["metric"])) if vary and "learner" in method else []
@@ -106,7 +106,7 @@ def reproduce(
     record : bool
         Whether to keep rows beside the table, and to take from there the cells that were run before as they are now described.
     again : bool
-        Whether to run those, too, and to search for their parameters anew.
+        Whether to run those, too, and to search for their parameters again.
     on_cell : callable, optional
         Called with the method and the data set before each cell.
     """
@@ -137,7 +137,7 @@ def reproduce(
 
 
 def _search(row: Row) -> dict[str, Any]:
-    """What decides which parameters are found."""
+    """Return the settings that decide which parameters are found."""
     return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
@@ -172,7 +172,7 @@ def recorded(chosen: Table) -> dict[str, Row]:
 
 
 def results(chosen: Table) -> list[Row]:
-    """What was kept, beside what was printed, in the order of the table; cells that were not run say why."""
+    """Return the recorded results beside the printed ones, in the order of the table; cells that were not run say why."""
     held = recorded(chosen)
     rows = []
     for one in chosen.cells():

@@ -86,13 +86,13 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     if reference:
         runs = next(iter(groups.values()))
         moments = [row for row in next(iter(runs.values())) if reference in row]
-        commonest = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        named = "always the commonest class"
+        majority = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
+        named = "always the majority class"
         ideal = 0.0 if y.startswith("mistakes") else 100.0
         farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
-        if min((abs(value - ideal) for value in commonest), default=0.0) > FAR * farthest:
-            moments, named = [], f"commonest class: {commonest[-1]:.1f} %, not drawn"
-        axes.plot([row[x] for row in moments], commonest[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
+        if min((abs(value - ideal) for value in majority), default=0.0) > FAR * farthest:
+            moments, named = [], f"majority class: {majority[-1]:.1f} %, not drawn"
+        axes.plot([row[x] for row in moments], majority[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
     _finish(axes, x, y, log)
     return figure
 
@@ -143,7 +143,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
 
 
 def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
-    """What a classifier of two features says over the plane, with the points that it uses.
+    """Draw what a classifier of two features predicts over the plane, with the points that it uses.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ LABELS = {
     "events": "events",
     "seconds": "seconds",
     "test_seconds": "test seconds",
-    "majority": "commonest class",
+    "majority": "majority class",
     "n_stored": "points stored",
     "n_support": "points used",
     "nbytes": "bytes",
