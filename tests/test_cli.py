@@ -38,7 +38,7 @@ def test_learners_lists_all_methods_with_their_papers():
         assert name in [row[0] for row in rows(output)]
         assert entry.learner().title in output
         assert all(cls.__name__ in output for cls in entry.classes())
-    assert "JMLR" in output
+    assert "Journal of Machine Learning Research 18 (2017)" in output
 
 
 def test_demo_learns_and_compares():

@@ -71,7 +71,7 @@ def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.
 
 
 def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
-    """What makes each learner that takes part, by name: the main methods that classify, or all that do."""
+    """Return a constructor for each learner that takes part, by name: the main methods that classify, or all that do."""
     found: dict[str, Callable[[], Any]] = {"linear baseline": partial(LinearBaseline, random_state=0)}
     for name, entry in registry.METHODS.items():
         if everything or entry.is_main:

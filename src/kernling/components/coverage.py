@@ -3,7 +3,7 @@
 Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and owns no cell.
 Equal distances are common in binary data, and distances computed in different ways differ in the last digits.  So a core
 must be nearer by more than ``TIE`` of the squared radius to win over an earlier one, and a point is outside a cell as soon
-as its squared distance is the squared radius less that tolerance: then all ways of computing agree.
+as its squared distance is the squared radius minus that tolerance: then all ways of computing agree.
 """
 
 from __future__ import annotations

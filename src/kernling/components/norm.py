@@ -31,7 +31,7 @@ class Norm(NamedTuple):
         return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
 
     def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
-        """Of the merged model."""
+        """Return the norm of the merged model."""
         if not len(self.square):
             return self
         v = merging.model.coef[0, 0]
@@ -52,7 +52,7 @@ class Norm(NamedTuple):
 
 
 def new_norm(used: bool) -> Norm:
-    """The norm of the model without points; it takes no memory unless it is used."""
+    """Return the norm of a model without points; it takes no memory unless it is used."""
     return Norm(np.zeros((0, 0)), np.zeros(0), np.zeros(int(used)))
 
 

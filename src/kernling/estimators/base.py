@@ -24,6 +24,7 @@ from ..core.rows import as_rows, read_only
 from .checking import canonical, check_entries, checked, checked_weights, one_row
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
+from .examples import Example
 from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
@@ -40,6 +41,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     learner: ClassVar[Learner]
     task: ClassVar[str]
+    example: ClassVar[Example]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "example" in vars(cls):
+            cls.__doc__ += cls.example.section(cls)  # type: ignore[operator]
 
     kernel: str = parameter(
         default="rbf",
@@ -129,7 +136,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return parts
 
     def _steps(self, events: int, record: bool) -> int:
-        """In how many steps so many more events could go wrong: batches count once full, and scoring the rows behind one."""
+        """In how many steps this many more events could go wrong: batches count once full, and scoring the rows behind one."""
         waiting = getattr(self._state, "waiting", None)
         return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 
@@ -326,7 +333,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return _nbytes(self._fitted())
 
     def certificate(self) -> dict[str, float]:
-        """What the theory promises for this run, in numbers.
+        """The theory's promises for this run, in numbers.
 
         Of a merged model that has learned nothing since, ``merge_error`` bounds its distance from the mean of the models.
         """
