@@ -4,7 +4,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +12,7 @@ from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
+from .status import Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
@@ -97,11 +98,11 @@ def _learn(
             models.save(course.model, save, source.kept())
 
     def after() -> None:
-        progress.show(course)
+        status.show(_HowFar(course))
         if course and checkpoint_every and course.events % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, _Progress() as progress:
+    with Interrupts() as interrupts, Status("compiling") as status:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
             course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
@@ -137,35 +138,22 @@ def _where_it_stopped(events: int, skipped: int, save: Path | None, mend: bool) 
     typer.echo(note, err=True)
 
 
-class _Progress:
-    """A line on the terminal that says how far learning has come; nothing where there is no terminal."""
+class _HowFar(NamedTuple):
+    """How far a course has come, as a line of text."""
 
-    def __enter__(self) -> "_Progress":
-        from rich.console import Console
-        from rich.status import Status
+    course: Any
 
-        console = Console(stderr=True)
-        self._status = Status("compiling", console=console) if console.is_terminal else None
-        if self._status:
-            self._status.start()
-        return self
-
-    def show(self, course: Any) -> None:
+    def __str__(self) -> str:
         from ..report import tables
 
-        if self._status:
-            main = course.metrics[0]
-            lately = course.rows[-1][f"{main}_window"] if course.rows else None
-            windowed = f", {tables.label(main)} in the window {tables.text(main, lately)}" if lately is not None else ""
-            rate = course.events / max(course.seconds, 1e-9)
-            self._status.update(
-                f"{course.events:,} events, {tables.label(main)} {tables.text(main, course.value(main))}{windowed}, "
-                f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
-            )
-
-    def __exit__(self, *_: Any) -> None:
-        if self._status:
-            self._status.stop()
+        course, main = self.course, self.course.metrics[0]
+        lately = course.rows[-1][f"{main}_window"] if course.rows else None
+        windowed = f", {tables.label(main)} in the window {tables.text(main, lately)}" if lately is not None else ""
+        rate = course.events / max(course.seconds, 1e-9)
+        return (
+            f"{course.events:,} events, {tables.label(main)} {tables.text(main, course.value(main))}{windowed}, "
+            f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
+        )
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
