@@ -1,6 +1,7 @@
 """The learner that the documentation adds: its file and one line of the registry are all that it takes."""
 
 import sys
+from doctest import DocTestParser, DocTestRunner
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def test_it_is_listed_with_its_paper():
 def test_its_parameters_are_documented():
     assert "delta : \"auto\" or float, default='auto'" in METHOD.QKLMSRegressor.__doc__
     assert "from kernling.baselines import QKLMSRegressor" in METHOD.QKLMSRegressor.__doc__
+
+
+def test_its_example_prints_what_it_says():
+    example = DocTestParser().get_doctest(METHOD.QKLMSRegressor.__doc__, {}, "QKLMSRegressor", None, None)
+    assert example.examples[-1].want == "1.00\n"
+    assert DocTestRunner().run(example).failed == 0
 
 
 def test_it_learns(model):

@@ -145,11 +145,11 @@ class _BOGD(RegularisedSteps, Budget, Forgets):
 class BOGDClassifier(_BOGD, LossClassifier):
     """Bounded online gradient descent: a random point goes, and the others grow so that the model's mean stays."""
 
-    example = Example("?", random_state=0)
+    example = Example("0.59", random_state=0)
     loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))
 
 
 class BOGDRegressor(_BOGD, LossRegressor):
     """Bounded online gradient descent for regression."""
 
-    example = Example("?", gamma=1.0, eta=0.05, random_state=0)
+    example = Example("0.99", gamma=1.0, eta=0.05, random_state=0)

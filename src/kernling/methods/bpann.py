@@ -102,11 +102,11 @@ class BPANNClassifier(Aggressive, Budget, OnlineClassifier):
     """Budgeted passive-aggressive classification: the term of the point that goes is shared by the event and a neighbour."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.97", random_state=0)
 
 
 class BPANNRegressor(Aggressive, Budget, TubeRegressor):
     """Budgeted passive-aggressive regression with a nearest neighbour."""
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -81,11 +81,11 @@ class BPASClassifier(Aggressive, Budget, OnlineClassifier):
     """Budgeted passive-aggressive classification: the point whose term the new event can best stand in for gives way."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.86", random_state=0)
 
 
 class BPASRegressor(Aggressive, Budget, TubeRegressor):
     """Budgeted passive-aggressive regression."""
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -128,10 +128,10 @@ class _BSGD(HarmonicSteps, Budget):
 class BSGDClassifier(_BSGD, OnlineClassifier):
     """Budgeted stochastic gradient descent on the SVM objective."""
 
-    example = Example("?", random_state=0)
+    example = Example("0.96", random_state=0)
 
 
 class BSGDRegressor(_BSGD, HarmonicRegressor):
     """Budgeted stochastic gradient descent on the support vector regression objective."""
 
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -105,7 +105,7 @@ class BudgetPerceptronClassifier(Budget, OnlineClassifier):
     """The budget perceptron: the point that is needed least, being classified well without itself, gives way."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.68", random_state=0)
     beta: float = parameter(
         default=0.0, allowed=Real(0.0, 0.999999), doc="Largest margin with which an event is added; less than 1."
     )

@@ -109,7 +109,7 @@ class BufferedOGDClassifier(PairLoss, RegularisedSteps, Buffer, LinearPairwiseCl
     """Gradient descent on the pairs of each event with a random sample of the other class."""
 
     learner = LEARNER
-    example = Example("?", eta=0.2, random_state=0)
+    example = Example("0.92", eta=0.2, random_state=0)
     eta: float = parameter(default=0.5, doc="Step size; it is divided by the square root of the number of events.")
     radius: float = parameter(
         default=1000.0,

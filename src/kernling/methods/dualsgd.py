@@ -126,13 +126,13 @@ class _DualSGD(HarmonicSteps, RandomFeatures, Budget):
 class DualSGDClassifier(_DualSGD, LossClassifier):
     """Dual space gradient descent for classification."""
 
-    example = Example("?", n_components=400, random_state=0)
+    example = Example("0.94", n_components=400, random_state=0)
     loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))
 
 
 class DualSGDRegressor(_DualSGD, LossRegressor):
     """Dual space gradient descent for regression."""
 
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)
     loss: str = parameter(default="epsilon_insensitive", allowed=OneOf(("epsilon_insensitive", "l1")))
     lam: float = parameter(default=0.01)

@@ -43,11 +43,11 @@ class FOGDClassifier(StepSize, RandomFeatures, LossClassifier):
     """Fourier online gradient descent for classification."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.96", random_state=0)
 
 
 class FOGDRegressor(StepSize, RandomFeatures, SquaredLossRegressor):
     """Fourier online gradient descent for regression."""
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

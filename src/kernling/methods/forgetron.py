@@ -119,4 +119,4 @@ class ForgetronClassifier(Budget, OnlineClassifier):
     """The Forgetron: a perceptron that shrinks its coefficients, as little as it may, and forgets its oldest point."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.73", random_state=0)

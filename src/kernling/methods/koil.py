@@ -193,7 +193,7 @@ class KOILClassifier(Buffer, PairwiseClassifier):
     """Kernelised online imbalanced learning: AUC maximisation on a buffer of points per class."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.93", random_state=0)
     eta: float = parameter(default=0.01, allowed=Real(0.0, 0.999, strict=True), search=Log(0.001, 0.5), doc="Step size.")
     C: float = parameter(
         default=10.0, allowed=POSITIVE, search=Log(0.1, 100.0), doc="Weight of the losses of pairs against the norm."

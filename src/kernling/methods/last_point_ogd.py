@@ -75,5 +75,5 @@ class LastPointOGDClassifier(PairLoss, RegularisedSteps, LinearPairwiseClassifie
     """Gradient descent on the pair of each event and the last one of the other class."""
 
     learner = LEARNER
-    example = Example("?", eta=0.002)
+    example = Example("0.91", eta=0.002)
     eta: float = parameter(default=0.1)

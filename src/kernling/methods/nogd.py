@@ -117,10 +117,10 @@ class _NOGD(StepSize, Budget):
 class NOGDClassifier(_NOGD, LossClassifier):
     """Nystrom online gradient descent for classification."""
 
-    example = Example("?", rank=50)
+    example = Example("0.93", rank=50)
 
 
 class NOGDRegressor(_NOGD, SquaredLossRegressor):
     """Nystrom online gradient descent for regression."""
 
-    example = Example("?", gamma=1.0)
+    example = Example("1.00", gamma=1.0)

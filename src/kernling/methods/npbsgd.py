@@ -82,10 +82,10 @@ class _NPBSGD(HarmonicSteps, OptionalBudget):
 class NPBSGDClassifier(_NPBSGD, OnlineClassifier):
     """Nonparametric budgeted stochastic gradient descent: ever fewer events are stored, the others are projected."""
 
-    example = Example("?", random_state=0)
+    example = Example("0.90", random_state=0)
 
 
 class NPBSGDRegressor(_NPBSGD, HarmonicRegressor):
     """Nonparametric budgeted stochastic gradient descent for regression."""
 
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

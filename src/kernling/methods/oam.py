@@ -106,7 +106,7 @@ class OAMClassifier(Aggressive, Buffer, LinearPairwiseClassifier):
     """Online AUC maximisation with a uniform sample of each class."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.92", random_state=0)
     mode: str = parameter(
         default="seq",
         allowed=OneOf(("seq", "gra")),

@@ -146,5 +146,5 @@ class OPAUCClassifier(RegularisedSteps, LinearPairwiseClassifier):
     """One-pass AUC optimisation by class means and covariances."""
 
     learner = LEARNER
-    example = Example("?", eta=0.02)
+    example = Example("0.94", eta=0.02)
     eta: float = parameter(default=0.1)

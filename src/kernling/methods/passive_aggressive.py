@@ -107,4 +107,4 @@ class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     """Passive-aggressive one-class learning with kernels: what do normal events look like?"""
 
-    example = Example("1.00", C=0.1, gamma=0.1)
+    example = Example("0.86", C=0.1, gamma=0.1, radius=0.7)

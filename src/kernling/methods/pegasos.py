@@ -54,11 +54,11 @@ class PegasosClassifier(HarmonicSteps, OnlineClassifier):
     """Stochastic sub-gradient descent on the SVM objective: every event with a margin below 1 is stored."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.96", random_state=0)
 
 
 class PegasosRegressor(HarmonicRegressor):
     """Stochastic sub-gradient descent on the support vector regression objective."""
 
     learner = LEARNER
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

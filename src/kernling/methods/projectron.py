@@ -92,10 +92,10 @@ class _Projectron(OptionalBudget):
 class ProjectronClassifier(_Projectron, OnlineClassifier):
     """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little."""
 
-    example = Example("?", random_state=0)
+    example = Example("0.92", random_state=0)
 
 
 class ProjectronRegressor(_Projectron, StepRegressor):
     """The Projectron for regression: a residual outside of the tube is a mistake."""
 
-    example = Example("?", gamma=1.0, random_state=0)
+    example = Example("0.99", gamma=1.0, random_state=0)

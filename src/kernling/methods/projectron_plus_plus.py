@@ -58,5 +58,5 @@ class ProjectronPlusPlusClassifier(_Projectron, OnlineClassifier):
     """Projectron++: a Projectron that also learns from small margins."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.92", random_state=0)
     threshold: float = parameter(default=0.1, allowed=POSITIVE)

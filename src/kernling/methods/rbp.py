@@ -44,4 +44,4 @@ class RBPClassifier(Budget, OnlineClassifier):
     """The randomised budget perceptron: a random point gives way to the event that was got wrong."""
 
     learner = LEARNER
-    example = Example("?", random_state=0)
+    example = Example("0.61", random_state=0)

@@ -115,6 +115,6 @@ class SOLAMClassifier(StepSize, LinearPairwiseClassifier):
     """Stochastic online AUC maximisation as a saddle point."""
 
     learner = LEARNER
-    example = Example("?")
+    example = Example("0.89")
     eta: float = parameter(default=0.1, doc="Step size; it is divided by the square root of the number of events.")
     radius: float = parameter(default=100.0, allowed=POSITIVE, doc="Largest norm of the model.")

@@ -94,7 +94,7 @@ class SPAMNetClassifier(StepSize, LinearPairwiseClassifier):
     """Stochastic proximal AUC maximisation with an elastic net."""
 
     learner = LEARNER
-    example = Example("?")
+    example = Example("0.83")
     eta: float = parameter(default=0.1, doc="Step size; it is divided by the square root of the number of events.")
     l1: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the sum of absolute coefficients.")
     l2: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of half the squared norm.")
