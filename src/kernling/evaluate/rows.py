@@ -10,7 +10,6 @@ import csv
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import models, registry
+from ..atomic import replaced
 from ..estimators.contents import plain, unplain
 from ..pipeline import StreamPipeline
 from ..streams import Stream, Table, stream
@@ -101,10 +101,9 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
     """
     rows = list(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        if _suffix(target) == ".csv":
+    suffix = _suffix(Path(path))
+    with replaced(path) as temporary:
+        if suffix == ".csv":
             with open(temporary, "x", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, names, restval="")
                 writer.writeheader()
@@ -112,9 +111,6 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
         else:
             pyarrow = _pyarrow()
             pyarrow.parquet.write_table(pyarrow.table({name: [row.get(name) for row in rows] for name in names}), temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_rows(path: str | os.PathLike) -> list[Row]:
