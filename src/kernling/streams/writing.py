@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
+from ..atomic import replaced
 from .base import Chunk
 from .files import need_pyarrow
 from .tables import Table
