@@ -144,14 +144,15 @@ class _HowFar(NamedTuple):
     course: Any
 
     def __str__(self) -> str:
+        from ..evaluate.record import column
         from ..report import tables
 
         course, main = self.course, self.course.metrics[0]
         lately = course.rows[-1][f"{main}_window"] if course.rows else None
-        windowed = f", {tables.label(main)} in the window {tables.text(main, lately)}" if lately is not None else ""
+        windowed = f", {column(main).label} in the window {tables.text(main, lately)}" if lately is not None else ""
         rate = course.events / max(course.seconds, 1e-9)
         return (
-            f"{course.events:,} events, {tables.label(main)} {tables.text(main, course.value(main))}{windowed}, "
+            f"{course.events:,} events, {column(main).label} {tables.text(main, course.value(main))}{windowed}, "
             f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
         )
 
@@ -188,6 +189,7 @@ def predict(
 
     from .. import models
     from ..evaluate import Batch, metric
+    from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
 
@@ -214,7 +216,7 @@ def predict(
             out.close()
     if rows:
         name = "mistakes" if saved.model.task == "classification" else "rmse"
-        typer.echo(f"{rows:,} rows, {tables.label(name)} {tables.text(name, float(measured.value))}", err=True)
+        typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
 
 
 def info(model: Model) -> None:

@@ -22,10 +22,9 @@ from ..atomic import replaced
 from ..estimators.contents import plain, unplain
 from ..pipeline import StreamPipeline
 from ..streams import Stream, Table, stream
+from .record import COLUMNS, Row, Shown, column
 
-Row = dict[str, Any]
-TEXTS = ("protocol", "method", "learner", "params", "pipeline", "data", "data_info", "versions", "failed")
-NOT_MEASURED = (*TEXTS, "permutation", "seed", "events", "window", "every", "first_chunk", "learned_before")
+TEXTS = tuple(name for name, one in COLUMNS.items() if one.shown is Shown.TEXT)
 
 
 def described(model: Any) -> Row:
@@ -187,7 +186,7 @@ def _without_seeds(params: Any) -> Any:
 def _summed(rows: list[Row]) -> Row:
     out = {name: rows[0][name] for name in TEXTS if name in rows[0]} | {"permutations": len(rows), "events": rows[0]["events"]}
     for name, value in rows[0].items():
-        if name in NOT_MEASURED or not isinstance(value, (int, float)):
+        if not column(name).measured or not isinstance(value, (int, float)):
             continue
         values = np.array([np.nan if row.get(name) is None else row[name] for row in rows], dtype=np.float64)
         out[name] = float(values.mean())

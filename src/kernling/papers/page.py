@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..evaluate.record import Row
 from ..report.figures import curve, surface, sweep
-from ..report.tables import Cells, Row, markdown
+from ..report.tables import Cells, markdown
 from .cells import fitted
 from .paper_data import PaperData
 from .tables import Table, folder, results, tables

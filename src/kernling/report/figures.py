@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .tables import SHARES, Row, label
+from ..evaluate.record import Row, Shown, column
 
 # Okabe and Ito's palette without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -15,9 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
 LETTER, KEY = 0.085, 0.65  # inches that a letter and a sign of a legend take
-HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
 FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
-COUNTED = ("events", "n_stored")
 
 
 def need_matplotlib() -> Any:
@@ -217,27 +215,27 @@ def _scaled(name: str, value: Any) -> Any:
     """Shares are drawn in per cent."""
     if value is None:
         return float("nan")
-    return 100.0 * value if name.removesuffix("_window") in SHARES else value
+    return 100.0 * value if column(name).shown is Shown.SHARE else value
 
 
 def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter
 
     thousands = FuncFormatter(lambda value, _: f"{value:,.10g}")
-    unit = " (%)" if y.removesuffix("_window") in SHARES else ""
-    axes.set_xlabel(label(x))
-    axes.set_ylabel(label(y) + unit)
+    unit = " (%)" if column(y).shown is Shown.SHARE else ""
+    axes.set_xlabel(column(x).label)
+    axes.set_ylabel(column(y).label + unit)
     if log:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
         few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
         axes.xaxis.set_minor_formatter(few)
-    elif x in COUNTED:
+    elif column(x).shown is Shown.COUNT:
         axes.xaxis.set_major_formatter(thousands)
-    if y in COUNTED:
+    if column(y).shown is Shown.COUNT:
         axes.yaxis.set_major_formatter(thousands)
-    if y.removesuffix("_window") not in HIGH:
+    if column(y).low_is_good is not False:  # good values of the others are far from 0
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
