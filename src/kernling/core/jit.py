@@ -47,8 +47,9 @@ def inner(function: Callable) -> Callable:
     """Compile a function that only compiled code calls; it counts no references, and so can make and return no arrays.
 
     Counting the references of the thirty arrays that a step sees would cost more than the step.
+    It is compiled once and called by its symbol, where Numba would optimise it again in everything that calls it.
     """
-    return _compile(function, _FREEDOMS, function, **_INNER)
+    return _compile(function, _FREEDOMS, function, is_unit=True, **_INNER)
 
 
 def inline(function: Callable) -> Callable:
@@ -90,13 +91,13 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, is_unit: bool = False, **options: bool) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # said outright, since Numba would let a callee inherit it from its caller
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     try:
-        dispatcher._cache = _DiskCache(function, owner)
+        dispatcher._cache = _DiskCache(function, owner, is_unit)
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
         pass
     return dispatcher
@@ -149,12 +150,44 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
+_units: dict[str, Path] = {}  # symbols of functions that are called where they are, and the files with their code
+_alive: list[Any] = []
+
+
+def _set_apart(result: Any, path: Path) -> None:
+    """Have callers link nothing of a function's code: they find it by its symbol."""
+    from llvmlite import binding
+
+    result.library._shared_module = binding.parse_assembly("")
+    _units[result.fndesc.mangled_name] = path
+
+
+def _load(path: Path, target: Any, is_unit: bool) -> Any:
+    """The function in a file, with all that it calls; None unless all of it is there."""
+    from numba.core.compiler import CompileResult
+
+    try:
+        callees, payload = pickle.loads(path.read_bytes())
+        for symbol, name in callees.items():
+            if symbol not in _units:
+                _alive.append(_load(path.with_name(name), target, True))
+            if symbol not in _units:
+                return None
+        result = CompileResult._rebuild(target, *payload)
+    except (OSError, EOFError, TypeError, ValueError, pickle.UnpicklingError):
+        return None
+    if is_unit:
+        _set_apart(result, path)
+    return result
+
+
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
-    def __init__(self, function: Callable, owner: Callable):
+    def __init__(self, function: Callable, owner: Callable, is_unit: bool):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
+        self.is_unit = is_unit
         self.folder = cache_folder() / "compiled" / _core_hash()
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
@@ -169,26 +202,31 @@ class _DiskCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        try:
-            payload = self._path(signature, target.codegen()).read_bytes()
-            return self._rebuild(self, target, pickle.loads(payload))  # type: ignore[arg-type]
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
+        return _load(self._path(signature, target.codegen()), target, self.is_unit)
 
     def save_overload(self, signature: Any, result: Any) -> None:
+        """Called once, when a function has been compiled."""
         if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
+        path = self._path(signature, result.codegen)
+        if self.is_unit:
+            _set_apart(result, path)
+        self._write(path, result)
+
+    def _write(self, path: Path, result: Any) -> None:
         from numba.core.serialize import dumps
 
+        declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
+        callees = {name: _units[name].name for name in declared & _units.keys()}
         try:
             if not self.folder.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _forget_old(self.folder.parent)
-            payload = dumps(self._reduce(self, result))  # type: ignore[arg-type]
+            payload = dumps((callees, self._reduce(self, result)))  # type: ignore[arg-type]
             handle, temporary = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(payload)
-            os.replace(temporary, self._path(signature, result.codegen))
+            os.replace(temporary, path)
         except OSError:  # a full or read-only disk costs time, never the result
             return
 

@@ -21,6 +21,7 @@ from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.rows import as_rows, read_only
+from ..core.setup import Setup
 from ..learners.base import Learner, Problem, typed
 from . import parameters
 from .checking import canonical, check_entries, checked, checked_weights, one_row
@@ -43,7 +44,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
     task: ClassVar[str]
     rules: ClassVar[dict[str, tuple[parameters.Rule, ...]]]
     search: ClassVar[dict[str, Range]] = {}  # where good values are looked for; see ranges.py
-    _setup: scoring.Setup
+    _setup: Setup
     _state: Any
     _rng: np.random.Generator
     _merged: tuple[float, int] = (0.0, -1)  # by how much a merged model may differ from the mean, and at which event
@@ -157,7 +158,7 @@ class OnlineEstimator(ShowsFacts, BaseEstimator):
         params, needs = self._method.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
-            scoring.Setup(
+            Setup(
                 kernel=kernel,
                 block_size=self.block_size,
                 tolerance=needs.tolerance,

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import drive, losses
+from ..core import losses, run
 from ..core.changes import add, anneal, insert
 from ..core.combine import Merge, Merging, each
 from ..core.coverage import Coverage, cell_distance, feature_distance, find_cell
@@ -186,7 +186,7 @@ LEARNER = Learner(
         "T. Le, T. D. Nguyen, V. Nguyen, D. Phung: "
         "Approximation Vector Machines for Large-scale Online Learning, JMLR 18 (2017)"
     ),
-    loop=drive.kernel_loop(step),
+    loop=run.kernel_loop(step),
     configure=configure,
     start=start,
     bound=bound,
