@@ -15,7 +15,7 @@ import numpy as np
 
 from .block import squared_distance
 from .jit import inline, inner, jit
-from .kernels import Kernel, transform
+from .kernels import Kernel, transform_values
 
 SPHERE, BOX = range(2)
 KINDS = {"sphere": SPHERE, "box": BOX}
@@ -76,7 +76,7 @@ def _find_box(coverage, model, block, j):
 def feature_distance(kernel: Kernel, distance: float) -> float:
     """||Phi(x) - Phi(z)|| of two points at this distance, for a kernel of the distance."""
     value = np.array([distance**2])
-    transform(kernel, value)
+    transform_values(kernel, value)
     return math.sqrt(2.0 * max(0.0, 1.0 - float(value[0])))
 
 

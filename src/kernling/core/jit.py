@@ -35,12 +35,13 @@ import numpy as np
 COMPILED = not numba.config.DISABLE_JIT
 KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
+ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
     """Compile a function; sums may be reordered and products fused."""
-    return _compile(function, _FREEDOMS, function)
+    return _compile(function, _FREEDOMS, function, no_cfunc_wrapper=True)
 
 
 def inner(function: Callable) -> Callable:
@@ -49,17 +50,22 @@ def inner(function: Callable) -> Callable:
     Counting the references of the thirty arrays that a step sees would cost more than the step.
     It is compiled once and called by its symbol, where Numba would optimise it again in everything that calls it.
     """
-    return _compile(function, _FREEDOMS, function, is_unit=True, **_INNER)
+    return _compile(function, _FREEDOMS, function, kind=UNIT, **_INNER)
 
 
 def inline(function: Callable) -> Callable:
     """Like ``inner``, and always inlined: for what happens at every event."""
-    return _compile(function, _FREEDOMS, function, **_INNER, forceinline=True)
+    return _compile(function, _FREEDOMS, function, kind=FRAGMENT, **_INNER, forceinline=True)
+
+
+def pluggable(function: Callable) -> Callable:
+    """Compile a function that records hold (see struct.py): compiled code calls it by its address."""
+    return _compile(function, _FREEDOMS, function, **(_INNER | {"no_cfunc_wrapper": False}))
 
 
 def jit_exact(function: Callable) -> Callable:
     """Compile a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function)
+    return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Callable:
@@ -71,7 +77,7 @@ def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Ca
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, **(_INNER if is_inner else {}))
+    compiled = _compile(copy, _FREEDOMS, owner, **(_INNER if is_inner else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
@@ -91,13 +97,19 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, is_unit: bool = False, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # said outright, since Numba would let a callee inherit it from its caller
+    try:
+        from . import lean
+
+        options["pipeline_class"] = lean.FragmentCompiler if kind == FRAGMENT else lean.UnitCompiler
+    except ImportError:
+        pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     try:
-        dispatcher._cache = _DiskCache(function, owner, is_unit)
+        dispatcher._cache = _DiskCache(function, owner, kind)
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
         pass
     return dispatcher
@@ -184,10 +196,10 @@ def _load(path: Path, target: Any, is_unit: bool) -> Any:
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
-    def __init__(self, function: Callable, owner: Callable, is_unit: bool):
+    def __init__(self, function: Callable, owner: Callable, kind: str):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
-        self.is_unit = is_unit
+        self.kind = kind
         self.folder = cache_folder() / "compiled" / _core_hash()
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
@@ -202,14 +214,16 @@ class _DiskCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        return _load(self._path(signature, target.codegen()), target, self.is_unit)
+        if self.kind == FRAGMENT:
+            return None
+        return _load(self._path(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Called once, when a function has been compiled."""
-        if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+        if self.kind == FRAGMENT or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
         path = self._path(signature, result.codegen)
-        if self.is_unit:
+        if self.kind == UNIT:
             _set_apart(result, path)
         self._write(path, result)
 

@@ -27,10 +27,10 @@ from .block import (
 from .bounds import in_bounds
 from .changes import forget, read_scores
 from .expansion import Expansion
-from .jit import bind, entry_point, inline, inner, jit
+from .jit import bind, entry_point, inline, inner, jit, pluggable
 from .rows import Rows, centred_row, row_count
 from .setup import Setup, mix_scores
-from .struct import by_address
+from .struct import Plug, by_address
 
 
 class Stretch(NamedTuple):
@@ -52,6 +52,8 @@ class Block:
         dtype = model.points.dtype
         from_csr = bool(rows.indptr.size) and not setup.dense and not model.centre.any()
         self.kernel = setup.kernel
+        self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
+        self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
         self.rows = rows
         self.tolerance = setup.tolerance  # by how much a point must be nearer to count as nearer; negative: nobody asks
         self.start = 0
@@ -77,26 +79,29 @@ class Block:
         self.work = np.empty((3, capacity + SPARE))  # for steps that look at all points at once
 
 
-@inner
-def _load_rows(model, block, rows, start, b):
+@pluggable
+def load_dense(model, block, start, b):
     """Norms of the rows, and their inner products with all points."""
-    size = model.size[0]
-    norms, K = block.norms, block.K
-    if block.X.shape[0] == 0:
-        data, indptr = rows.data, rows.indptr
-        for j in range(b):
-            total = 0.0
-            for p in range(indptr[start + j], indptr[start + j + 1]):
-                total += np.float64(data[p]) ** 2
-            norms[j] = total
-        _sparse_products(rows, start, block.transposed, block.sums, K[:size])
-    else:
-        X, centre = block.X[:b], model.centre
-        for j in range(b):
-            centred_row(rows, start + j, centre, X[j])
-            norms[j] = inner_product(X[j], X[j])
-        if size > 0:
-            products(model.points[:size], X, K[:size])
+    size, norms, K = model.size[0], block.norms, block.K
+    X, centre = block.X[:b], model.centre
+    for j in range(b):
+        centred_row(block.rows, start + j, centre, X[j])
+        norms[j] = inner_product(X[j], X[j])
+    if size > 0:
+        products(model.points[:size], X, K[:size])
+
+
+@pluggable
+def load_sparse(model, block, start, b):
+    """The same of CSR rows."""
+    size, norms, K = model.size[0], block.norms, block.K
+    data, indptr = block.rows.data, block.rows.indptr
+    for j in range(b):
+        total = 0.0
+        for p in range(indptr[start + j], indptr[start + j + 1]):
+            total += np.float64(data[p]) ** 2
+        norms[j] = total
+    _sparse_products(block.rows, start, block.transposed, block.sums, K[:size])
 
 
 @inner
@@ -111,7 +116,7 @@ def open_block(model, block, start, b):
     block.K = K
     width = 0 if block.flat_columns.size == 0 else block.X.shape[1]
     block.columns = block.flat_columns[: width * b].reshape(width, b)
-    _load_rows(model, block, block.rows, start, b)
+    block.load(model, block, start, b)
     groups, outputs = model.coef.shape[:2]
     flat_scores = block.flat_scores[: groups * outputs * b]
     scores = flat_scores.reshape(groups, outputs, b)
@@ -128,7 +133,7 @@ def open_block(model, block, start, b):
             as_distances(K, first, last, model.norms, block.norms)
             if block.tolerance >= 0.0:
                 _keep_nearest(K, first, last, model.tags, block.tolerance, block.nearest, block.distance)
-        kernels.transform(block.kernel, values[first * b : last * b])
+        block.transform(block.kernel, values[first * b : last * b])
         _accumulate(K, first, last, model.coef, scores)
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .averages import AVERAGE, output_mix
-from .expansion import EVENTS, Expansion
+from .averages import AVERAGE, LAST, write_mix
+from .expansion import EVENTS, SCALE, Expansion
 from .fourier import MEAN, Linear, feature_outputs, feature_score, new_feature_scratch, open_features
 from .jit import entry_point, inner, jit
 from .rows import Rows, row_count
 from .run import Scorer
 from .setup import Setup
+from .struct import by_address
 
 
 @inner
@@ -64,7 +65,11 @@ def frozen_parts(setup: Setup, state: Any) -> list[Expansion | Linear]:
     for part in state:
         if isinstance(part, Expansion):
             mix = np.empty(part.coef.shape[0])
-            output_mix(part, setup.output, setup.fraction, mix)
+            if setup.output == LAST:
+                mix[:] = 0.0
+                mix[0] = part.clock[SCALE]
+            else:
+                write_mix(by_address(part), setup.output, setup.fraction, mix)
             parts.append(part._replace(coef=np.tensordot(mix, part.coef, (0, 0))[np.newaxis]))
         elif isinstance(part, Linear):
             averaged = setup.output == AVERAGE and part.clock[EVENTS] > 0

@@ -23,6 +23,31 @@ def by_address(record: Any) -> Any:
     return Handle(record) if COMPILED else record
 
 
+class Plug:
+    """A field that holds a function: only the one in use is compiled, for arguments like these.
+
+    A record among the arguments is passed by address; it may be the one that holds the function.
+    """
+
+    def __init__(self, function: Any, *arguments: Any):
+        self.function, self.arguments = function, arguments
+        self.convention = tuple("address" if _is_record(a) else typeof(a) for a in arguments) if COMPILED else ()
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def address(self) -> int:
+        """Where its machine code is, compiled by now."""
+        kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
+        self.function.compile(kinds)
+        result = self.function.overloads[kinds]
+        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+def _is_record(value: Any) -> bool:
+    return not isinstance(value, (np.ndarray, bool, int, float))
+
+
 def _fields(record: Any) -> list[tuple[str, Any]]:
     names = getattr(record, "_fields", None)
     return list(vars(record).items()) if names is None else list(zip(names, record, strict=True))
@@ -36,6 +61,8 @@ def _shape_of(record: Any) -> tuple:
             found.append((name, value.dtype.char, value.ndim, value.flags.writeable))
         elif isinstance(value, (bool, int, float)):
             found.append((name, type(value)))
+        elif isinstance(value, Plug):
+            found.append((name, value.convention))
         else:
             found.append((name, _shape_of(value)))
     return tuple(found)
@@ -53,6 +80,8 @@ def _words(record: Any, words: list, floats: list) -> None:
             words.append(0)
         elif isinstance(value, int):
             words.append(value)
+        elif isinstance(value, Plug):
+            words.append(value.address())
         else:
             _words(value, words, floats)
 
@@ -79,11 +108,14 @@ if COMPILED:
     from functools import cache
 
     from llvmlite import ir
+    from numba import typeof
     from numba.core import cgutils, types
+    from numba.core.typeconv import Conversion
     from numba.core.typing.templates import AttributeTemplate
     from numba.extending import (
         NativeValue,
         infer_getattr,
+        lower_cast,
         lower_getattr_generic,
         lower_setattr_generic,
         models,
@@ -106,12 +138,26 @@ if COMPILED:
             for name, kind in fields.items():
                 self.places[name] = self.words
                 self.words += kind.words if isinstance(kind, Struct) else 1 + getattr(kind, "ndim", 0)
-            inside = ", ".join(f"{name}: {kind}" for name, kind in fields.items())
+            inside = ", ".join(f"{name}: {getattr(kind, 'sig', kind)}" for name, kind in fields.items())
             super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {inside})")
+
+        def can_convert_to(self, typingctx, other):
+            return Conversion.safe if other == types.voidptr else None
 
         @property
         def mangling_args(self):
             return self.owner.__name__, ()
+
+    def _field(kind: Any) -> Any:
+        if isinstance(kind, type):
+            return NUMBERS[kind]
+        return _struct(kind) if isinstance(kind[0], type) else _function(kind)
+
+    @cache
+    def _function(convention: tuple) -> Any:
+        """The type of a function's address; it returns nothing."""
+        kinds = [types.voidptr if kind == "address" else kind for kind in convention]
+        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
 
     @cache
     def _struct(shape: tuple) -> Struct:
@@ -121,8 +167,12 @@ if COMPILED:
                 code, ndim, writeable = kind
                 fields[name] = types.Array(from_dtype(np.dtype(code)), ndim, "C", readonly=not writeable)
             else:
-                fields[name] = NUMBERS[kind[0]] if isinstance(kind[0], type) else _struct(kind[0])
+                fields[name] = _field(kind[0])
         return Struct(shape[0], fields)
+
+    @lower_cast(Struct, types.voidptr)
+    def _as_address(context, builder, fromty, toty, value):
+        return value
 
     @register_model(Struct)
     class _Address(models.OpaqueModel):
@@ -156,6 +206,8 @@ if COMPILED:
             return _read_array(context, builder, kind, word)
         if kind is types.boolean:
             return builder.trunc(builder.load(word), ir.IntType(1))
+        if isinstance(kind, types.ExternalFunctionPointer):
+            return builder.inttoptr(builder.load(word), context.get_value_type(kind))
         return builder.load(builder.bitcast(word, context.get_value_type(kind).as_pointer()))
 
     def _read_array(context, builder, kind, word):
