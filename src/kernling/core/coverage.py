@@ -44,7 +44,7 @@ def find_cell(coverage, model, block, j):
     if k < 0:
         return -1
     q = np.float64(block.distance[j])
-    edge = coverage.radius**2 - coverage.tolerance
+    edge = coverage.radius * coverage.radius - coverage.tolerance
     if abs(q - edge) < 1e-6 * (block.norms[j] + model.norms[k]):  # products may have lost digits: decide by differences
         q = squared_distance(model, block, j, k)
     return -1 if q >= edge else k

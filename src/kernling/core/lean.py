@@ -10,6 +10,7 @@ This leans on Numba's inside: the classes of libraries and pipelines.  jit.py go
 
 from __future__ import annotations
 
+import gc
 from types import SimpleNamespace
 
 from numba.core.codegen import JITCodeLibrary
@@ -48,6 +49,16 @@ class _Lean(Compiler):
         self.state.library = self.library(codegen, self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
         return super().define_pipelines()
+
+    def _compile_core(self):
+        """Without collecting garbage meanwhile: there are many new objects, and few of them are garbage."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super()._compile_core()
+        finally:
+            if collecting:
+                gc.enable()
 
 
 class UnitCompiler(_Lean):

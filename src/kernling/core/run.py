@@ -30,7 +30,7 @@ from .expansion import Expansion
 from .jit import bind, entry_point, inline, inner, jit, pluggable
 from .rows import Rows, centred_row, row_count
 from .setup import Setup, mix_scores
-from .struct import Plug, by_address
+from .struct import Plug, by_address, shaped
 
 
 class Stretch(NamedTuple):
@@ -112,14 +112,14 @@ def open_block(model, block, start, b):
     block.start, block.size = start, b
     block.turned[0] = 0
     values = block.values
-    K = values[: room * b].reshape(room, b)
+    K = shaped(values, (room, b))
     block.K = K
     width = 0 if block.flat_columns.size == 0 else block.X.shape[1]
-    block.columns = block.flat_columns[: width * b].reshape(width, b)
+    block.columns = shaped(block.flat_columns, (width, b))
     block.load(model, block, start, b)
     groups, outputs = model.coef.shape[:2]
     flat_scores = block.flat_scores[: groups * outputs * b]
-    scores = flat_scores.reshape(groups, outputs, b)
+    scores = shaped(flat_scores, (groups, outputs, b))
     block.scores = scores
     number = K.dtype.type
     fill(flat_scores, number(0.0))

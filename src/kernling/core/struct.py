@@ -115,6 +115,7 @@ if COMPILED:
     from numba.extending import (
         NativeValue,
         infer_getattr,
+        intrinsic,
         lower_cast,
         lower_getattr_generic,
         lower_setattr_generic,
@@ -211,15 +212,30 @@ if COMPILED:
         return builder.load(builder.bitcast(word, context.get_value_type(kind).as_pointer()))
 
     def _read_array(context, builder, kind, word):
-        array = make_array(kind)(context, builder)
-        data = builder.inttoptr(builder.load(word), array.data.type)
+        data = builder.inttoptr(builder.load(word), context.get_data_type(kind.dtype).as_pointer())
         shape = [builder.load(builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True)) for i in range(kind.ndim)]
+        return _make_array(context, builder, kind, data, shape)
+
+    def _make_array(context, builder, kind, data, shape):
+        array = make_array(kind)(context, builder)
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
         strides = [ir.Constant(WORD, itemsize)]
         for length in reversed(shape[1:]):
             strides.insert(0, builder.mul(strides[0], length, flags=["nsw"]))
         populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
         return array._getvalue()
+
+    @intrinsic
+    def shaped(typingctx, values, shape):
+        """The first numbers of a flat array, as an array of this shape; nothing is checked."""
+        kind = types.Array(values.dtype, len(shape), "C")
+
+        def generate(context, builder, signature, arguments):
+            data = make_array(values)(context, builder, arguments[0]).data
+            lengths = cgutils.unpack_tuple(builder, arguments[1], len(shape))
+            return _make_array(context, builder, kind, data, lengths)
+
+        return kind(values, shape), generate
 
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
@@ -236,3 +252,8 @@ if COMPILED:
             builder.store(builder.zext(value, WORD), word)
         else:
             builder.store(value, builder.bitcast(word, value.type.as_pointer()))
+else:
+
+    def shaped(values, shape):
+        """The first numbers of a flat array, as an array of this shape."""
+        return values[: np.prod(shape, dtype=int)].reshape(shape)
