@@ -29,9 +29,9 @@ from .fourier import (
     new_feature_scratch,
     open_features,
 )
-from .jit import bind, inline
+from .jit import UNIT, bind, inline
 from .rows import Rows, as_rows, read_only, row_count
-from .run import Run, Stretch
+from .run import Event, Loop, Run, Stretch
 from .scoring import EventScorer
 from .setup import Setup, mix_scores
 from .state import copied, grown, is_finite, restore
@@ -104,7 +104,7 @@ _no_note = inline(note)
 
 def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
     """The compiled loop around a step of a learner with one expansion."""
-    return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step, note=note))
+    return bind(_kernel_loop, blocks=bind(_kernel_blocks, kind=UNIT, step=step, note=note))
 
 
 def _feature_blocks(setup, params, state, events, uniforms, before, first, last, scratch):
@@ -139,7 +139,7 @@ def _feature_loop(setup, params, state, events, uniforms, before, first, last):
 
 def feature_loop(step: Callable, note: Callable = _no_note) -> Callable:
     """The compiled loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
-    return bind(_feature_loop, blocks=bind(_feature_blocks, is_inner=True, step=step, note=note))
+    return bind(_feature_loop, blocks=bind(_feature_blocks, kind=UNIT, step=step, note=note))
 
 
 def _dual_blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch):
@@ -183,7 +183,7 @@ def _dual_loop(setup, params, state, events, uniforms, before, first, last):
 
 def dual_loop(step: Callable) -> Callable:
     """The compiled loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
-    return bind(_dual_loop, blocks=bind(_dual_blocks, is_inner=True, step=step))
+    return bind(_dual_loop, blocks=bind(_dual_blocks, kind=UNIT, step=step))
 
 
 def learn(
@@ -230,8 +230,10 @@ def learn(
 
 def _runner(loop: Callable, setup: Setup, params: Any, events: Events, uniforms: np.ndarray, before: np.ndarray) -> Callable:
     """The loop as a function of the state and of the events to learn: first and last."""
-    if hasattr(loop, "takes_addresses"):
-        return Run(loop, setup, params, Stretch(*events, read_only(uniforms), before))
+    if isinstance(loop, Loop):
+        nothing = np.empty(0, events.rows.dense.dtype)
+        event = Event(nothing, np.empty(0), np.empty(0))
+        return Run(loop, setup, params, Stretch(*events, read_only(uniforms), before), event)
     return lambda state, first, last: loop(setup, params, state, events, read_only(uniforms), before, first, last)
 
 

@@ -68,7 +68,7 @@ def jit_exact(function: Callable) -> Callable:
     return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
-def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Callable:
+def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
     """Compile a copy of a plain function in which the given global names mean the given compiled functions.
 
     This is how a driver's loop reaches a learner's step: the copy is a function of its own, so its machine code is
@@ -77,7 +77,7 @@ def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Ca
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, **(_INNER if is_inner else {"no_cfunc_wrapper": True}))
+    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 

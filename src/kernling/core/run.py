@@ -27,7 +27,7 @@ from .block import (
 from .bounds import in_bounds
 from .changes import forget, read_scores
 from .expansion import Expansion
-from .jit import bind, entry_point, inline, inner, jit, pluggable
+from .jit import UNIT, bind, entry_point, inline, inner, jit, pluggable
 from .rows import Rows, centred_row, row_count
 from .setup import Setup, mix_scores
 from .struct import Plug, by_address, shaped
@@ -41,6 +41,14 @@ class Stretch(NamedTuple):
     weights: np.ndarray
     uniforms: np.ndarray
     before: np.ndarray  # (rows, outputs and notes), or no rows: the outputs before each event was learned
+
+
+class Event(NamedTuple):
+    """The event at the front of a stretch of one, to be written; empty in other stretches."""
+
+    row: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
 
 
 class Block:
@@ -145,7 +153,9 @@ def note(params, state, row):
     """What a learner may put in this place: write what its outputs need besides the scores."""
 
 
-def _kernel_loop(setup, params, state, events, block, first, last):
+def _kernel_loop(call, first, last):
+    """Blocks of events; ``before``, unless empty, gets each event's output.  Returns where it stopped; -1: diverged."""
+    setup, params, state, events, block = call.setup, call.params, call.state, call.events, call.block
     model = state.model
     drawn = 0
     for start in range(first, last, setup.block_size):
@@ -173,21 +183,106 @@ def _kernel_loop(setup, params, state, events, block, first, last):
     return last
 
 
+def loop(call, first, last):
+    """What stands in this place is the loop above, bound to a step."""
+
+
+def _learn_rows(call, first, last):
+    return loop(call, first, last)
+
+
+def _learn_event(call, x, y, weight, largest):
+    """Learn one event: 1 if that was done, 0 if there was no room, -1 if it diverges, -2 if x holds what cannot be learned."""
+    if not load_event(call.event.row, x, largest):
+        return -2
+    call.event.target[0] = y
+    call.event.weight[0] = weight
+    return loop(call, 0, 1)
+
+
+@inline
+def load_event(row, x, largest):
+    """Put an event into its place; returns whether it holds only numbers, none above the largest."""
+    outside = 0
+    for c in range(row.size):
+        if not abs(x[c]) <= largest:
+            outside += 1
+        row[c] = x[c]
+    return outside == 0
+
+
 _no_note = inline(note)
 
 
-def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
+class Loop:
+    """What a step becomes: a loop over rows, and one event at a time."""
+
+    def __init__(self, template: Callable, step: Callable, note: Callable):
+        unit = bind(template, kind=UNIT, step=step, note=note)
+        self.rows = bind(_learn_rows, loop=unit)
+        self.event = bind(_learn_event, loop=unit)
+
+
+def kernel_loop(step: Callable, note: Callable = _no_note) -> Loop:
     """The compiled loop around a step of a learner with one expansion."""
-    loop = bind(_kernel_loop, step=step, note=note)
-    loop.takes_addresses = True
-    return loop
+    return Loop(_kernel_loop, step, note)
 
 
-@jit
-def outputs(setup, model, block, out, frozen, first, last):
-    """Add the outputs of rows first .. last - 1, from the model as it is; a frozen one has one group and no scale."""
+class Call(NamedTuple):
+    """All that a loop takes."""
+
+    setup: Setup
+    params: Any
+    state: Any
+    events: Stretch
+    block: Block
+    event: Event
+
+
+class Run:
+    """One compiled loop with all that it takes, by address."""
+
+    def __init__(self, loop: Loop, setup: Setup, params: Any, events: Stretch, event: Event):
+        self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
+        self._state: Any = None
+
+    def _attach(self, state: Any) -> None:
+        setup, params = self._fixed
+        block = Block(setup, state.model, self._events.rows, min(setup.block_size, row_count(self._events.rows)))
+        self._call = by_address(Call(setup, params, state, self._events, block, self._event))
+        self._state = state
+
+    def __call__(self, state: Any, first: int, last: int) -> int:
+        """Learn events first .. last - 1, or up to where there is no more room; returns where it stopped."""
+        if state is not self._state:
+            self._attach(state)
+            self._rows = entry_point(self._loop.rows, self._call, 0, 1)
+        return self._rows(self._call, first, last)
+
+    def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
+        """Learn one event: see ``_learn_event``.  x must be as wide as the rows, contiguous, and of their type."""
+        if state is not self._state:
+            self._attach(state)
+            self._learn = entry_point(self._loop.event, self._call, x, 0.0, 1.0, 1.0)
+        return self._learn(self._call, x, y, weight, largest)
+
+
+class Scoring(NamedTuple):
+    """All that scoring takes."""
+
+    setup: Setup
+    model: Expansion
+    block: Block
+    out: np.ndarray
+    row: np.ndarray  # of a single event, to be written; empty for others
+    frozen: bool  # the model has one group and no scale
+
+
+@inner
+def _add_outputs(call, first, last):
+    setup, model, block, out = call.setup, call.model, call.block, call.out
     mix = block.mix
-    if frozen:
+    if call.frozen:
         mix[0] = 1.0
     else:
         output_mix(model, setup.output, setup.fraction, mix)
@@ -200,35 +295,42 @@ def outputs(setup, model, block, out, frozen, first, last):
                 out[start + j, o] += block.f[o]
 
 
-class Run:
-    """One compiled loop with all that it takes, by address."""
+@jit
+def _score_rows(call, first, last):
+    """Add the outputs of rows first .. last - 1, from the model as it is."""
+    _add_outputs(call, first, last)
 
-    def __init__(self, loop: Callable, setup: Setup, params: Any, events: Stretch):
-        self._loop, self._setup, self._events = loop, setup, events
-        self._fixed = (by_address(setup), by_address(params))
-        self._stretch = by_address(events)
-        self._state: Any = None
 
-    def __call__(self, state: Any, first: int, last: int) -> int:
-        """Learn events first .. last - 1, or up to where there is no more room; returns where it stopped."""
-        if state is not self._state:
-            self._state = state
-            size = min(self._setup.block_size, row_count(self._events.rows))
-            block = by_address(Block(self._setup, state.model, self._events.rows, size))
-            self._arguments = (*self._fixed, by_address(state), self._stretch, block)
-            self._entry = entry_point(self._loop, *self._arguments, 0, 1)
-        return self._entry(*self._arguments, first, last)
+@jit
+def _score_event(call, x, largest):
+    """Write the outputs of one event; returns whether it holds what can be scored."""
+    if not load_event(call.row, x, largest):
+        return False
+    out = call.out
+    for o in range(out.shape[1]):
+        out[0, o] = 0.0
+    _add_outputs(call, 0, 1)
+    return True
 
 
 class Scorer:
     """Outputs of one expansion for rows that stay in one place, by address."""
 
-    def __init__(self, setup: Setup, model: Expansion, rows: Rows, out: np.ndarray, frozen: bool = False):
+    def __init__(
+        self, setup: Setup, model: Expansion, rows: Rows, out: np.ndarray, row: np.ndarray | None = None, frozen: bool = False
+    ):
         setup = setup._replace(tolerance=-1.0, dense=False)
         block = Block(setup, model, rows, min(setup.block_size, row_count(rows)))
-        self._arguments = (by_address(setup), by_address(model), by_address(block), out, frozen)
-        self._entry = entry_point(outputs, *self._arguments, 0, 1)
+        row = np.empty(0, model.points.dtype) if row is None else row
+        self._call = by_address(Scoring(setup, model, block, out, row, frozen))
+        self._rows = entry_point(_score_rows, self._call, 0, 1)
+        if row.size:
+            self._event = entry_point(_score_event, self._call, row, 1.0)
 
     def __call__(self, first: int, last: int) -> None:
         """Add the outputs of rows first .. last - 1."""
-        self._entry(*self._arguments, first, last)
+        self._rows(self._call, first, last)
+
+    def event(self, x: np.ndarray, largest: float) -> bool:
+        """Write the outputs of one event, as wide as the rows, contiguous, and of their type; whether that could be done."""
+        return self._event(self._call, x, largest)
