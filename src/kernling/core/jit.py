@@ -87,13 +87,15 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
 
     Looking at the types of thirty arrays takes longer than learning an event, so single events skip it.
     """
+    if not COMPILED:
+        return compiled
     try:
         from numba import typeof
 
         signature = tuple(typeof(argument) for argument in arguments)
         compiled.compile(signature)  # type: ignore[attr-defined]
         return compiled.overloads[signature].entry_point  # type: ignore[attr-defined]
-    except (AttributeError, ImportError, KeyError):  # not compiled, or Numba has moved things
+    except (AttributeError, ImportError, KeyError):  # Numba has moved things
         return compiled
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import inline, inner
+from .jit import inline, inner, jit
 
 HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
 KINDS = {
@@ -173,7 +173,7 @@ def gradient(loss, scores, y, row):
     return slope != 0.0
 
 
-@inner
+@jit
 def gradients(loss, scores, targets, weights, rows):
     """Weighted gradients of a batch: one row per event."""
     for b in range(targets.size):
