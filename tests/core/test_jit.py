@@ -40,7 +40,7 @@ import kernling, sys
 from kernling import registry
 from kernling.core import jit
 
-cache = registry.find("avm").learner().loop._cache
+cache = registry.find("avm").learner().loop.rows._cache
 print(kernling.__file__, cache.folder.name, cache.stamp)
 """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels
-from .jit import inline, inner, jit
+from .jit import COMPILED, inline, inner, jit
 from .rows import Rows, centred_row, is_sparse, sparse_product
 
 STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
@@ -257,6 +257,23 @@ def squared_distance(model, block, j, k):
     return np.float64(total)
 
 
+def apply_kernel(block, values):
+    """Turn squared distances, or inner products, into kernel values, in place."""
+    block.transform(block.kernel, values)
+
+
+if COMPILED:  # blocks passed by value hold no functions
+    from numba.extending import overload
+
+    from .struct import Struct
+
+    @overload(apply_kernel, inline="always")
+    def _apply_kernel(block, values):
+        if isinstance(block, Struct):
+            return lambda block, values: block.transform(block.kernel, values)
+        return lambda block, values: kernels.transform(block.kernel, values)
+
+
 @inner
 def fill_row(model, block, k, first):
     """Kernel values of point k for the events from ``first`` on."""
@@ -280,7 +297,7 @@ def fill_row(model, block, k, first):
             if row[i] < block.distance[first + i] - block.tolerance:
                 block.distance[first + i] = row[i]
                 block.nearest[first + i] = k
-    kernels.transform(block.kernel, row)
+    apply_kernel(block, row)
 
 
 @inner

@@ -37,32 +37,39 @@ import numpy as np
 COMPILED = not numba.config.DISABLE_JIT
 KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
-_MARKS = {"jit", "inner", "inline", "jit_exact", "template"}  # decorators of what gets compiled
+_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "template"}  # decorators of what gets compiled
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
+ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
     """Compile a function; sums may be reordered and products fused."""
-    return _compile(function, _FREEDOMS, function)
+    return _compile(function, _FREEDOMS, function, no_cfunc_wrapper=True)
 
 
 def inner(function: Callable) -> Callable:
     """Compile a function that only compiled code calls; it counts no references, and so can make and return no arrays.
 
     Counting the references of the thirty arrays that a step sees would cost more than the step.
+    It is compiled once and called by its symbol, where Numba would optimise it again in everything that calls it.
     """
-    return _compile(function, _FREEDOMS, function, **_INNER)
+    return _compile(function, _FREEDOMS, function, kind=UNIT, **_INNER)
 
 
 def inline(function: Callable) -> Callable:
     """Like ``inner``, and always inlined: for what happens at every event."""
-    return _compile(function, _FREEDOMS, function, **_INNER, forceinline=True)
+    return _compile(function, _FREEDOMS, function, kind=FRAGMENT, **_INNER, forceinline=True)
+
+
+def pluggable(function: Callable) -> Callable:
+    """Compile a function that records hold (see struct.py): compiled code calls it by its address."""
+    return _compile(function, _FREEDOMS, function, **(_INNER | {"no_cfunc_wrapper": False}))
 
 
 def jit_exact(function: Callable) -> Callable:
     """Compile a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function)
+    return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def template(function: Callable) -> Callable:
@@ -70,7 +77,7 @@ def template(function: Callable) -> Callable:
     return function
 
 
-def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Callable:
+def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
     """Compile a copy of a plain function in which the given global names mean the given compiled functions.
 
     This is how a driver's loop reaches a learner's step: the copy is a function of its own, so its machine code is
@@ -79,7 +86,7 @@ def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Ca
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, **(_INNER if is_inner else {}))
+    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
@@ -89,23 +96,31 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
 
     Looking at the types of thirty arrays takes longer than learning an event, so single events skip it.
     """
+    if not COMPILED:
+        return compiled
     try:
         from numba import typeof
 
         signature = tuple(typeof(argument) for argument in arguments)
         compiled.compile(signature)  # type: ignore[attr-defined]
         return compiled.overloads[signature].entry_point  # type: ignore[attr-defined]
-    except (AttributeError, ImportError, KeyError):  # not compiled, or Numba has moved things
+    except (AttributeError, ImportError, KeyError):  # Numba has moved things
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # said outright, since Numba would let a callee inherit it from its caller
+    try:
+        from . import lean
+
+        options["pipeline_class"] = lean.FragmentCompiler if kind == FRAGMENT else lean.UnitCompiler
+    except ImportError:
+        pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     try:
-        dispatcher._cache = _DiskCache(function, owner)
+        dispatcher._cache = _DiskCache(function, owner, kind)
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
         pass
     return dispatcher
@@ -180,12 +195,44 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
+_units: dict[str, Path] = {}  # symbols of functions that are called where they are, and the files with their code
+_alive: list[Any] = []
+
+
+def _set_apart(result: Any, path: Path) -> None:
+    """Have callers link nothing of a function's code: they find it by its symbol."""
+    from llvmlite import binding
+
+    result.library._shared_module = binding.parse_assembly("")
+    _units[result.fndesc.mangled_name] = path
+
+
+def _load(path: Path, target: Any, is_unit: bool) -> Any:
+    """The function in a file, with all that it calls; None unless all of it is there."""
+    from numba.core.compiler import CompileResult
+
+    try:
+        callees, payload = pickle.loads(path.read_bytes())
+        for symbol, name in callees.items():
+            if symbol not in _units:
+                _alive.append(_load(path.with_name(name), target, True))
+            if symbol not in _units:
+                return None
+        result = CompileResult._rebuild(target, *payload)
+    except (OSError, EOFError, TypeError, ValueError, pickle.UnpicklingError):
+        return None
+    if is_unit:
+        _set_apart(result, path)
+    return result
+
+
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
-    def __init__(self, function: Callable, owner: Callable):
+    def __init__(self, function: Callable, owner: Callable, kind: str):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
+        self.kind = kind
         self.folder = cache_folder() / "compiled" / _shared_hash()
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
@@ -200,26 +247,33 @@ class _DiskCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        try:
-            payload = self._path(signature, target.codegen()).read_bytes()
-            return self._rebuild(self, target, pickle.loads(payload))  # type: ignore[arg-type]
-        except (OSError, EOFError, pickle.UnpicklingError):
+        if self.kind == FRAGMENT:
             return None
+        return _load(self._path(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+        """Called once, when a function has been compiled."""
+        if self.kind == FRAGMENT or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
+        path = self._path(signature, result.codegen)
+        if self.kind == UNIT:
+            _set_apart(result, path)
+        self._write(path, result)
+
+    def _write(self, path: Path, result: Any) -> None:
         from numba.core.serialize import dumps
 
+        declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
+        callees = {name: _units[name].name for name in declared & _units.keys()}
         try:
             if not self.folder.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _forget_old(self.folder.parent)
-            payload = dumps(self._reduce(self, result))  # type: ignore[arg-type]
+            payload = dumps((callees, self._reduce(self, result)))  # type: ignore[arg-type]
             handle, temporary = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(payload)
-            os.replace(temporary, self._path(signature, result.codegen))
+            os.replace(temporary, path)
         except OSError:  # a full or read-only disk costs time, never the result
             return
 

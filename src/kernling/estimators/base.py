@@ -21,6 +21,7 @@ from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
 from ..core.rows import as_rows, read_only
+from ..core.setup import Setup
 from .checking import canonical, check_entries, checked, checked_weights, one_row
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
@@ -185,7 +186,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
-            scoring.Setup(
+            Setup(
                 kernel=kernel,
                 block_size=self.block_size,
                 tolerance=needs.tolerance,

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..components.coverage import Coverage, cell_distance, feature_distance, find_cell
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.jit import inline
 from ..core.updates import add, anneal, insert
@@ -188,7 +188,7 @@ def merged_stats(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step),
+    run.kernel_loop(step),
     configure,
     start,
     bound,
