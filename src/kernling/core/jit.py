@@ -17,13 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import pickle
 import re
-import shutil
 import sys
-import tempfile
-import time
 import types
 from collections.abc import Callable
 from functools import cache
@@ -34,10 +30,11 @@ import llvmlite
 import numba
 import numpy as np
 
+from .cache_files import cache_folder, read_entry, write_entry
+
 COMPILED = not numba.config.DISABLE_JIT
-KEEP = 30 * 24 * 3600.0  # seconds
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
-_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "template"}  # decorators of what gets compiled
+_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of what gets compiled
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
@@ -68,7 +65,12 @@ def pluggable(function: Callable) -> Callable:
 
 
 def jit_exact(function: Callable) -> Callable:
-    """Compile a function whose operations keep their order (products may still be fused)."""
+    """Like ``jit``, for a function whose operations keep their order (products may still be fused)."""
+    return _compile(function, {"contract"}, function, no_cfunc_wrapper=True)
+
+
+def inline_exact(function: Callable) -> Callable:
+    """Like ``inline``, for a function whose operations keep their order (products may still be fused)."""
     return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
@@ -119,6 +121,8 @@ def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str 
     except ImportError:
         pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
+    if options.get("no_cpython_wrapper"):
+        _hide_from_python(dispatcher)
     try:
         dispatcher._cache = _DiskCache(function, owner, kind)
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
@@ -126,18 +130,14 @@ def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str 
     return dispatcher
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept: ``KERNLING_CACHE``, or the user's cache folder."""
-    given = os.environ.get("KERNLING_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "kernling"
+def _hide_from_python(dispatcher: Any) -> None:
+    """Make calls from Python an error: without a wrapper, Numba would jump to address 0."""
+
+    def refuse(*_arguments: Any, **_more: Any) -> None:
+        raise TypeError(f"{dispatcher.__name__} is for compiled code only")
+
+    dispatcher._compile_for_args = refuse
+    dispatcher.add_overload = lambda result: dispatcher.overloads.__setitem__(tuple(result.signature.args), result)
 
 
 @cache
@@ -178,13 +178,6 @@ def visible_source(source: str) -> str:
     return "\n".join(kept)
 
 
-def _forget_old(folder: Path) -> None:
-    """Delete machine code of other versions that nobody has added to for a month."""
-    for old in folder.iterdir():
-        if time.time() - old.stat().st_mtime > KEEP:
-            shutil.rmtree(old, ignore_errors=True)
-
-
 def _classes(types: Any) -> list[str]:
     """The modules of all NamedTuples in a signature: those of two learners may have the same name and the same fields."""
     found = []
@@ -195,34 +188,37 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
-_units: dict[str, Path] = {}  # symbols of functions that are called where they are, and the files with their code
+_units: dict[str, str] = {}  # symbols of functions that are called where they are, and the entries with their code
 _alive: list[Any] = []
 
 
-def _set_apart(result: Any, path: Path) -> None:
+def _set_apart(result: Any, name: str) -> None:
     """Have callers link nothing of a function's code: they find it by its symbol."""
     from llvmlite import binding
 
     result.library._shared_module = binding.parse_assembly("")
-    _units[result.fndesc.mangled_name] = path
+    _units[result.fndesc.mangled_name] = name
 
 
-def _load(path: Path, target: Any, is_unit: bool) -> Any:
-    """The function in a file, with all that it calls; None unless all of it is there."""
+def _load(name: str, target: Any, is_unit: bool) -> Any:
+    """Return the function in an entry, with all that it calls; None unless all of it is there and sound."""
     from numba.core.compiler import CompileResult
 
+    content = read_entry(_shared_hash(), name)
+    if content is None:
+        return None
     try:
-        callees, payload = pickle.loads(path.read_bytes())
-        for symbol, name in callees.items():
+        callees, payload = pickle.loads(content)
+        for symbol, callee in callees.items():
             if symbol not in _units:
-                _alive.append(_load(path.with_name(name), target, True))
+                _alive.append(_load(callee, target, True))
             if symbol not in _units:
                 return None
         result = CompileResult._rebuild(target, *payload)
-    except (OSError, EOFError, TypeError, ValueError, pickle.UnpicklingError):
+    except Exception:  # whatever is wrong with it, it is compiled again and replaced
         return None
     if is_unit:
-        _set_apart(result, path)
+        _set_apart(result, name)
     return result
 
 
@@ -233,50 +229,38 @@ class _DiskCache:
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
         self.kind = kind
-        self.folder = cache_folder() / "compiled" / _shared_hash()
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
         self._check = CompileResultCacheImpl.check_cachable
         self._rebuild = CompileResultCacheImpl.rebuild
         self._reduce = CompileResultCacheImpl.reduce
-        self.cache_path = str(self.folder)
+        self.cache_path = str(cache_folder())
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _name(self, signature: Any, codegen: Any) -> str:
         key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
-        return self.folder / f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+        return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
         if self.kind == FRAGMENT:
             return None
-        return _load(self._path(signature, target.codegen()), target, self.kind == UNIT)
+        return _load(self._name(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Called once, when a function has been compiled."""
         if self.kind == FRAGMENT or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
-        path = self._path(signature, result.codegen)
+        name = self._name(signature, result.codegen)
         if self.kind == UNIT:
-            _set_apart(result, path)
-        self._write(path, result)
+            _set_apart(result, name)
+        self._write(name, result)
 
-    def _write(self, path: Path, result: Any) -> None:
+    def _write(self, name: str, result: Any) -> None:
         from numba.core.serialize import dumps
 
         declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
-        callees = {name: _units[name].name for name in declared & _units.keys()}
-        try:
-            if not self.folder.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                _forget_old(self.folder.parent)
-            payload = dumps((callees, self._reduce(self, result)))  # type: ignore[arg-type]
-            handle, temporary = tempfile.mkstemp(dir=self.folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(payload)
-            os.replace(temporary, path)
-        except OSError:  # a full or read-only disk costs time, never the result
-            return
+        callees = {symbol: _units[symbol] for symbol in declared & _units.keys()}
+        write_entry(_shared_hash(), name, dumps((callees, self._reduce(self, result))))  # type: ignore[arg-type]
 
     def flush(self) -> None:
-        for path in self.folder.glob(f"{self.name}-*.bin"):
-            path.unlink(missing_ok=True)
+        """Numba asks for it when a function is recompiled; entries are named by content, so there is nothing to do."""
