@@ -34,6 +34,7 @@ import numpy as np
 
 COMPILED = not numba.config.DISABLE_JIT
 KEEP = 30 * 24 * 3600.0  # seconds
+_EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
@@ -65,7 +66,12 @@ def pluggable(function: Callable) -> Callable:
 
 def jit_exact(function: Callable) -> Callable:
     """Compile a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
+    return _compile(function, _EXACT, function, no_cfunc_wrapper=True)
+
+
+def inline_exact(function: Callable) -> Callable:
+    """Like ``inline``, for a function whose operations keep their order."""
+    return _compile(function, _EXACT, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
