@@ -259,7 +259,7 @@ def squared_distance(model, block, j, k):
 
 def apply_kernel(block, values):
     """Turn squared distances, or inner products, into kernel values, in place."""
-    block.transform(block.kernel, values)
+    kernels.transform(block.kernel, values)
 
 
 if COMPILED:  # blocks passed by value hold no functions

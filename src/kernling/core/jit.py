@@ -33,6 +33,7 @@ import numpy as np
 from .cache_files import cache_folder, read_entry, write_entry
 
 COMPILED = not numba.config.DISABLE_JIT
+_EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of what gets compiled
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
@@ -65,13 +66,13 @@ def pluggable(function: Callable) -> Callable:
 
 
 def jit_exact(function: Callable) -> Callable:
-    """Like ``jit``, for a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function, no_cfunc_wrapper=True)
+    """Compile a function whose operations keep their order (products may still be fused)."""
+    return _compile(function, _EXACT, function, no_cfunc_wrapper=True)
 
 
 def inline_exact(function: Callable) -> Callable:
-    """Like ``inline``, for a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function, kind=FRAGMENT, **_INNER, forceinline=True)
+    """Like ``inline``, for a function whose operations keep their order."""
+    return _compile(function, _EXACT, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def template(function: Callable) -> Callable:
@@ -117,7 +118,7 @@ def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str 
     try:
         from . import lean
 
-        options["pipeline_class"] = lean.FragmentCompiler if kind == FRAGMENT else lean.UnitCompiler
+        options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
     except ImportError:
         pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
@@ -240,15 +241,24 @@ class _DiskCache:
         key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
+    def _is_fragment(self, signature: Any) -> bool:
+        from .lean import takes_arrays_by_value
+
+        return self.kind == FRAGMENT or (self.kind == UNIT and takes_arrays_by_value(signature))
+
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        if self.kind == FRAGMENT:
+        if self._is_fragment(signature):
             return None
         return _load(self._name(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Called once, when a function has been compiled."""
-        if self.kind == FRAGMENT or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+        if (
+            self._is_fragment(signature)
+            or result.library.has_dynamic_globals
+            or any(not part.can_cache for part in result.lifted)
+        ):
             return
         name = self._name(signature, result.codegen)
         if self.kind == UNIT:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 from types import SimpleNamespace
 
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
@@ -65,6 +66,25 @@ class UnitCompiler(_Lean):
     """Compiles a function that is called by its symbol, or from Python."""
 
     library = _Unit
+
+
+class InnerCompiler(_Lean):
+    """Compiles a function that only compiled code calls: a unit, unless a call would cost more than what it does."""
+
+    def define_pipelines(self):
+        self.library = _Fragment if takes_arrays_by_value(self.state.args) else _Unit
+        return super().define_pipelines()
+
+
+def takes_arrays_by_value(arguments):
+    """Return whether a NamedTuple of arrays is among the types: a call would have to pass on hundreds of numbers."""
+    return any(
+        isinstance(kind, types.NamedTuple) and (_holds_array(kind) or takes_arrays_by_value(kind.types)) for kind in arguments
+    )
+
+
+def _holds_array(kind):
+    return any(isinstance(one, types.Array) for one in kind.types)
 
 
 class FragmentCompiler(_Lean):
