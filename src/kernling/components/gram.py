@@ -23,7 +23,7 @@ from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
 
 DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
 DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
-DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
+DRIFT = 1e-8  # of K G from the identity, above which the inverse is recomputed
 PROBE = 8  # updates between probes
 STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is probed at once
 REFINE = 1e-11  # drift above which solutions by the inverse are refined
@@ -38,7 +38,7 @@ def greedy(n: int) -> np.ndarray:
 class Gram(NamedTuple):
     matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
     inverse: np.ndarray  # (capacity, capacity)
-    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when nobody uses the matrix
+    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
 
     def grown(self, capacity: int) -> Gram:
         """The same with room for more points."""

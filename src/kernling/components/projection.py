@@ -15,7 +15,7 @@ from ..core.updates import _add_column, add, insert, remove
 from .eviction import event_value
 from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
 
-DRIFT = 1e-6  # of K G from the identity, above which the inverse is computed anew; refinement squares it
+DRIFT = 1e-6  # of K G from the identity, above which the inverse is recomputed; refinement squares it
 REFINE = 1e-10  # drift above which solutions are refined
 
 

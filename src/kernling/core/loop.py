@@ -54,12 +54,12 @@ class Interrupted(KeyboardInterrupt):
 
 @template
 def step(params, state, block, j, f, y, weight, u):
-    """What a learner puts in this place: learn event j of the block, whose scores are f and whose target is y."""
+    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
 
 
 @template
 def note(params, state, row):
-    """What a learner may put in this place: write what its outputs need besides the scores."""
+    """Placeholder for a learner's note: write what its outputs need besides the scores."""
 
 
 @template
@@ -94,7 +94,7 @@ def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, 
 
 @template
 def blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix):
-    """What stands in this place is one of the loops above, bound to a step."""
+    """Placeholder for one of the loops above, bound to a step."""
 
 
 @template
@@ -291,7 +291,7 @@ def _call_length(state: Any, setup: Setup) -> int:
 
 
 def _with_room(state: Any, points: int) -> Any:
-    """Let every part of the state grow that holds points, if so many more might not fit."""
+    """Grow every part of the state that holds points, if this many more might not fit."""
     if state.model.has_room(points):
         return state
     capacity = len(state.model.points)

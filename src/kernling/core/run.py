@@ -63,7 +63,7 @@ class Block:
         self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
         self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
         self.rows = rows
-        self.tolerance = setup.tolerance  # by how much a point must be nearer to count as nearer; negative: nobody asks
+        self.tolerance = setup.tolerance  # by how much a point must be nearer to count as nearer; negative: not needed
         self.start = 0
         self.size = 0
         self.turned = np.zeros(1, np.int64)  # whether columns have been filled
@@ -71,7 +71,7 @@ class Block:
         self.K = self.values[:0].reshape(0, 0)  # (points now and possibly inserted, events)
         self.flat_scores = np.empty(groups * outputs * size, dtype)
         self.scores = self.flat_scores[:0].reshape(0, 0, 0)  # (groups, outputs, events), without scale
-        self.X = np.empty((0 if from_csr else size, d), dtype)  # rows less the centre; none when products are from CSR
+        self.X = np.empty((0 if from_csr else size, d), dtype)  # rows minus the centre; none when products are from CSR
         self.flat_columns = np.empty(0 if from_csr or d > NARROW else size * d, dtype)
         self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X turned, once a step asks for it
         self.norms = np.empty(size, dtype)
@@ -147,12 +147,12 @@ def open_block(model, block, start, b):
 
 @template
 def step(params, state, block, j, f, y, weight, u):
-    """What a learner puts in this place: learn event j of the block, whose scores are f and whose target is y."""
+    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
 
 
 @template
 def note(params, state, row):
-    """What a learner may put in this place: write what its outputs need besides the scores."""
+    """Placeholder for a learner's note: write what its outputs need besides the scores."""
 
 
 @template

@@ -1,4 +1,4 @@
-"""What the code around a step needs to know."""
+"""Settings of the code around a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .kernels import Kernel
 
 
 class Setup(NamedTuple):
-    """What the code around a step needs to know."""
+    """Settings of the code around a step."""
 
     kernel: Kernel
     block_size: int

@@ -1,4 +1,4 @@
-"""Rows, targets and weights as they come from outside, checked: what is wrong is said in one sentence."""
+"""Validation of rows, targets and weights; an error says in one sentence what is wrong."""
 
 from __future__ import annotations
 

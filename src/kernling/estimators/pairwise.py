@@ -26,7 +26,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
         return self._fitted().recent.threshold.copy()
 
     def score_one(self, x):
-        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
         score = super().score_one(x)
         if not self.__sklearn_is_fitted__():
             return score

@@ -285,7 +285,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         return self._labels(self.decision_function(X))
 
     def score_one(self, x):
-        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
         if not self.__sklearn_is_fitted__():
             return 0.0
         score = np.array([super().score_one(x)])
