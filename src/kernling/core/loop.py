@@ -232,8 +232,8 @@ def learn(
                 rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
             done(state, stopped - first)
             first = stopped
-            if interrupted() and first < n:
-                raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+            if interrupted():
+                break
     return state, before
 
 
@@ -300,7 +300,7 @@ def _with_room(state: Any, points: int) -> Any:
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that the loop asks between compiled calls."""
+    """Turn Ctrl-C into a question that the loop asks between compiled calls; it is raised where the loop ends."""
     hits: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -314,3 +314,5 @@ def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(hits)
     finally:
         signal.signal(signal.SIGINT, usual)
+    if hits:
+        raise Interrupted("stopped between two events; the model can be used")
