@@ -46,6 +46,7 @@ _ENTRIES = (
     Entry("aogd", "AOGDClassifier", main=True),
     Entry("aogd_rank", "AOGDRanker", main=True),
     Entry("aogd_metric", "AOGDMetric", main=True),
+    Entry("krls", "KRLSClassifier", "KRLSRegressor", main=True),
     Entry("passive_aggressive", "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "PassiveAggressiveOneClass"),
     Entry("oskl", "OSKLClassifier", "OSKLRegressor"),
     Entry("perceptron", "PerceptronClassifier", "PerceptronRegressor"),

@@ -213,6 +213,22 @@ def open_features(model, rows, start, b, scratch):
     return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
 
 
+@jit
+def feature_table(model, rows, first, b):
+    """Features of events first .. first + b - 1, as a table of their own, (features, events)."""
+    out = np.empty((model.coef.shape[2], b))
+    _write_features(model, rows, first, new_feature_scratch(model, rows, b, 0), out)
+    return out
+
+
+@inner
+def _write_features(model, rows, first, scratch, out):
+    Z = open_features(model, rows, first, out.shape[1], scratch).Z
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = Z[j, i]
+
+
 @inner
 def _cosines_and_sines(angles, phase, Z):
     number = Z.dtype.type
