@@ -39,11 +39,11 @@ def test_linear_features_are_ridge_regression_on_all_rows(ridge):
 
 @pytest.mark.parametrize("ridge", [1e-4, 0.1])
 def test_with_all_points_stored_it_is_kernel_ridge_regression(ridge):
-    """Of the kernel k(x, x') + 1 + <x, x'>: none of the events is approximated."""
+    """Of the kernel k(x, x') + 1 + gamma <x, x'>: none of the events is approximated."""
     X, y = stream("regression", 200)
     model = kl.KRLSRegressor(gamma=8.0, points=300, novelty=0.0, ridge=ridge).fit(X, y)
     assert model.n_stored_ == 200
-    whole = lambda A, B: kl.kernel("rbf", 8.0)(A, B) + 1.0 + A @ B.T  # noqa: E731
+    whole = lambda A, B: kl.kernel("rbf", 8.0)(A, B) + 1.0 + 8.0 * A @ B.T  # noqa: E731
     dual = np.linalg.solve(whole(X, X) + ridge * np.eye(200), y)
     np.testing.assert_allclose(model.predict(PROBES), whole(PROBES, X) @ dual, rtol=1e-6, atol=1e-6)
 

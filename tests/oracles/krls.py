@@ -39,7 +39,9 @@ class KRLS:
 
     def features(self, x: np.ndarray) -> np.ndarray:
         waves = self.waves(x) if self.waves else np.zeros(0)
-        columns = x if len(x) <= WIDE or self.params["features"] == "linear" else np.zeros(0)
+        columns = x * math.sqrt(self.params["gamma"]) if len(x) <= WIDE else np.zeros(0)
+        if self.params["features"] == "linear":
+            columns = x
         return np.concatenate([[1.0], waves, columns, self.z(x)])
 
     def padded(self) -> np.ndarray:
@@ -84,10 +86,10 @@ def krls(stream: str, **params) -> Case:
 CASES: dict[str, list[Case]] = {
     "KRLSClassifier": [
         krls("binary"),
-        krls("multiclass", points=15, ridge=1.0),
+        krls("multiclass", points=15, ridge=1.0, gamma=0.6),
         krls("binary", forget=40.0, kernel="matern32", novelty=0.1),
         krls("multiclass", features="fourier", points=30, random_state=2),
-        krls("multiclass", features="linear"),
+        krls("multiclass", features="linear", gamma=3.0),
         krls("binary", kernel="poly", degree=2, coef0=1.0, points=8),
     ],
     "KRLSRegressor": [

@@ -223,11 +223,10 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     if not (np.abs(scores) <= SCORE).all():
         raise Diverged
     V = blas.dtrsm(1.0, C, U, lower=1, overwrite_b=1)
-    blas.dsyrk(-1.0 / fade, V, beta=1.0 / fade, trans=1, c=P, overwrite_c=1)
+    _add_squares(P, V, -1.0 / fade, 1.0 / fade)
     W += a @ V
-    sizes = np.sqrt(s)
-    Zs = Z if (s == 1.0).all() else Z * sizes
-    blas.dsyrk(fade, Zs.T, beta=fade, trans=1, c=S, overwrite_c=1)
+    Zs = Z if (s == 1.0).all() else Z * np.sqrt(s)
+    _add_squares(S, Zs.T, fade, fade)
     B += (T * s) @ Z.T
     B *= fade
     sums.losses[:] = fade * (sums.losses + np.square(a).sum(axis=1))
@@ -356,3 +355,11 @@ def _times(matrix: np.ndarray, Z: np.ndarray) -> np.ndarray:
     if Z.shape[1] == 1:
         return blas.dsymv(1.0, matrix, Z[:, 0])[:, np.newaxis]
     return blas.dsymm(1.0, matrix, Z.T, side=1).T
+
+
+def _add_squares(matrix: np.ndarray, rows: np.ndarray, factor: float, keep: float) -> None:
+    """matrix <- keep * matrix + factor * rows' rows."""
+    if len(rows) == 1 and keep == 1.0:
+        blas.dsyr(factor, rows[0], a=matrix, overwrite_a=1)
+    else:
+        blas.dsyrk(factor, rows, beta=keep, trans=1, c=matrix, overwrite_c=1)

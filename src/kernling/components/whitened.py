@@ -90,7 +90,10 @@ def solve(factor: np.ndarray, values: np.ndarray) -> None:
 def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
     """The coefficients L^-T w of the points, (outputs, points), for weights (outputs, points) of their features."""
     n = W.shape[1]
-    return blas.dtrsm(1.0, factor[: n * n].reshape(n, n).T, W.T).T if n else W
+    L = factor[: n * n].reshape(n, n).T
+    if not n:
+        return W
+    return blas.dtrsv(L, W[0])[np.newaxis] if len(W) == 1 else blas.dtrsm(1.0, L, W.T).T
 
 
 def admit(whitening: Whitening, kernel, model: Expansion, X, norms, weights, new, novelty: float, Z: np.ndarray) -> int:

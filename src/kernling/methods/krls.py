@@ -4,20 +4,20 @@ Y. Engel, S. Mannor, R. Meir: The Kernel Recursive Least-Squares Algorithm.  IEE
 
 The model after event t is the ridge regression on all events so far,
 
-    argmin_w  ridge |w|^2 + sum_i s_i (y_i - <w, [1, z(x_i), x_i]>)^2,
+    argmin_w  ridge |w|^2 + sum_i s_i (y_i - <w, [1, sqrt(gamma) x_i, z(x_i)]>)^2,
 
-on a constant, the columns, and z(x) = L^-1 k(x), the kernel values against the stored points, whitened by the Cholesky factor L
-of the points' kernel matrix.  An event becomes a point while there is room and the share of k(x, x) that the points do not
-explain, 1 - |z(x)|^2 / k(x, x), is above ``novelty``.  Classes are targets of -1 and 1: one column for two classes, one for
-each of more.
+where z(x) = L^-1 k(x) are the kernel values against the stored points, whitened by the Cholesky factor L of the points' kernel
+matrix.  An event becomes a point while there is room and the share of k(x, x) that the points do not explain,
+1 - |z(x)|^2 / k(x, x), is above ``novelty``: the paper's approximate linear dependence.  Classes are targets of -1 and 1: one
+column for two classes, one for each of more.
 
 Departures from the paper, each with its reason:
 
-- The coefficients of an event that is not stored are not projected exactly; its features are those of its projection on the
-  points.  That is the paper's approximation too, but points that come later are 0 in the features of earlier events.
-- There is a ridge, a constant and a linear part, and the number of points is bounded.
-- Events are learned in blocks (components/least_squares.py); the model is the same as one by one.
-- ``features``: random Fourier features, or none, in the place of z(x).
+- A ridge, since the paper's regression is as rough as its points let it be; and a constant and the columns beside the kernel,
+  for what is linear.  Times the root of gamma the columns are, with gamma="scale", about as long as z.
+- The number of points is bounded: once they are used up, events are seen through them.
+- Events are learned in blocks (components/least_squares.py), which changes the speed only.
+- ``features``: random Fourier features, or nothing, in the place of z(x).  Columns of their own are taken as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.least_squares import (
-    FEATURES,
     FIXED,
     LARGEST,
     REGRET,
@@ -68,6 +67,7 @@ class Params(NamedTuple):
     ridge: Ridge
     novelty: float  # the share of k(x, x) above which an event is new
     most: int  # points at most
+    unit: float  # what the columns are multiplied by, as features
 
 
 class State(NamedTuple):
@@ -89,7 +89,7 @@ class Seen(NamedTuple):
 
 def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
     """Learn events in blocks, as a loop of the driver; returns how far it got before points ran out of room, or time was up."""
-    last = min(last, first + max(BLOCK, WORK // max(1, 8 * int(state.squares.size[FEATURES]) ** 2)))
+    last = min(last, first + BLOCK * max(1, WORK // (8 * BLOCK * max(1, state.squares.count**2))))
     start = first
     while start < last:
         stop = min(start + min(BLOCK, setup.block_size), last)
@@ -99,14 +99,14 @@ def blocks(setup, params: Params, state: State, events, uniforms, before, first:
         if len(before):
             before[start:stop] = scores.T
         start = stop
-    write_coefficients(state)
+    write_coefficients(params, state)
     return start
 
 
 def step(params: Params, state: State, kernel: Kernel, events, start: int, stop: int) -> np.ndarray:
     """Learn the events of a block; returns the scores before each, (outputs, events)."""
     weights = events.weights[start:stop]
-    Z, X, norms, new = look(state, kernel, events.rows, start, stop, room=stop - start)
+    Z, X, norms, new = look(params, state, kernel, events.rows, start, stop, room=stop - start)
     fixed = int(state.squares.size[FIXED])
     n = fixed + state.model.stored
     if not (np.abs(scores_of(state.squares, Z[:n])) <= SCORE).all():
@@ -119,11 +119,11 @@ def step(params: Params, state: State, kernel: Kernel, events, start: int, stop:
     return scores
 
 
-def look(state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: int = 0) -> Seen:
+def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: int = 0) -> Seen:
     """The features of rows, with room for so many points to come."""
     model, waves, b = state.model, state.waves, stop - start
-    fixed, most = int(state.squares.size[FIXED]), int(state.whitening.most[0])
-    Z = np.empty((fixed + min(most, model.stored + room), b))
+    fixed = int(state.squares.size[FIXED])
+    Z = np.empty((fixed + min(params.most, model.stored + room), b))
     Z[0] = 1.0
     L = len(waves.phase)
     if L > 1:
@@ -131,7 +131,8 @@ def look(state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: 
         Z[1:L], Z[L : 2 * L - 1] = turns[1:L], turns[L + 1 :]
     if fixed >= 2 * L:
         columns_between(rows, start, Z[2 * L - 1 : fixed])
-    if not most:
+        Z[2 * L - 1 : fixed] *= params.unit
+    if not params.most:
         return Seen(Z, np.empty((0, 0)), np.empty(0), np.zeros(b))
     X = np.empty((b, len(model.centre)), model.points.dtype)
     rows_between(rows, start, model.centre, X)
@@ -148,7 +149,7 @@ def columns_of(targets: np.ndarray, outputs: int) -> np.ndarray:
     return columns
 
 
-def write_coefficients(state: State) -> None:
+def write_coefficients(params: Params, state: State) -> None:
     """Let the function that predicts be the one that least squares have found."""
     model, linear, waves, whitening, squares = state
     W, fixed, L = squares.weights[:, : squares.count], int(squares.size[FIXED]), len(waves.phase)
@@ -159,7 +160,7 @@ def write_coefficients(state: State) -> None:
         waves.coef[0, :, 1:L] = W[:, 1:L] * math.sqrt(L / (L - 1))
         waves.coef[0, :, L + 1 :] = W[:, L : 2 * L - 1] * math.sqrt(L / (L - 1))
     if fixed >= 2 * L:
-        linear.coef[0] = W[:, 2 * L - 1 : fixed]
+        linear.coef[0] = W[:, 2 * L - 1 : fixed] * params.unit
     model.coef[0, :, : model.stored] = coefficients(whitening.factor, W[:, fixed:])
 
 
@@ -170,7 +171,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     keep = kept_share(problem)
     period = 0 if keep == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
     most = o["points"] if o["features"] == "points" else 0
-    return Params(Ridge(o["ridge"], keep, period), least_novelty(o["novelty"], problem.dtype), most), Needs(room=1)
+    params = Params(
+        ridge=Ridge(o["ridge"], keep, period),
+        novelty=least_novelty(o["novelty"], problem.dtype),
+        most=most,
+        unit=1.0 if o["features"] == "linear" else math.sqrt(o["gamma"]),
+    )
+    return params, Needs(room=1)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -273,7 +280,7 @@ class KRLSClassifier(_KRLS, OnlineClassifier):
 
     def _widen(self, place, change):
         super()._widen(place, change)
-        write_coefficients(self._state)
+        write_coefficients(self._params, self._state)
 
 
 class KRLSRegressor(_KRLS, OnlineRegressor):
@@ -303,7 +310,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
         spread = np.full(n, np.inf)
         for start in range(0, n if squares.count else 0, BLOCK):
             part = slice(start, min(start + BLOCK, n))
-            seen = look(self._state, self._problem.kernel, rows, part.start, part.stop)
+            seen = look(self._params, self._state, self._problem.kernel, rows, part.start, part.stop)
             unseen = np.maximum(0.0, seen.new) / squares.record[RHO]
             spread[part] = 1.0 + leverages(squares, seen.Z) + unseen
         return np.sqrt(squares.noise * spread)
