@@ -79,7 +79,8 @@ class Linear(NamedTuple):
         width = 2 * L if L else d
         fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
         sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
-        if not fits or not sound or self.phase.shape != (L,):
+        turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
+        if not fits or not sound or not turned:
             raise ValueError("the arrays of the linear model do not fit each other")
 
 
