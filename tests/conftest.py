@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import contract
+from kernling.estimators.learner import Learner
 
 
 def pytest_addoption(parser):
@@ -54,9 +55,9 @@ def pytest_collection_modifyitems(items):
         values = getattr(getattr(item, "callspec", None), "params", {}).values()
         for value in values:
             learner = getattr(value, "learner", None)
-            if isinstance(learner, str):
-                item.add_marker(pytest.mark.xdist_group(learner))
+            if isinstance(learner, Learner):
+                item.add_marker(pytest.mark.xdist_group(learner.name))
                 break
         else:
-            if item.path.parent.name == "learners":
+            if item.path.parent.name == "methods":
                 item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))

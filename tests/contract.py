@@ -13,6 +13,7 @@ docs/contract.md of it.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 
 import kernling
 from kernling import registry
+from kernling.estimators.learner import Learner
 
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS, PAGE = DOCS / "contract.json", DOCS / "contract.md"
@@ -63,7 +65,7 @@ def estimator_of(item) -> str | None:
     """The name of the registered estimator that a test is about."""
     for value in getattr(getattr(item, "callspec", None), "params", {}).values():
         cls = value if isinstance(value, type) else type(value)
-        if isinstance(getattr(cls, "learner", None), str):
+        if isinstance(getattr(cls, "learner", None), Learner):
             return cls.__name__
     return None
 
@@ -107,6 +109,11 @@ def estimator_names() -> list[str]:
     return [cls.__name__ for entry in registry.METHODS.values() for cls in entry.classes()]
 
 
+def rows_of(text: str) -> list[str]:
+    """The estimators that a page lists."""
+    return re.findall(r"^\| (\w+) \| [^0-9]", text, re.MULTILINE)
+
+
 def sign(counts: dict[str, int]) -> str:
     """What a cell of the table says."""
     return SIGNS[next(outcome for outcome in WORST_FIRST if counts.get(outcome))] if counts else NOT_RUN
@@ -118,7 +125,7 @@ def page(results: dict[str, dict[str, dict[str, int]]]) -> str:
     lines = [
         "# The contract",
         "",
-        "Every estimator against every check, as the tests found it; `pytest --contract` makes this page anew. A cell stands",
+        "Every estimator against every check, as the tests found it; `pytest --contract` writes this page. A cell stands",
         f"for all cases of an estimator, {tests:,} tests in all, with kernling {kernling.__version__}.",
         "",
         "✓ passed; (✓) passed, but for failures that are expected and whose reasons the tests tell; ✗ failed;",

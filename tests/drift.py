@@ -14,7 +14,7 @@ from kernling.components.eviction import Pairs, Values
 from kernling.components.gram import Gram
 from kernling.components.memory import COUNT, GRADIENT, STALE, Memory
 from kernling.components.norm import Norm
-from kernling.components.pairwise import RECENT, Recent
+from kernling.components.threshold import RECENT, Recent
 from kernling.core import scoring
 from kernling.core.expansion import SCALE, Expansion
 from kernling.core.state import trimmed

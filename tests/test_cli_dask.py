@@ -15,7 +15,7 @@ import psutil  # comes with it
 import checks
 import kernling
 from kernling.cli import app
-from kernling.cli import distributed as spread
+from kernling.cli.status import Status
 from kernling.streams import synthetic
 
 pytestmark = pytest.mark.xdist_group("scale")
@@ -76,7 +76,7 @@ def test_ctrl_c_saves_what_is_merged_so_far(files, monkeypatch):
                 process.send_signal(signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(spread._Line, "show", ctrl_c)
+    monkeypatch.setattr(Status, "show", ctrl_c)
     output = call("run", *files, *SETTINGS, "--dask", "local:2", "--rounds", 50, "--save", "m.kern", code=128 + signal.SIGINT)
     assert "before it stopped; the model is in m.kern: go on with --resume m.kern" in output
     assert kernling.load("m.kern").t_ >= 2 * ROWS

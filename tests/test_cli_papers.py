@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kernling.evaluate.measuring import metric_task
+from kernling.evaluate.metrics import metric_class
 from kernling.papers import dataset_names
 from kernling.papers import tables as papers
 from kernling.papers.cells import parameters_of
@@ -193,7 +193,7 @@ def test_what_the_tables_name_exists(one):
         places = {*method.get("printed", {}), *method.get("on", {}), *method.get("data", [])}
         assert places <= set(one.facts["data"])
         if "learner" in method:
-            known = parameters_of(method["learner"], metric_task(one.facts["metric"]))
+            known = parameters_of(method["learner"], metric_class(one.facts["metric"]).task)
             used |= set(known)
             own = [method, *method.get("on", {}).values()]
             given = {name for part in own for name in part.get("params", {})}

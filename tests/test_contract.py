@@ -1,32 +1,68 @@
-"""The page with the contract is the one that its results make, and no estimator and no check is missing from it."""
+"""The contract: what the tests find ends up on its page, in the right cell, and the page lists what there is."""
 
-import json
+from types import SimpleNamespace
+
+import pytest
 
 import contract
+from kernling.baselines import RBPClassifier
 
 
-def test_the_page_is_made_of_the_results():
-    assert contract.PAGE.read_text() == contract.page(json.loads(contract.RESULTS.read_text())), "run pytest --contract"
+def reported(when="call", outcome="passed", place=("RBPClassifier", "oracle"), **more):
+    """What pytest reports of a test."""
+    return SimpleNamespace(
+        user_properties=[("contract", place)], when=when, outcome=outcome, passed=outcome == "passed", **more
+    )
 
 
-def test_results_are_of_estimators_and_checks_that_are_there():
-    results = json.loads(contract.RESULTS.read_text())
-    assert set(results) <= set(contract.estimator_names())
-    assert {check for checks in results.values() for check in checks} <= set(contract.CHECKS)
+def asked(mark, **params):
+    """A test with this mark and these parameters."""
+    return SimpleNamespace(nodeid="test", get_closest_marker=lambda name: mark, callspec=SimpleNamespace(params=params))
 
 
-def test_every_estimator_and_every_check_is_listed():
-    text = contract.PAGE.read_text()
-    assert all(f"| {name} |" in text for name in contract.estimator_names()), "run pytest --contract"
-    assert all(f"**{name.replace('_', ' ')}**" in text for name in contract.CHECKS), "run pytest --contract"
-
-
-def test_nothing_has_failed():
-    results = json.loads(contract.RESULTS.read_text())
-    assert not [(name, check) for name, checks in results.items() for check, counts in checks.items() if counts.get("failed")]
+def test_the_page_lists_every_estimator_and_every_check():
+    assert contract.rows_of(contract.PAGE.read_text()) == contract.estimator_names(), "run pytest --contract"
+    assert all(f"**{name.replace('_', ' ')}**" in contract.PAGE.read_text() for name in contract.CHECKS), (
+        "run pytest --contract"
+    )
 
 
 def test_a_failure_shows():
     results = {"AVMClassifier": {"oracle": {"passed": 4, "failed": 1}, "bound": {"passed": 2}, "chunks": {"skipped": 1}}}
     row = next(line for line in contract.page(results).splitlines() if line.startswith("| AVMClassifier |"))
     assert row.split(" | ")[1:5] == ["✗", "✓", "·", "–"]
+
+
+def test_reports_are_counted_once_by_their_outcome():
+    recorder = contract.Recorder()
+    for report in (
+        reported("setup"),
+        reported(),
+        reported("teardown"),
+        reported("setup", "failed"),
+        reported(outcome="skipped", wasxfail="known"),
+        reported("setup", "skipped", ("RBPClassifier", "soak")),
+    ):
+        recorder.pytest_runtest_logreport(report)
+    assert recorder.found == {"RBPClassifier": {"oracle": {"passed": 1, "failed": 1, "expected": 1}, "soak": {"skipped": 1}}}
+
+
+def test_results_are_written_and_those_of_other_tests_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(contract, "RESULTS", tmp_path / "contract.json")
+    monkeypatch.setattr(contract, "PAGE", tmp_path / "contract.md")
+    for check, outcome in (("oracle", "failed"), ("bound", "passed"), ("oracle", "passed")):
+        recorder = contract.Recorder()
+        recorder.pytest_runtest_logreport(reported(outcome=outcome, place=("RBPClassifier", check)))
+        recorder.pytest_sessionfinish()
+    row = next(line for line in contract.PAGE.read_text().splitlines() if line.startswith("| RBPClassifier |"))
+    assert row.split(" | ")[1:4] == ["✓", "✓", "·"]
+
+
+def test_a_test_says_its_check_and_its_estimator():
+    by_name = asked(SimpleNamespace(args=("soak",)), cls=RBPClassifier)
+    by_parameter = asked(SimpleNamespace(args=()), check=test_a_failure_shows, model=RBPClassifier())
+    assert contract.check_of(by_name) == "soak"
+    assert contract.estimator_of(by_name) == contract.estimator_of(by_parameter) == "RBPClassifier"
+    assert contract.estimator_of(asked(None, n=3)) is None
+    with pytest.raises(pytest.UsageError, match="test_a_failure_shows"):
+        contract.check_of(by_parameter)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kernling
+import stubs
 from kernling import baselines, registry
 
 
@@ -34,6 +35,25 @@ def test_every_registered_estimator_is_public():
     for entry in registry.METHODS.values():
         home = kernling if entry.is_main else baselines
         assert all(getattr(home, cls.__name__) is cls for cls in entry.classes())
+
+
+@pytest.mark.parametrize("path", stubs.stubs(), ids=lambda path: path.name)
+def test_type_checkers_see_the_public_names(path):
+    assert path.read_text() == stubs.stubs()[path], "run python tests/stubs.py"
+
+
+@pytest.mark.parametrize("name", registry.METHODS)
+def test_every_method_has_a_title_and_says_whom_to_cite(name):
+    learner = registry.find(name).learner()
+    assert learner.name == name
+    assert learner.title
+    assert not learner.title.endswith(".")
+    assert re.match(r"([A-Z]\S*\. )+[A-Z].*: .+ \((19|20)\d\d\)", learner.citation), learner.citation
+
+
+def test_without_docstrings_there_is_nothing_to_cite(run_python):
+    program = "from kernling import registry; print(repr(registry.find('fogd').learner().citation))"
+    assert run_python(program, PYTHONOPTIMIZE="2", NUMBA_DISABLE_JIT="1").strip() == "''"
 
 
 def test_unknown_names_are_refused():

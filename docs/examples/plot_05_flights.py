@@ -18,13 +18,14 @@ import matplotlib.pyplot as plt
 import kernling as kl
 from kernling.evaluate import test_then_train
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import Standardise, stream
+from kernling.streams import Encode, Standardise, stream
 
 here = next(folder for folder in (Path.cwd(), Path("docs/examples")) if (folder / "flights.csv.gz").exists())
 
 
 def flights():
-    return stream(here / "flights.csv.gz", target="late", categorical=["carrier", "origin"]).through(Standardise())
+    rows = stream(here / "flights.csv.gz", target="late", categorical=["carrier", "origin"])
+    return rows.through(Encode(["carrier", "origin"], scale=Standardise()))
 
 
 models = {

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from kernling.components.coverage import Coverage, feature_distance, find_cell
 from kernling.core import loop, losses
-from kernling.core.expansion import Expansion
 from kernling.core.jit import inline
 from kernling.core.updates import add, insert
-from kernling.estimators.constraints import POSITIVE, OneOf, Real
-from kernling.estimators.learner import Learner, Needs, Problem, empty_expansion
-from kernling.estimators.options import IsotropicKernel
+from kernling.estimators.constraints import OneOf, Real
+from kernling.estimators.examples import Example
+from kernling.estimators.learner import Learner, Needs, PointState, Problem
+from kernling.estimators.options import IsotropicKernel, StepSize
 from kernling.estimators.parameters import parameter
 from kernling.estimators.ranges import Log, Times
 from kernling.estimators.resolve import auto_delta
@@ -39,10 +37,6 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     coverage: Coverage
-
-
-class State(NamedTuple):
-    model: Expansion
 
 
 @inline
@@ -61,55 +55,25 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss, o["eta"], coverage), Needs(tolerance=coverage.tolerance)
 
 
-def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem, tags=1))
-
-
-def bound(params: Params, t: int) -> float:
-    """Every event may open a cell; how many can depends on how far the data spread."""
-    return t
-
-
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
     """delta_phi bounds ||Phi(x) - Phi(c)|| for all events so far."""
     return {"delta_phi": feature_distance(problem.kernel, params.coverage.radius), "points": state.model.stored}
 
 
-def apart(params: Params, a: State, b: State) -> Reduction:
+def apart(params: Params, a: PointState, b: PointState) -> Reduction:
     """The points of merged models are as far apart as those of one."""
-    return Reduction(coverage=params.coverage, budget=np.inf)
+    return Reduction(coverage=params.coverage)
 
 
-LEARNER = Learner(
-    name="qklms",
-    title="Quantised kernel least mean squares",
-    citation="B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm, IEEE TNNLS 23, 2012",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
-    merge=Merge(points=apart),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
 
 
-class QKLMSRegressor(IsotropicKernel, OnlineRegressor):
-    """Quantised kernel least mean squares: constant steps, taken at the nearest stored point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import QKLMSRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = QKLMSRegressor(gamma=1.0, delta=0.2).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_stored_} points")
-    1.00 with 43 points
-    """
+class QKLMSRegressor(StepSize, IsotropicKernel, OnlineRegressor):
+    """Quantised kernel least mean squares: constant steps, taken at the nearest stored point."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=0.5, allowed=POSITIVE, search=Log(0.01, 1.9), doc="Step size; below 2 / K(x, x) steps are stable."
-    )
+    example = Example("1.00", gamma=1.0, delta=0.2)
+    eta: float = parameter(default=0.5, search=Log(0.01, 1.9), doc="Step size; below 2 / K(x, x) steps are stable.")
     delta: str | float = parameter(
         default="auto",
         allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),

@@ -14,11 +14,12 @@ STALE = 3600.0  # seconds after which a temporary file that nobody writes to is 
 
 
 @contextmanager
-def replaced(path: str | os.PathLike) -> Iterator[Path]:
+def replaced(path: str | os.PathLike, *, durable: bool = True) -> Iterator[Path]:
     """Give the path of a temporary file, which takes the place of ``path`` when the block ends without an error.
 
     It lies in the same folder.  A symbolic link is followed, and a file that is there hands on its mode and, where the system
-    allows it, its owner.  Temporary files that earlier crashes left behind are removed.
+    allows it, its owner.  Temporary files that earlier crashes left behind are removed.  ``durable`` waits until the file
+    would survive a loss of power.
 
     Examples
     --------
@@ -39,12 +40,14 @@ def replaced(path: str | os.PathLike) -> Iterator[Path]:
             temporary.chmod(stat.S_IMODE(before.st_mode))
             with suppress(PermissionError, AttributeError):  # only root gives files away; Windows has no owners like these
                 os.chown(temporary, before.st_uid, before.st_gid)
-        _flush(temporary)
+        if durable:
+            _flush(temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
-    with suppress(OSError):  # some systems cannot flush folders
-        _flush(target.parent)
+    if durable:
+        with suppress(OSError):  # some systems cannot flush folders
+            _flush(target.parent)
 
 
 def _status(target: Path) -> os.stat_result | None:

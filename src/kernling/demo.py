@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +12,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 
 from . import registry
+from .evaluate import ProgressiveRun, feed
+from .streams import stream
 
 CHUNK = 500  # events between two signs of progress
 
@@ -26,35 +27,28 @@ class Stream(NamedTuple):
 
     @property
     def majority(self) -> float:
-        """Share of mistakes of always answering with the commonest class."""
+        """Share of mistakes of always answering with the majority class."""
         return 1.0 - float(np.unique(self.y, return_counts=True)[1].max()) / len(self.y)
 
 
-class Result(NamedTuple):
-    """How one learner did on one stream."""
-
-    mistakes: int
-    events: int
-    points: int | None  # None: it stores none
-    seconds: float  # of learning, without compiling
-    warmup: float  # seconds that compiling, or loading what was compiled, took
-
-
-class LinearBaseline:
+class LinearBaseline(SGDClassifier):
     """Linear classification in the shape of our estimators, testing and learning a few events at a time."""
 
+    task = "classification"
     step = 10  # one by one, scikit-learn would spend its time on checking arguments
 
-    def __init__(self) -> None:
-        self.model = SGDClassifier(random_state=0)
+    def predict_then_learn(self, X, y):
+        """Learn the rows; returns what was predicted for each few before they were learned.
 
-    def predict_then_learn(self, X, y, classes):
-        """What was predicted for each row before it was learned."""
-        labels = np.empty_like(y)
+        The labels of the first call are all that there are: scikit-learn wants to know them beforehand.
+        """
+        classes = self.classes_ if hasattr(self, "classes_") else np.unique(y)
+        labels = np.full_like(y, classes[0])
         for first in range(0, len(y), self.step):
             part = slice(first, first + self.step)
-            labels[part] = self.model.predict(X[part]) if hasattr(self.model, "coef_") else classes[0]
-            self.model.partial_fit(X[part], y[part], classes=classes)
+            if hasattr(self, "coef_"):
+                labels[part] = self.predict(X[part])
+            self.partial_fit(X[part], y[part], classes=classes)
         return labels
 
 
@@ -77,8 +71,8 @@ def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.
 
 
 def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
-    """What makes each learner that takes part, by name: the main methods that classify, or all that do."""
-    found: dict[str, Callable[[], Any]] = {"linear baseline": LinearBaseline}
+    """Return a constructor for each learner that takes part, by name: the main methods that classify, or all that do."""
+    found: dict[str, Callable[[], Any]] = {"linear baseline": partial(LinearBaseline, random_state=0)}
     for name, entry in registry.METHODS.items():
         if everything or entry.is_main:
             for cls in filter(lambda cls: is_classifier(cls()), entry.classes()):
@@ -86,19 +80,8 @@ def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def run(make: Callable[[], Any], stream: Stream, advance: Callable[[int], None] = lambda events: None) -> Result:
-    """Test and teach a learner on a stream; ``advance(events)`` hears of progress."""
-    classes = np.unique(stream.y)
-    begun = time.perf_counter()
-    make().predict_then_learn(stream.X[:CHUNK], stream.y[:CHUNK], classes=classes)  # compiles everything that is used below
-    warmup = time.perf_counter() - begun
-    model = make()
-    mistakes, seconds = 0, 0.0
-    for first in range(0, len(stream.y), CHUNK):
-        X, y = stream.X[first : first + CHUNK], stream.y[first : first + CHUNK]
-        begun = time.perf_counter()
-        labels = model.predict_then_learn(X, y, classes=classes)
-        seconds += time.perf_counter() - begun
-        mistakes += int((labels != y).sum())
-        advance(len(y))
-    return Result(mistakes, len(stream.y), getattr(model, "n_stored_", None), seconds, warmup)
+def run(model: Any, data: Stream, advance: Callable[[int], None] = lambda events: None) -> ProgressiveRun:
+    """Test and teach a model on a stream; ``advance`` hears how many events it has learned."""
+    course = ProgressiveRun(model, {"source": data.name})
+    feed(course, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(course.events))
+    return course

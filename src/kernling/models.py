@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ import safetensors
 import safetensors.numpy
 
 from . import registry
+from .atomic import replaced
 
 FORMAT = 3
 SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
@@ -63,17 +63,8 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
     data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replaced(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def load(path: str | os.PathLike) -> Any:

@@ -1,8 +1,11 @@
 """The disk cache: a second process compiles nothing, and an edited source never meets old machine code."""
 
+import os
 import shutil
+import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kernling
@@ -40,8 +43,8 @@ import kernling, sys
 from kernling import registry
 from kernling.core import jit
 
-cache = registry.find("avm").learner().loop._cache
-print(kernling.__file__, cache.folder.name, cache.stamp)
+cache = registry.find("avm").learner().loop.rows._cache
+print(kernling.__file__, jit._shared_hash(), cache.stamp)
 """
 
 
@@ -100,21 +103,79 @@ def test_an_edited_merge_rule_compiles_nothing_again(edited):
         assert edited(path, old, new) == keys
 
 
-def test_damaged_entries_are_compiled_anew(run_python, tmp_path):
-    program = """
+HITS = """
 import numpy as np
 from kernling.components.coverage import cells_opened
 
-print(cells_opened(np.arange(10.0).reshape(-1, 1), 1.5), cells_opened.stats.cache_hits)
+found = cells_opened(np.arange(10.0).reshape(-1, 1), 1.5)
+print(found, sum(cells_opened.stats.cache_hits.values()))
 """
-    outcome = {"KERNLING_CACHE": str(tmp_path)}
-    assert run_python(program, **outcome).split()[0] == "5"
-    entries = list(tmp_path.rglob("*cells_opened*.bin"))
-    assert len(entries) == 1
-    whole = entries[0].read_bytes()
-    for damaged in (b"", whole[: len(whole) // 2], b"nonsense" * 100):
-        entries[0].write_bytes(damaged)
-        assert run_python(program, **outcome).split()[0] == "5"
+
+
+@pytest.fixture
+def entry(run_python, tmp_path):
+    """A compile cache with one entry, and a function that says whether it was found, and the path of the entry."""
+    cache = {"KERNLING_CACHE": str(tmp_path / "cache")}
+
+    def is_found(**more):
+        count, hits = run_python(HITS, **cache | more).split()
+        assert count == "5", "the result is right whatever the cache holds"
+        return hits == "1"
+
+    assert not is_found()
+    assert is_found()
+    (path,) = tmp_path.rglob("*cells_opened*.bin")
+    return is_found, path
+
+
+def test_damaged_entries_are_replaced(entry):
+    is_found, path = entry
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for damaged in (b"", whole[: len(whole) // 2], b"nonsense" * 100, bytes(flipped)):
+        path.write_bytes(damaged)
+        assert not is_found()
+        assert is_found(), "it has been written again"
+
+
+def test_entries_that_others_could_have_written_are_not_run(entry, tmp_path):
+    is_found, path = entry
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in list(path.parents)[:2]] == [0o700, 0o700]
+    path.chmod(0o666)
+    assert not is_found()
+    path.unlink(missing_ok=True)
+    assert not is_found()
+    assert is_found()
+    real = tmp_path / "elsewhere.bin"
+    path.rename(real)
+    path.symlink_to(real)
+    assert not is_found(), "links are not followed"
+
+
+def test_folders_that_others_can_write_to_are_not_used(entry):
+    is_found, path = entry
+    path.parent.chmod(0o777)
+    assert not is_found(PYTHONWARNINGS="ignore")
+    path.parent.chmod(0o700)
+    assert is_found()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_entries_of_other_users_need_to_be_trusted(entry, tmp_path):
+    is_found, path = entry
+    for one in (path, *list(path.parents)[:2]):
+        os.chown(one, 12345, 12345)
+    assert not is_found(PYTHONWARNINGS="ignore")
+    assert is_found(KERNLING_CACHE=str(tmp_path / "new"), KERNLING_SHARED_CACHE=str(tmp_path / "cache"))
+
+
+def test_compiled_parts_refuse_calls_from_python():
+    from kernling.core.block import fill
+
+    with pytest.raises(TypeError, match="fill is for compiled code only"):
+        fill(np.zeros(3), 1.0)
 
 
 def test_nowhere_to_write_costs_only_time(run_python, tmp_path):

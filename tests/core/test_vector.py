@@ -6,10 +6,16 @@ import pytest
 
 from kernling.core.fourier import _cosines_and_sines
 from kernling.core.jit import jit
-from kernling.core.kernels import KINDS, Kernel, transform
-from kernling.core.vector import exp32, exp64, sincos32, sincos64
+from kernling.core.kernels import KINDS, Kernel, transform_values
+from kernling.core.vector import exp, sincos32, sincos64
 
-BOUNDS = {np.float64: (-708.0, 4e-16, exp64), np.float32: (-87.0, 3e-7, exp32)}
+
+@jit
+def one_exp(x):
+    return exp(x)
+
+
+BOUNDS = {np.float64: (-708.0, 4e-16), np.float32: (-87.0, 3e-7)}
 
 
 def worst_error(x, values):
@@ -29,28 +35,37 @@ def arguments(dtype):
 @pytest.mark.parametrize("dtype", BOUNDS)
 def test_one_by_one(dtype):
     x = arguments(dtype)
-    _, bound, exp = BOUNDS[dtype]
-    assert worst_error(x, [exp(v) for v in x]) <= bound
+    assert worst_error(x, [one_exp(v) for v in x]) <= BOUNDS[dtype][1]
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)
 def test_inside_a_loop_that_may_be_reordered(dtype):
     x = arguments(dtype)
     values = -x
-    transform(Kernel(KINDS["rbf"], 1.0, 3, 0.0), values)
+    transform_values(Kernel(KINDS["rbf"], 1.0, 3, 0.0), values)
     assert worst_error(x, values) <= BOUNDS[dtype][1]
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)
 def test_below_the_range(dtype):
-    low, _, exp = BOUNDS[dtype]
-    lowest = exp(dtype(low))
+    low = BOUNDS[dtype][0]
+    lowest = one_exp(dtype(low))
     assert 0.0 < lowest < 1e-37
-    assert exp(dtype(10.0 * low)) == exp(dtype(-np.inf)) == lowest
-    assert exp(dtype(0.0)) == 1.0
+    assert one_exp(dtype(10.0 * low)) == one_exp(dtype(-np.inf)) == lowest
+    assert one_exp(dtype(0.0)) == 1.0
 
 
-SINCOS = {np.float64: (1e6, 5e-16, sincos64), np.float32: (1e3, 3e-7, sincos32)}
+@jit
+def one_sincos64(x):
+    return sincos64(x)
+
+
+@jit
+def one_sincos32(x):
+    return sincos32(x)
+
+
+SINCOS = {np.float64: (1e6, 5e-16, one_sincos64), np.float32: (1e3, 3e-7, one_sincos32)}
 
 
 def angles(dtype):

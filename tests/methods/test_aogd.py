@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 import checks
 from kernling import AOGDClassifier, AOGDMetric, AOGDRanker, kernel
 from kernling.baselines import LastPointOGDClassifier, OPAUCClassifier
-from kernling.components.pairwise import RECENT
+from kernling.components.threshold import RECENT
 from kernling.core.scoring import frozen_parts
 from kernling.evaluate import AUC, Batch
 from kernling.papers import dataset

@@ -14,6 +14,7 @@ from kernling.papers import dataset
 from oracles import encoded, stream
 from oracles.common import loss_gradient
 from oracles.dualsvrg import DualSVRG
+from oracles.fogd import Features
 
 USUAL = dict(gamma=1.0, eta=0.4, lam=0.02, memory=12, period=25, n_components=40, theta=0.6, budget=15, random_state=1)
 PROBES = np.random.default_rng(9).uniform(-1.0, 1.0, size=(40, 3))
@@ -23,30 +24,23 @@ def model(oracle: str, loss: str = "smooth_hinge", **changes):
     return kl.DualSVRGClassifier(loss=loss, oracle=oracle, **{**USUAL, **changes})
 
 
-def reference(estimator, X, targets, outputs: int = 1, oracle: type = DualSVRG) -> DualSVRG:
-    slow = oracle(estimator.get_params(deep=False), X.shape[1], outputs)
+def reference(estimator, X, targets, outputs: int = 1) -> DualSVRG:
+    slow = DualSVRG(estimator.get_params(deep=False), X.shape[1], outputs)
     for x, y in zip(X, targets, strict=True):
         slow.learn(x, y, 1.0, np.nan)
     return slow
 
 
-class FeatureKernel(DualSVRG):
-    """With the kernel that the random features have."""
-
-    def kernel(self, points, x):
-        return np.array([self.z(p) @ self.z(x) for p in points])
-
-
-def svrg(params, z, X, targets) -> np.ndarray:
-    """SVRG on explicit features, by its definition: the model w."""
-    w = u = np.zeros(z.width)
+def svrg(params, F, moves, targets) -> np.ndarray:
+    """SVRG on explicit features by its definition: event t has the score w.F[t] and moves w along moves[t]."""
+    w = u = np.zeros(F.shape[1])
     past: list[np.ndarray] = []
     eta, lam = params["eta"], params["lam"]
 
     def gradient(v, i):
-        return loss_gradient(params, np.array([v @ z(X[i])]), targets[i])[0][0] * z(X[i])
+        return loss_gradient(params, np.array([v @ F[i]]), targets[i])[0][0] * moves[i]
 
-    for t in range(len(X)):
+    for t in range(len(targets)):
         memory = range(max(0, t + 1 - params["memory"]), t + 1)
         v = gradient(w, t) - gradient(u, t) + np.mean([gradient(u, i) for i in memory], axis=0)
         w = (w - eta * v) / (1.0 + eta * lam)
@@ -56,19 +50,31 @@ def svrg(params, z, X, targets) -> np.ndarray:
     return w
 
 
+def stored_events(oracle: str, X) -> np.ndarray:
+    """Which events the oracle stores."""
+    chosen: list[int] = []
+    for t, x in enumerate(X):
+        far = all(np.linalg.norm(x - X[i]) > USUAL["theta"] for i in chosen)
+        if {"coverage": far, "budget": t < USUAL["budget"], "always": False}[oracle]:
+            chosen.append(t)
+    return np.isin(np.arange(len(X)), chosen)
+
+
 @pytest.mark.parametrize("oracle", ["coverage", "budget", "always"])
-def test_with_the_features_own_kernel_all_oracles_are_svrg(oracle):
-    """Where an event lives makes no difference if both spaces have the same kernel."""
+def test_the_learner_is_svrg_on_both_spaces_at_once(oracle):
+    """Stored events move the kernel's coordinates, found from the Gram matrix, and others those of the random features."""
     X, y = stream("binary", 90)
-    targets = encoded("binary", y)
-    estimator = model(oracle)
-    slow = reference(estimator, X, targets, oracle=FeatureKernel)
-    assert len(slow.points) == {"always": 0, "budget": USUAL["budget"]}.get(oracle, len(slow.points))
-    w = svrg(estimator.get_params(), slow.z, X, targets)
-    expected = [w @ slow.z(x) for x in PROBES]
-    np.testing.assert_allclose([slow.scores(x)[0] for x in PROBES], expected, atol=1e-12)
-    if oracle == "always":  # then the learner itself, which has no other kernel, is SVRG on the features
-        np.testing.assert_allclose(estimator.fit(X, y).decision_function(PROBES), expected, atol=1e-12)
+    rows = np.concatenate([X, PROBES])
+    estimator = model(oracle).fit(X, y)
+    values, vectors = np.linalg.eigh(kl.kernel("rbf", gamma=USUAL["gamma"])(rows, rows))
+    exact = vectors * np.sqrt(np.maximum(values, 0.0))
+    z = Features(estimator.get_params(), 3)
+    F = np.hstack([exact, [z(x) for x in rows]])
+    stored = stored_events(oracle, X)
+    lives = np.hstack([np.outer(stored, np.ones(exact.shape[1])), np.outer(~stored, np.ones(z.width))])
+    w = svrg(estimator.get_params(), F, F[:90] * lives, encoded("binary", y))
+    np.testing.assert_allclose(estimator.decision_function(PROBES), F[90:] @ w, atol=1e-9)
+    assert estimator.n_stored_ == stored.sum()
 
 
 def test_dense_features_bring_the_oracles_together():
@@ -133,7 +139,7 @@ def replayed(params, X, targets) -> tuple[DualSVRG, np.ndarray, list[bool]]:
         a = a.copy()
         if (t + 1) % params["period"]:
             shares = [entry[4][0] for entry in slow.memory]
-        else:  # the memory has been computed anew: what the step used is the old snapshot's
+        else:  # the memory has been recomputed: what the step used is the old snapshot's
             shares = [slow.gradient(old, *entry[:3])[0] for entry in slow.memory]
         a[t] -= slow.eta * change
         a[t + 1 - len(shares) : t + 1] -= slow.eta * np.array(shares) / len(shares)
@@ -205,7 +211,7 @@ def test_the_memory_holds_the_gradients_at_the_snapshot(loss):
 
 @pytest.mark.parametrize("loss", ["smooth_hinge", "softmax"])
 def test_late_classes(loss):
-    """When a third class comes, f becomes -f/2 and +f/2, and all gradients are computed anew at the widened snapshot."""
+    """When a third class comes, f becomes -f/2 and +f/2, and all gradients are recomputed at the widened snapshot."""
     X, y = stream("multiclass", 200)
     early = np.flatnonzero(y < 2)[:90]
     late = np.setdiff1d(np.arange(200), early)

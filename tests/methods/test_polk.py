@@ -29,7 +29,7 @@ LOSSES = [
 
 def make(kind, loss, **params):
     estimator = POLKRegressor if kind == "regression" else POLKClassifier
-    return estimator(loss, **{"gamma": 1.5, "eta": 2.0, "lam": 1e-3, "parsimony": 0.05, "batch_size": 16, **params})
+    return estimator(loss=loss, **{"gamma": 1.5, "eta": 2.0, "lam": 1e-3, "parsimony": 0.05, "batch_size": 16, **params})
 
 
 def learn(model, X, y, all_y):

@@ -148,7 +148,7 @@ def test_below_every_loss_it_is_pa_1(task):
     cls, parent, params = SPAS[task]
     X, y = events(task, 300)
     spa = cls(gamma=1.0, eta=0.2, alpha=1e-12, output="last", **params).fit(X, y)
-    pa = parent(0.2, gamma=1.0, **params) if "mode" not in params else parent(C=0.2, gamma=1.0, **params)
+    pa = parent(C=0.2, gamma=1.0, **params)
     pa.fit(X, y)
     assert spa.n_stored_ == pa.n_stored_ > 30
     np.testing.assert_allclose(spa.dual_coef_, pa.dual_coef_, rtol=1e-9, atol=1e-12)
@@ -257,7 +257,7 @@ def test_the_average_counts_each_point_for_the_time_since_it_came(task):
 def test_the_norm_behind_a_ball_does_not_drift(output, kernel):
     X, _ = stream("oneclass", 20_000)
     model = SPAOneClass(
-        "ball", radius=0.4, kernel=kernel, gamma=1.0, alpha=0.2, beta=2.0, eta=0.1, output=output, random_state=0
+        mode="ball", radius=0.4, kernel=kernel, gamma=1.0, alpha=0.2, beta=2.0, eta=0.1, output=output, random_state=0
     )
     model.fit(X)
     gram = (
@@ -330,14 +330,14 @@ def test_a_weight_multiplies_the_cap(task):
 def test_one_class_keeps_scikit_learns_conventions(cls, mode):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 2)) * [1.0, 0.3] + [[2.0, 0.0]] * rng.integers(0, 2, size=(3000, 1))
-    model = cls(mode, gamma=0.2, random_state=0).fit(X)
+    model = cls(mode=mode, gamma=0.2, random_state=0).fit(X)
     far = rng.normal([0.0, 9.0], size=(200, 2))
     assert model.offset_ == (-model.radius if mode == "ball" else 1.0)
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
     np.testing.assert_array_equal(model.predict(X), np.where(model.decision_function(X) >= 0.0, 1, -1))
     assert (model.predict(far) == -1).all()
     assert model.score_samples(far).max() < model.score_samples(X).min()
-    np.testing.assert_array_equal(cls(mode, gamma=0.2, random_state=0).fit_predict(X), model.predict(X))
+    np.testing.assert_array_equal(cls(mode=mode, gamma=0.2, random_state=0).fit_predict(X), model.predict(X))
     if mode == "ball":
         K = rbf_kernel(model.support_vectors_, gamma=0.2)
         square = model.dual_coef_ @ K @ model.dual_coef_ + 1.0

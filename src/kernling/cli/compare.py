@@ -80,7 +80,7 @@ def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict
     columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
     majority = rows[-1].get("majority")
-    title = f"{data}: {events}" + (f"; commonest class {100 * majority:.2f} %" if majority is not None else "")
+    title = f"{data}: {events}" + (f"; majority class {100 * majority:.2f} %" if majority is not None else "")
     show(cells(shown, columns), title, "\n".join(notes) or None)
 
 
@@ -108,7 +108,7 @@ def _check_names(names: list[str], pairs: dict[str, str]) -> None:
 
 
 def _columns(row: dict[str, Any]) -> list[str]:
-    from ..report.tables import METRICS
+    from ..evaluate.metrics import METRICS
 
     return [*(name for name in METRICS if name in row), "n_stored", "nbytes", "seconds"]
 
@@ -131,12 +131,12 @@ def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, faile
 
 def _courses(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
     """A course for each model that can be measured."""
-    from ..evaluate import Course, Courses
+    from ..evaluate import Courses, ProgressiveRun
 
     courses = {}
     for name, model in models.items():
         try:
-            courses[name] = Course(model, source.stream.info, **measuring)
+            courses[name] = ProgressiveRun(model, source.stream.info, **measuring)
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
     if not courses:

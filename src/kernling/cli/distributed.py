@@ -10,6 +10,7 @@ import typer
 
 from .data import Reading, Source
 from .interrupts import Interrupts
+from .status import Status
 
 PANEL = "Several machines"
 Dask = Annotated[
@@ -68,7 +69,7 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
     source = Source([there], reading, saved=saved)
     model = make(source, *source.begin()[0])
     begun, failure = time.perf_counter(), ""
-    with Interrupts() as interrupts, _Line() as line:
+    with Interrupts() as interrupts, Status("starting") as line:
         try:
             model = scale.fit(
                 cluster.address,
@@ -115,25 +116,3 @@ def _tell(model: Any, seconds: float, cluster: Cluster) -> None:
     for name, value in facts.items():
         table.add_row(name, value)
     Console().print(table)
-
-
-class _Line:
-    """A line on the terminal that says how far learning has come; nothing where there is no terminal."""
-
-    def __enter__(self) -> "_Line":
-        from rich.console import Console
-        from rich.status import Status
-
-        console = Console(stderr=True)
-        self._status = Status("starting", console=console) if console.is_terminal else None
-        if self._status:
-            self._status.start()
-        return self
-
-    def show(self, progress: Any) -> None:
-        if self._status:
-            self._status.update(str(progress))
-
-    def __exit__(self, *_: Any) -> None:
-        if self._status:
-            self._status.stop()

@@ -4,7 +4,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +12,7 @@ from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
+from .status import Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
@@ -88,23 +89,23 @@ def _learn(
 ) -> None:
     """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
     from .. import models
-    from ..evaluate import Course, feed
+    from ..evaluate import ProgressiveRun, feed
 
-    course: Course | None = None
+    course: ProgressiveRun | None = None
 
     def keep() -> None:
         if save and course and course.events:
             models.save(course.model, save, source.kept())
 
     def after() -> None:
-        progress.show(course)
+        status.show(_HowFar(course))
         if course and checkpoint_every and course.events % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, _Progress() as progress:
+    with Interrupts() as interrupts, Status("compiling") as status:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            course = Course(make(source, X, y), source.stream.info, **measuring)
+            course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
             feed(course, chunks, cut=checkpoint_every, guard=interrupts.deferred, after=after)
         keep()
     if course and course.events:
@@ -137,35 +138,23 @@ def _where_it_stopped(events: int, skipped: int, save: Path | None, mend: bool) 
     typer.echo(note, err=True)
 
 
-class _Progress:
-    """A line on the terminal that says how far learning has come; nothing where there is no terminal."""
+class _HowFar(NamedTuple):
+    """How far a course has come, as a line of text."""
 
-    def __enter__(self) -> "_Progress":
-        from rich.console import Console
-        from rich.status import Status
+    course: Any
 
-        console = Console(stderr=True)
-        self._status = Status("compiling", console=console) if console.is_terminal else None
-        if self._status:
-            self._status.start()
-        return self
-
-    def show(self, course: Any) -> None:
+    def __str__(self) -> str:
+        from ..evaluate.record import column
         from ..report import tables
 
-        if self._status:
-            main = course.metrics[0]
-            lately = course.rows[-1][f"{main}_window"] if course.rows else None
-            windowed = f", {tables.label(main)} in the window {tables.text(main, lately)}" if lately is not None else ""
-            rate = course.events / max(course.seconds, 1e-9)
-            self._status.update(
-                f"{course.events:,} events, {tables.label(main)} {tables.text(main, course.value(main))}{windowed}, "
-                f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
-            )
-
-    def __exit__(self, *_: Any) -> None:
-        if self._status:
-            self._status.stop()
+        course, main = self.course, self.course.metrics[0]
+        lately = course.rows[-1][f"{main}_window"] if course.rows else None
+        windowed = f", {column(main).label} in the window {tables.text(main, lately)}" if lately is not None else ""
+        rate = course.events / max(course.seconds, 1e-9)
+        return (
+            f"{course.events:,} events, {column(main).label} {tables.text(main, course.value(main))}{windowed}, "
+            f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
+        )
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
@@ -200,6 +189,7 @@ def predict(
 
     from .. import models
     from ..evaluate import Batch, metric
+    from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
 
@@ -226,7 +216,7 @@ def predict(
             out.close()
     if rows:
         name = "mistakes" if saved.model.task == "classification" else "rmse"
-        typer.echo(f"{rows:,} rows, {tables.label(name)} {tables.text(name, float(measured.value))}", err=True)
+        typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
 
 
 def info(model: Model) -> None:

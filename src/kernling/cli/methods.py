@@ -23,17 +23,17 @@ def demo(
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     for stream in demo.streams(events):
-        results: dict[str, demo.Result | Exception] = {}
+        results: dict[str, demo.ProgressiveRun | Exception] = {}
         with Progress(*columns, console=console, transient=True) as progress:
             for name, make in demo.contenders(everything).items():
                 what = f"{stream.name}: {name}"
                 task = progress.add_task(f"{what}, getting ready", total=len(stream.y))
 
-                def advance(learned: int, task=task, what=what) -> None:
-                    progress.update(task, advance=learned, description=what)
+                def advance(events: int, task=task, what=what) -> None:
+                    progress.update(task, completed=events, description=what)
 
                 try:
-                    results[name] = demo.run(make, stream, advance)
+                    results[name] = demo.run(make(), stream, advance)
                 except Exception as error:  # whatever it is, the others go on and the table says it
                     results[name] = error
         console.print(_comparison(stream, results))
@@ -51,21 +51,22 @@ def _comparison(stream, results):
     )
     for column in ("mistakes", "points stored", "events per second", "seconds"):
         table.add_column(column, justify="right")
-    table.add_row("commonest class", f"{stream.majority:.1%}")
+    table.add_row("majority class", f"{stream.majority:.1%}")
     notes = []
-    for name, result in results.items():
-        if isinstance(result, Exception):
+    for name, course in results.items():
+        if isinstance(course, Exception):
             table.add_row(name, "cannot run")
-            notes.append(f"{name} cannot run: {result}")
+            notes.append(f"{name} cannot run: {course}")
             continue
+        points = getattr(course.model, "n_stored_", None)
         table.add_row(
             name,
-            f"{result.mistakes / result.events:.1%}",
-            "none" if result.points is None else f"{result.points:,}",
-            f"{result.events / result.seconds:,.0f}",
-            f"{result.seconds:.2f}",
+            f"{course.value('mistakes'):.1%}",
+            "none" if points is None else f"{points:,}",
+            f"{course.events / course.seconds:,.0f}",
+            f"{course.seconds:.2f}",
         )
-    warmup = sum(result.warmup for result in results.values() if not isinstance(result, Exception))
+    warmup = sum(course.warmup for course in results.values() if not isinstance(course, Exception))
     table.caption = "\n".join([*notes, f"Getting ready, which includes compiling, took {warmup:.1f} s more."])
     return table
 

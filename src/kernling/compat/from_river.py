@@ -49,7 +49,7 @@ def from_river(model: Any) -> Any:
 
 
 class _FromRiver(BaseEstimator):
-    """What both have in common."""
+    """The base of both adapters."""
 
     def __init__(self, model):
         self.model = model
@@ -99,7 +99,7 @@ class _FromRiver(BaseEstimator):
         return self.learned_._raw_memory_usage
 
     def plain_params(self) -> dict[str, Any]:
-        """What a row of results says: the model as River prints it."""
+        """Return the model as River prints it, for a row of results."""
         return {"model": repr(self.model)}
 
     def __sklearn_tags__(self):

@@ -64,7 +64,7 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
 
 
 class _FromRows:
-    """What all have in common: the estimator that learns, and the columns of names."""
+    """The base of all adapters: the estimator that learns, and the columns of names."""
 
     def __init__(self, model: Any, columns: int = 128, seed: int | None = None):
         self.model = clone(model)

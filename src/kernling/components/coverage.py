@@ -3,7 +3,7 @@
 Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and owns no cell.
 Equal distances are common in binary data, and distances computed in different ways differ in the last digits.  So a core
 must be nearer by more than ``TIE`` of the squared radius to win over an earlier one, and a point is outside a cell as soon
-as its squared distance is the squared radius less that tolerance: then all ways of computing agree.
+as its squared distance is the squared radius minus that tolerance: then all ways of computing agree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.block import squared_distance
 from ..core.jit import inline, inner, jit
-from ..core.kernels import Kernel, transform
+from ..core.kernels import Kernel, transform_values
 
 SPHERE, BOX = range(2)
 KINDS = {"sphere": SPHERE, "box": BOX}
@@ -44,7 +44,7 @@ def find_cell(coverage, model, block, j):
     if k < 0:
         return -1
     q = np.float64(block.distance[j])
-    edge = coverage.radius**2 - coverage.tolerance
+    edge = coverage.radius * coverage.radius - coverage.tolerance
     if abs(q - edge) < 1e-6 * (block.norms[j] + model.norms[k]):  # products may have lost digits: decide by differences
         q = squared_distance(model, block, j, k)
     return -1 if q >= edge else k
@@ -76,7 +76,7 @@ def _find_box(coverage, model, block, j):
 def feature_distance(kernel: Kernel, distance: float) -> float:
     """||Phi(x) - Phi(z)|| of two points at this distance, for a kernel of the distance."""
     value = np.array([distance**2])
-    transform(kernel, value)
+    transform_values(kernel, value)
     return math.sqrt(2.0 * max(0.0, 1.0 - float(value[0])))
 
 

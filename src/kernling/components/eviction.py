@@ -1,4 +1,4 @@
-"""What keeps a model within a number of points: which point goes, and what the others take over.
+"""Keeping a model within a number of points: which point goes, and what the others take over.
 
 ``tags[0]`` of a point is the number of the event that brought it: coefficients of equal size are common (all those of the
 perceptron, say), and then the oldest point goes.
@@ -155,7 +155,7 @@ class Values(NamedTuple):
         return Values(change @ self.scores)
 
     def merged(self, other: Values, start: Values | None, merging) -> Values:
-        """Of the merged model."""
+        """Return the scores of the merged model."""
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
     def check(self, size: int, d: int, outputs: int) -> None:
@@ -182,7 +182,7 @@ class Labels(NamedTuple):
         return Labels(recoded(self.targets, change))
 
     def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
-        """Of the points of the merged model."""
+        """Return the targets of the merged model's points."""
         targets = np.zeros(merging.model.stored)
         left = merging.places >= 0
         targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
@@ -209,7 +209,7 @@ class Pairs(NamedTuple):
         return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
 
     def merged(self, other: Pairs, start: Pairs | None, merging) -> Pairs:
-        """Of the points of the merged model."""
+        """Return the pairs of the merged model's points."""
         matrix = point_matrix(merging.kernel, merging.model)
         distances = matrix.diagonal() - 2.0 * matrix
         np.fill_diagonal(distances, np.inf)
@@ -224,7 +224,7 @@ class Pairs(NamedTuple):
 
 
 def new_pairs() -> Pairs:
-    """Of no points."""
+    """Return the pairs of no points."""
     return Pairs(np.zeros((0, 0)), np.zeros(0, np.int64))
 
 

@@ -7,7 +7,7 @@ the matrix is updated once, by one product of matrices.
 
 A point that is nearly in the span of the others is not appended but projected on them.  Rounding piles up in G, the faster the
 worse K is conditioned: the inverse is probed with a vector of signs, now and then and after every update by large numbers, and
-computed anew when it has drifted.  An inverse that is not quite exact gets one step of iterative refinement when it is used.
+recomputed when it has drifted.  An inverse that is not quite exact gets one step of iterative refinement when it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
 
 DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
 DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
-DRIFT = 1e-8  # of K G from the identity, above which the inverse is computed anew
+DRIFT = 1e-8  # of K G from the identity, above which the inverse is recomputed
 PROBE = 8  # updates between probes
 STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is probed at once
 REFINE = 1e-11  # drift above which solutions by the inverse are refined
@@ -38,7 +38,7 @@ def greedy(n: int) -> np.ndarray:
 class Gram(NamedTuple):
     matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
     inverse: np.ndarray  # (capacity, capacity)
-    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when nobody uses the matrix
+    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
 
     def grown(self, capacity: int) -> Gram:
         """The same with room for more points."""
@@ -54,7 +54,7 @@ class Gram(NamedTuple):
         return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
 
     def merged(self, other: Gram, start: Gram | None, merging) -> Gram:
-        """Of the points of the merged model."""
+        """Return the matrix of the merged model's points."""
         if not len(self.record):
             return self
         matrix = point_matrix(merging.kernel, merging.model)
@@ -73,7 +73,7 @@ class Gram(NamedTuple):
 
 
 def new_gram(used: bool = True) -> Gram:
-    """Of no points; it takes no memory unless it is used."""
+    """Return an empty Gram matrix; it takes no memory unless it is used."""
     return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(5 if used else 0))
 
 
@@ -292,7 +292,7 @@ def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
 
 
 def mind_drift(gram: Gram, size: int) -> None:
-    """Probe the inverse; compute it anew when it has drifted, unless that would not make it better."""
+    """Probe the inverse; recompute it when it has drifted, unless that would not make it better."""
     drift = probe(gram, size)
     gram.record[WORST] = max(gram.record[WORST], drift)
     if not drift <= max(DRIFT, 4.0 * gram.record[FLOOR]):

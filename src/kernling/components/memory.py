@@ -26,7 +26,7 @@ COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
 
 
 class Memory(NamedTuple):
-    X: np.ndarray  # (m, d) rows less the centre
+    X: np.ndarray  # (m, d) rows minus the centre
     Z: np.ndarray  # (m, features)
     targets: np.ndarray
     weights: np.ndarray
@@ -37,7 +37,7 @@ class Memory(NamedTuple):
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
 
     def widened(self, change: np.ndarray) -> Memory:
-        """For outputs ``change @ outputs``; the gradients are computed anew at the next event."""
+        """For outputs ``change @ outputs``; the gradients are recomputed at the next event."""
         ring = self.ring.copy()
         ring[STALE] = 1
         return self._replace(
@@ -98,7 +98,7 @@ class Memory(NamedTuple):
 
 
 def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
-    """Of no events yet."""
+    """Return an empty memory."""
     check_room(m, max(d, width), "events in memory")
     return Memory(
         X=np.zeros((m, d), dtype),
@@ -182,7 +182,7 @@ def subtract_gradient(memory, model, block, j, factor, total):
 
 @inner
 def refresh(memory, loss, model, linear, block, features, j):
-    """Compute all gradients anew, at the snapshot as it is now."""
+    """Recompute all gradients, at the snapshot as it is now."""
     ring = memory.ring
     ring[STALE] = 0
     for o in range(model.coef.shape[1]):
@@ -233,7 +233,7 @@ def _snapshot_scores(memory, model, kernel, features, first, last):
 
 @inner
 def average_columns(columns, first, last, total, sign, period):
-    """u and w become (total w + sign s) / period, s the period's sum, which begins anew."""
+    """u and w become (total w + sign s) / period, s the period's sum, which starts again."""
     for o in range(columns.shape[1]):
         for i in range(first, last):
             mean = faded((total * columns[0, o, i] + sign * columns[1, o, i]) / period)

@@ -16,13 +16,13 @@ from ..core.kernels import self_value
 from ..core.minibatch import point_matrix
 from ..core.updates import scale_model
 
-REFRESH = 4096  # events after which values and norm are summed anew, so that rounding does not pile up
+REFRESH = 4096  # events after which values and norm are summed again, so that rounding does not pile up
 
 
 class Norm(NamedTuple):
     gram: np.ndarray  # (capacity, capacity)
     values: np.ndarray  # (capacity,)
-    square: np.ndarray  # (1,), or empty when nobody asks for the norm
+    square: np.ndarray  # (1,), or empty when the norm is not needed
 
     def grown(self, capacity: int) -> Norm:
         """The same with room for more points."""
@@ -31,7 +31,7 @@ class Norm(NamedTuple):
         return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
 
     def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
-        """Of the merged model."""
+        """Return the norm of the merged model."""
         if not len(self.square):
             return self
         v = merging.model.coef[0, 0]
@@ -52,7 +52,7 @@ class Norm(NamedTuple):
 
 
 def new_norm(used: bool) -> Norm:
-    """The norm of the model without points; it takes no memory unless it is used."""
+    """Return the norm of a model without points; it takes no memory unless it is used."""
     return Norm(np.zeros((0, 0)), np.zeros(0), np.zeros(int(used)))
 
 
@@ -79,7 +79,7 @@ def norm_add(norm, model, k, change):
 
 
 @inner
-def _sum_anew(norm, model):
+def _sum_again(norm, model):
     """Values and norm from the coefficients."""
     size = model.size[0]
     norm.square[0] = 0.0
@@ -96,7 +96,7 @@ def project_on_ball(norm, model, block, j, radius):
     """Shrink the model until its norm is at most the radius; to be called after every event."""
     scale = model.clock[SCALE]
     if scale == 1.0 or model.clock[EVENTS] % REFRESH == 0.0:  # a scale of 1: it has just been put into the coefficients
-        _sum_anew(norm, model)
+        _sum_again(norm, model)
     length = scale * np.sqrt(max(0.0, norm.square[0]))
     if length > radius:
         factor = radius / length

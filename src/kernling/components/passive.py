@@ -1,4 +1,4 @@
-"""What passive-aggressive methods share: the loss of the current model, and the step that lowers it.
+"""Parts of passive-aggressive methods: the loss of the current model, and the step that lowers it.
 
 A step of size tau is f <- f - tau l'(f): for the hinge and the epsilon-insensitive loss it adds K(x, .) to one column of
 coefficients, or to those of the class and of its rival; for a ball, l = max(0, ||f - Phi(x)|| - radius), it moves the centre

@@ -4,7 +4,7 @@ With G = K^-1 and k the kernel values of an event, its projection on the span ha
 distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); taking point p away, and
 giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
 
-Rounding piles up in G: after every update it is probed with a vector of signs, and computed anew when it has drifted far.
+Rounding piles up in G: after every update it is probed with a vector of signs, and recomputed when it has drifted far.
 Solutions by a G that has drifted a little get a step of iterative refinement with K itself.
 """
 
@@ -15,7 +15,7 @@ from ..core.updates import _add_column, add, insert, remove
 from .eviction import event_value
 from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
 
-DRIFT = 1e-6  # of K G from the identity, above which the inverse is computed anew; refinement squares it
+DRIFT = 1e-6  # of K G from the identity, above which the inverse is recomputed; refinement squares it
 REFINE = 1e-10  # drift above which solutions are refined
 
 

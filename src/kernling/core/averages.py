@@ -18,6 +18,7 @@ import numpy as np
 
 from .expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from .jit import inline, inner, jit
+from .struct import by_address
 
 LAST, AVERAGE, SUFFIX = range(3)
 KINDS = {"last": LAST, "average": AVERAGE, "suffix": SUFFIX}
@@ -53,10 +54,12 @@ def planned(model: Any, fraction: float, length: int | None) -> Any:
     return model._replace(clock=clock)
 
 
-@jit
 def suffix_start(fraction, total):
     """How many of the first models a suffix leaves out."""
     return max(0.0, min(total - 1.0, np.ceil((1.0 - fraction) * total - 1e-9)))
+
+
+_suffix_start = inline(suffix_start)
 
 
 @inner
@@ -86,7 +89,7 @@ def begin_event(model, block, j, growth):
     clock[EVENTS] += 1.0
 
 
-@jit
+@inner
 def output_mix(model, kind, fraction, mix):
     """Write the weights with which the groups of coefficients make the output, as of the events learned."""
     clock = model.clock
@@ -98,7 +101,7 @@ def output_mix(model, kind, fraction, mix):
         return
     start = 0.0
     chosen = -1
-    latest = suffix_start(fraction, n)
+    latest = _suffix_start(fraction, n)
     for s in range(model.marks.size):
         mark = model.marks[s]
         if start <= mark <= latest:
@@ -110,10 +113,16 @@ def output_mix(model, kind, fraction, mix):
         mix[2 + chosen] = -1.0 / (n - start)
 
 
+@jit
+def write_mix(model, kind, fraction, mix):
+    """The same for Python."""
+    output_mix(model, kind, fraction, mix)
+
+
 def averaged_share(model: Expansion, kind: int, fraction: float) -> float:
     """The share of all models so far that the output is the mean of."""
     if kind == LAST or model.clock[EVENTS] == 0.0:
         return 0.0
     mix = np.empty(model.coef.shape[0])
-    output_mix(model, kind, fraction, mix)
+    write_mix(by_address(model), kind, fraction, mix)
     return float(-1.0 / (mix[1] * model.clock[EVENTS]))

@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from . import kernels
-from .jit import inline, inner, jit
+from .jit import COMPILED, inline, inner, jit
 from .rows import Rows, centred_row, is_sparse, sparse_product
 
 STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
 SPARE = 64  # numbers of working space besides one per point
-NARROW = 64  # columns up to which rows of a block are turned, to compute kernel values with vectors along the events
+NARROW = 64  # columns up to which rows of a block are transposed, to compute kernel values with vectors along the events
 
 
 class Scratch(NamedTuple):
     """Buffers of one compiled call; never state."""
 
     values: np.ndarray  # kernel values, flat
-    X: np.ndarray  # (block, d) rows less the centre; empty when products are taken from CSR
-    columns: np.ndarray  # the same rows turned, flat; empty when they are too wide
+    X: np.ndarray  # (block, d) rows minus the centre; empty when products are taken from CSR
+    columns: np.ndarray  # the same rows transposed, flat; empty when they are too wide
     turned: np.ndarray  # (1,) whether that has been done
     norms: np.ndarray
     scores: np.ndarray  # flat
@@ -45,12 +45,12 @@ class Block(NamedTuple):
     K: np.ndarray  # (points now and possibly inserted, size)
     scores: np.ndarray  # (groups, outputs, size), without scale
     X: np.ndarray
-    columns: np.ndarray  # (d, size) X turned, once a step asks for it; empty when rows are wide
+    columns: np.ndarray  # (d, size) X transposed, once a step asks for it; empty when rows are wide
     turned: np.ndarray
     norms: np.ndarray
     nearest: np.ndarray  # index of each event's nearest core point, -1 for none
     distance: np.ndarray  # its squared distance
-    tolerance: float  # by how much a point must be nearer to count as nearer; negative: nobody asks
+    tolerance: float  # by how much a point must be nearer to count as nearer; negative: not needed
     transposed: np.ndarray
     f: np.ndarray
     g: np.ndarray
@@ -97,7 +97,7 @@ def inner_product(a, b):
 
 @jit
 def products(points, X, out):
-    """All inner products of points and rows; those of a single event without BLAS, whose threads nobody holds back there."""
+    """All inner products of points and rows; of a single event without BLAS, since no guard holds its threads there."""
     if X.shape[0] == 1:
         for k in range(points.shape[0]):
             out[k, 0] = inner_product(points[k], X[0])
@@ -257,6 +257,23 @@ def squared_distance(model, block, j, k):
     return np.float64(total)
 
 
+def apply_kernel(block, values):
+    """Turn squared distances, or inner products, into kernel values, in place."""
+    kernels.transform(block.kernel, values)
+
+
+if COMPILED:  # blocks passed by value hold no functions
+    from numba.extending import overload
+
+    from .struct import Struct
+
+    @overload(apply_kernel, inline="always")
+    def _apply_kernel(block, values):
+        if isinstance(block, Struct):
+            return lambda block, values: block.transform(block.kernel, values)
+        return lambda block, values: kernels.transform(block.kernel, values)
+
+
 @inner
 def fill_row(model, block, k, first):
     """Kernel values of point k for the events from ``first`` on."""
@@ -280,7 +297,7 @@ def fill_row(model, block, k, first):
             if row[i] < block.distance[first + i] - block.tolerance:
                 block.distance[first + i] = row[i]
                 block.nearest[first + i] = k
-    kernels.transform(block.kernel, row)
+    apply_kernel(block, row)
 
 
 @inner

@@ -44,7 +44,7 @@ class Expansion(NamedTuple):
         return int(self.size[0])
 
     def has_room(self, points: int) -> bool:
-        """Whether so many more points fit."""
+        """Return whether this many more points fit."""
         return int(self.size[0]) + points <= len(self.points)
 
     def set_centre(self, row: np.ndarray) -> None:

@@ -18,7 +18,7 @@ cauchy                sqrt(2 gamma G) N, G exponential
 Orthogonal frequencies (Yu et al., Orthogonal Random Features, 2016) keep the lengths of the normal draws but make their
 directions orthogonal within groups of d: the same cost, less variance.
 
-Products are taken of x less a fixed centre, and the centre's own phase is added back: float32 stays right far from the origin.
+Products are taken of x minus a fixed centre, and the centre's own phase is added back: float32 stays right far from the origin.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Linear(NamedTuple):
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
-    """An empty model on so many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
+    """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
     A frequency makes two features, so an odd number of them is one more.
     """
@@ -156,7 +156,7 @@ class Features(NamedTuple):
 
 @jit
 def new_feature_scratch(model, rows, block_size, spare):
-    """Buffers for blocks of this size, with so many spare numbers."""
+    """Return buffers for blocks of this size, with this many spare numbers."""
     L, d = model.frequencies.shape
     outputs, width = model.coef.shape[1:]
     dtype = model.frequencies.dtype

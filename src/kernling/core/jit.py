@@ -17,13 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import pickle
 import re
-import shutil
 import sys
-import tempfile
-import time
 import types
 from collections.abc import Callable
 from functools import cache
@@ -34,35 +30,49 @@ import llvmlite
 import numba
 import numpy as np
 
+from .cache_files import cache_folder, read_entry, write_entry
+
 COMPILED = not numba.config.DISABLE_JIT
-KEEP = 30 * 24 * 3600.0  # seconds
+_EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
-_MARKS = {"jit", "inner", "inline", "jit_exact", "template"}  # decorators of what gets compiled
+_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of what gets compiled
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
+ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
     """Compile a function; sums may be reordered and products fused."""
-    return _compile(function, _FREEDOMS, function)
+    return _compile(function, _FREEDOMS, function, no_cfunc_wrapper=True)
 
 
 def inner(function: Callable) -> Callable:
     """Compile a function that only compiled code calls; it counts no references, and so can make and return no arrays.
 
     Counting the references of the thirty arrays that a step sees would cost more than the step.
+    It is compiled once and called by its symbol, where Numba would optimise it again in everything that calls it.
     """
-    return _compile(function, _FREEDOMS, function, **_INNER)
+    return _compile(function, _FREEDOMS, function, kind=UNIT, **_INNER)
 
 
 def inline(function: Callable) -> Callable:
     """Like ``inner``, and always inlined: for what happens at every event."""
-    return _compile(function, _FREEDOMS, function, **_INNER, forceinline=True)
+    return _compile(function, _FREEDOMS, function, kind=FRAGMENT, **_INNER, forceinline=True)
+
+
+def pluggable(function: Callable) -> Callable:
+    """Compile a function that records hold (see struct.py): compiled code calls it by its address."""
+    return _compile(function, _FREEDOMS, function, **(_INNER | {"no_cfunc_wrapper": False}))
 
 
 def jit_exact(function: Callable) -> Callable:
     """Compile a function whose operations keep their order (products may still be fused)."""
-    return _compile(function, {"contract"}, function)
+    return _compile(function, _EXACT, function, no_cfunc_wrapper=True)
+
+
+def inline_exact(function: Callable) -> Callable:
+    """Like ``inline``, for a function whose operations keep their order."""
+    return _compile(function, _EXACT, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def template(function: Callable) -> Callable:
@@ -70,7 +80,7 @@ def template(function: Callable) -> Callable:
     return function
 
 
-def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Callable:
+def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
     """Compile a copy of a plain function in which the given global names mean the given compiled functions.
 
     This is how a driver's loop reaches a learner's step: the copy is a function of its own, so its machine code is
@@ -79,7 +89,7 @@ def bind(template: Callable, *, is_inner: bool = False, **names: Callable) -> Ca
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, **(_INNER if is_inner else {}))
+    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
@@ -89,40 +99,46 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
 
     Looking at the types of thirty arrays takes longer than learning an event, so single events skip it.
     """
+    if not COMPILED:
+        return compiled
     try:
         from numba import typeof
 
         signature = tuple(typeof(argument) for argument in arguments)
         compiled.compile(signature)  # type: ignore[attr-defined]
         return compiled.overloads[signature].entry_point  # type: ignore[attr-defined]
-    except (AttributeError, ImportError, KeyError):  # not compiled, or Numba has moved things
+    except (AttributeError, ImportError, KeyError):  # Numba has moved things
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # said outright, since Numba would let a callee inherit it from its caller
-    dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     try:
-        dispatcher._cache = _DiskCache(function, owner)
+        from . import lean
+
+        options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
+    except ImportError:
+        pass
+    dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
+    if options.get("no_cpython_wrapper"):
+        _hide_from_python(dispatcher)
+    try:
+        dispatcher._cache = _DiskCache(function, owner, kind)
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
         pass
     return dispatcher
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept: ``KERNLING_CACHE``, or the user's cache folder."""
-    given = os.environ.get("KERNLING_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "kernling"
+def _hide_from_python(dispatcher: Any) -> None:
+    """Make calls from Python an error: without a wrapper, Numba would jump to address 0."""
+
+    def refuse(*_arguments: Any, **_more: Any) -> None:
+        raise TypeError(f"{dispatcher.__name__} is for compiled code only")
+
+    dispatcher._compile_for_args = refuse
+    dispatcher.add_overload = lambda result: dispatcher.overloads.__setitem__(tuple(result.signature.args), result)
 
 
 @cache
@@ -163,13 +179,6 @@ def visible_source(source: str) -> str:
     return "\n".join(kept)
 
 
-def _forget_old(folder: Path) -> None:
-    """Delete machine code of other versions that nobody has added to for a month."""
-    for old in folder.iterdir():
-        if time.time() - old.stat().st_mtime > KEEP:
-            shutil.rmtree(old, ignore_errors=True)
-
-
 def _classes(types: Any) -> list[str]:
     """The modules of all NamedTuples in a signature: those of two learners may have the same name and the same fields."""
     found = []
@@ -180,49 +189,88 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
+_units: dict[str, str] = {}  # symbols of functions that are called where they are, and the entries with their code
+_alive: list[Any] = []
+
+
+def _set_apart(result: Any, name: str) -> None:
+    """Have callers link nothing of a function's code: they find it by its symbol."""
+    from llvmlite import binding
+
+    result.library._shared_module = binding.parse_assembly("")
+    _units[result.fndesc.mangled_name] = name
+
+
+def _load(name: str, target: Any, is_unit: bool) -> Any:
+    """Return the function in an entry, with all that it calls; None unless all of it is there and sound."""
+    from numba.core.compiler import CompileResult
+
+    content = read_entry(_shared_hash(), name)
+    if content is None:
+        return None
+    try:
+        callees, payload = pickle.loads(content)
+        for symbol, callee in callees.items():
+            if symbol not in _units:
+                _alive.append(_load(callee, target, True))
+            if symbol not in _units:
+                return None
+        result = CompileResult._rebuild(target, *payload)
+    except Exception:  # whatever is wrong with it, it is compiled again and replaced
+        return None
+    if is_unit:
+        _set_apart(result, name)
+    return result
+
+
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
-    def __init__(self, function: Callable, owner: Callable):
+    def __init__(self, function: Callable, owner: Callable, kind: str):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
 
-        self.folder = cache_folder() / "compiled" / _shared_hash()
+        self.kind = kind
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self.stamp = _file_hash(inspect.getfile(owner)) + hashlib.sha256(function.__code__.co_code).hexdigest()
         self._check = CompileResultCacheImpl.check_cachable
         self._rebuild = CompileResultCacheImpl.rebuild
         self._reduce = CompileResultCacheImpl.reduce
-        self.cache_path = str(self.folder)
+        self.cache_path = str(cache_folder())
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _name(self, signature: Any, codegen: Any) -> str:
         key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
-        return self.folder / f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+        return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+
+    def _is_fragment(self, signature: Any) -> bool:
+        from .lean import takes_arrays_by_value
+
+        return self.kind == FRAGMENT or (self.kind == UNIT and takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        try:
-            payload = self._path(signature, target.codegen()).read_bytes()
-            return self._rebuild(self, target, pickle.loads(payload))  # type: ignore[arg-type]
-        except (OSError, EOFError, pickle.UnpicklingError):
+        if self._is_fragment(signature):
             return None
+        return _load(self._name(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+        """Called once, when a function has been compiled."""
+        if (
+            self._is_fragment(signature)
+            or result.library.has_dynamic_globals
+            or any(not part.can_cache for part in result.lifted)
+        ):
             return
+        name = self._name(signature, result.codegen)
+        if self.kind == UNIT:
+            _set_apart(result, name)
+        self._write(name, result)
+
+    def _write(self, name: str, result: Any) -> None:
         from numba.core.serialize import dumps
 
-        try:
-            if not self.folder.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                _forget_old(self.folder.parent)
-            payload = dumps(self._reduce(self, result))  # type: ignore[arg-type]
-            handle, temporary = tempfile.mkstemp(dir=self.folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(payload)
-            os.replace(temporary, self._path(signature, result.codegen))
-        except OSError:  # a full or read-only disk costs time, never the result
-            return
+        declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
+        callees = {symbol: _units[symbol] for symbol in declared & _units.keys()}
+        write_entry(_shared_hash(), name, dumps((callees, self._reduce(self, result))))  # type: ignore[arg-type]
 
     def flush(self) -> None:
-        for path in self.folder.glob(f"{self.name}-*.bin"):
-            path.unlink(missing_ok=True)
+        """Numba asks for it when a function is recompiled; entries are named by content, so there is nothing to do."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .jit import jit
+from .jit import inline, inner, jit, pluggable
 from .vector import exp
 
 FAR = 1e4  # distances at which exp is 0 long since, so that no power of a larger one makes it NaN
@@ -47,13 +47,13 @@ class Kernel(NamedTuple):
     coef0: float
 
 
-@jit
+@inline
 def is_isotropic(kernel):
     """Whether the kernel is a function of the distance alone."""
     return kernel.kind < POLY
 
 
-@jit
+@inline
 def power(base, degree):
     result = base
     for _ in range(degree - 1):
@@ -61,7 +61,7 @@ def power(base, degree):
     return result
 
 
-@jit
+@inner
 def transform(kernel, values):
     """Turn squared distances (inner products, where the kernel is one of those) into kernel values, in place.
 
@@ -101,6 +101,28 @@ def transform(kernel, values):
             values[i] = power(gamma * values[i] + shift, kernel.degree)
 
 
+@pluggable
+def rbf(kernel, values):
+    gamma = values.dtype.type(kernel.gamma)
+    for i in range(values.size):
+        values[i] = exp(-gamma * values[i])
+
+
+@pluggable
+def any_kernel(kernel, values):
+    """To be split into one function per kernel, as above."""
+    transform(kernel, values)
+
+
+TRANSFORMS = {RBF: rbf}
+
+
+@jit
+def transform_values(kernel, values):
+    """The same for Python."""
+    transform(kernel, values)
+
+
 @jit
 def self_value(kernel, squared_norm):
     """k(x, x) of a point with this squared norm."""
@@ -131,7 +153,7 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
             flat = cdist(X, Z, "sqeuclidean").ravel()
         else:
             flat = np.ascontiguousarray(X @ Z.T).ravel()
-        transform(chosen, flat)
+        transform_values(chosen, flat)
         return flat.reshape(len(X), len(Z))
 
     return values

@@ -27,10 +27,12 @@ from .fourier import (
     new_feature_scratch,
     open_features,
 )
-from .jit import bind, entry_point, inline, template
+from .jit import UNIT, bind, inline, template
 from .limits import Diverged, in_bounds
 from .rows import Rows, as_rows, read_only, row_count
-from .scoring import EventScorer, Setup, mix_scores
+from .run import Event, Loop, Run, Stretch
+from .scoring import EventScorer
+from .setup import Setup, mix_scores
 from .state import copied, grown, is_finite, restore
 from .updates import forget, read_scores
 
@@ -52,12 +54,12 @@ class Interrupted(KeyboardInterrupt):
 
 @template
 def step(params, state, block, j, f, y, weight, u):
-    """What a learner puts in this place: learn event j of the block, whose scores are f and whose target is y."""
+    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
 
 
 @template
 def note(params, state, row):
-    """What a learner may put in this place: write what its outputs need besides the scores."""
+    """Placeholder for a learner's note: write what its outputs need besides the scores."""
 
 
 @template
@@ -92,7 +94,7 @@ def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, 
 
 @template
 def blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix):
-    """What stands in this place is one of the loops above, bound to a step."""
+    """Placeholder for one of the loops above, bound to a step."""
 
 
 @template
@@ -107,7 +109,7 @@ _no_note = inline(note)
 
 def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
     """The compiled loop around a step of a learner with one expansion."""
-    return bind(_kernel_loop, blocks=bind(_kernel_blocks, is_inner=True, step=step, note=note))
+    return bind(_kernel_loop, blocks=bind(_kernel_blocks, kind=UNIT, step=step, note=note))
 
 
 @template
@@ -144,7 +146,7 @@ def _feature_loop(setup, params, state, events, uniforms, before, first, last):
 
 def feature_loop(step: Callable, note: Callable = _no_note) -> Callable:
     """The compiled loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
-    return bind(_feature_loop, blocks=bind(_feature_blocks, is_inner=True, step=step, note=note))
+    return bind(_feature_loop, blocks=bind(_feature_blocks, kind=UNIT, step=step, note=note))
 
 
 @template
@@ -190,7 +192,7 @@ def _dual_loop(setup, params, state, events, uniforms, before, first, last):
 
 def dual_loop(step: Callable) -> Callable:
     """The compiled loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
-    return bind(_dual_loop, blocks=bind(_dual_blocks, is_inner=True, step=step))
+    return bind(_dual_loop, blocks=bind(_dual_blocks, kind=UNIT, step=step))
 
 
 def learn(
@@ -212,16 +214,17 @@ def learn(
     n = row_count(events.rows)
     outputs = state.model.coef.shape[1]
     before = np.empty((n if record else 0, outputs + setup.notes))
+    uniforms = np.empty(setup.uniforms * min(n, CALL))
+    run = _runner(loop, setup, params, events, uniforms, before)
     first = 0
     with _deferred_interrupt() as interrupted:
         while first < n:
             state = _with_room(state, max(setup.block_size, setup.room))
             last = min(n, first + _call_length(state, setup))
-            spare = np.empty(0)
             if setup.uniforms:
                 generator = rng.bit_generator.state
-                spare = rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:last])))
-            stopped = loop(setup, params, state, events, read_only(spare), before, first, last)
+                rng.random(out=uniforms[: setup.uniforms * int(np.count_nonzero(events.weights[first:last]))])
+            stopped = run(state, first, last)
             if stopped < 0:
                 raise Diverged
             if setup.uniforms and stopped < last:  # out of room: give back what was not used
@@ -232,6 +235,15 @@ def learn(
             if interrupted() and first < n:
                 raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
     return state, before
+
+
+def _runner(loop: Callable, setup: Setup, params: Any, events: Events, uniforms: np.ndarray, before: np.ndarray) -> Callable:
+    """The loop as a function of the state and of the events to learn: first and last."""
+    if isinstance(loop, Loop):
+        nothing = np.empty(0, events.rows.dense.dtype)
+        event = Event(nothing, np.empty(0), np.empty(0))
+        return Run(loop, setup, params, Stretch(*events, read_only(uniforms), before), event)
+    return lambda state, first, last: loop(setup, params, state, events, read_only(uniforms), before, first, last)
 
 
 class Single:
@@ -249,20 +261,19 @@ class Single:
         rows = as_rows(self.row)
         self._careful = isinstance(model, Linear)  # one event takes many steps, and the state is small enough to copy
         self._events = Events(rows, read_only(self.target), read_only(self.weight))
-        self._record = np.empty((0, 1))
-        self._spare = read_only(np.empty(0))
-        self._learn = entry_point(loop, setup, params, state, self._events, self._spare, self._record, 0, 1)
+        self._uniforms = np.empty(setup.uniforms)
+        fixed = (setup, params, self._events, self._uniforms, np.empty((0, 1)))
+        self._learn = _runner(loop, *fixed)
         self.score = EventScorer(setup, state, rows)
 
     def learn(self, state: Any, rng: np.random.Generator) -> Any:
         """Learn the event in the buffers; when Diverged is raised, nothing has changed."""
         before = copied(state) if self._careful else state
         state = _with_room(state, max(1, self.setup.room))
-        uniforms = self._spare
         if self.setup.uniforms:
             generator = rng.bit_generator.state
-            uniforms = rng.random(self.setup.uniforms)
-        stopped = self._learn(self.setup, self.params, state, self._events, uniforms, self._record, 0, 1)
+            rng.random(out=self._uniforms)
+        stopped = self._learn(state, 0, 1)
         if stopped < 0 or (self._careful and not is_finite(state)):
             if self._careful:
                 restore(state, before)
@@ -280,7 +291,7 @@ def _call_length(state: Any, setup: Setup) -> int:
 
 
 def _with_room(state: Any, points: int) -> Any:
-    """Let every part of the state grow that holds points, if so many more might not fit."""
+    """Grow every part of the state that holds points, if this many more might not fit."""
     if state.model.has_room(points):
         return state
     capacity = len(state.model.points)

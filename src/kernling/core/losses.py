@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import jit
+from .jit import inline, inner, jit
 
 HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
 KINDS = {
@@ -38,7 +38,7 @@ class Loss(NamedTuple):
     slack: float
 
 
-@jit
+@inline
 def margin_value(loss, m):
     """A margin loss at margin m."""
     gap = 1.0 - m
@@ -55,7 +55,7 @@ def margin_value(loss, m):
     return np.log1p(np.exp(-abs(m))) + max(0.0, -m)  # logistic; the sign of m decides which form does not overflow
 
 
-@jit
+@inline
 def margin_slope(loss, m):
     """Derivative of a margin loss at margin m; never positive, and 0 at m = 1 (no loss there)."""
     if loss.kind == HINGE:
@@ -68,7 +68,7 @@ def margin_slope(loss, m):
     return -(e if m > 0.0 else 1.0) / (1.0 + e)
 
 
-@jit
+@inline
 def residual_value(loss, e):
     """A regression loss at residual e = f - y."""
     size = abs(e)
@@ -84,7 +84,7 @@ def residual_value(loss, e):
     return 0.5 * over * over / loss.width if over <= loss.width else over - 0.5 * loss.width
 
 
-@jit
+@inline
 def residual_slope(loss, e):
     """Derivative of a regression loss at residual e = f - y; the kinks count as flat."""
     if loss.kind == L2:
@@ -98,12 +98,12 @@ def residual_slope(loss, e):
     return np.sign(e) * min(1.0, max(0.0, (abs(e) - loss.slack) / loss.width))
 
 
-@jit
+@inline
 def is_regression(loss):
     return loss.kind >= L2
 
 
-@jit
+@inline
 def largest(scores):
     top = scores[0]
     for c in range(1, scores.size):
@@ -111,7 +111,7 @@ def largest(scores):
     return top
 
 
-@jit
+@inline
 def runner_up(scores, label):
     """The best class other than the label."""
     best = 1 if label == 0 else 0
@@ -121,7 +121,7 @@ def runner_up(scores, label):
     return best
 
 
-@jit
+@inline
 def margin(scores, y):
     """y f for one output, f_y - f_z for several."""
     if scores.size == 1:
@@ -130,7 +130,7 @@ def margin(scores, y):
     return scores[label] - scores[runner_up(scores, label)]
 
 
-@jit
+@inner
 def value(loss, scores, y):
     """The loss of these scores for target y."""
     if is_regression(loss):
@@ -144,7 +144,7 @@ def value(loss, scores, y):
     return margin_value(loss, margin(scores, y))
 
 
-@jit
+@inner
 def gradient(loss, scores, y, row):
     """Write the gradient with respect to the scores into row; returns whether any of it is non-zero."""
     if is_regression(loss):

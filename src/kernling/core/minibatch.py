@@ -22,7 +22,7 @@ STRIP = 1024  # points whose kernel values are held at once
 class Waiting(NamedTuple):
     """Rows that do not fill a batch yet."""
 
-    X: np.ndarray  # (batch, d) less the model's centre
+    X: np.ndarray  # (batch, d) minus the model's centre
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
@@ -33,7 +33,7 @@ class Waiting(NamedTuple):
         return self._replace(targets=recoded(self.targets, change))
 
     def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:
-        """Of no rows: those that waited have been learned before models merge."""
+        """Return no rows: those that waited have been learned before models merge."""
         return self._replace(count=np.zeros_like(self.count))
 
     def check(self, size: int, d: int, outputs: int) -> None:
@@ -53,7 +53,7 @@ def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
 
 
 class Batch(NamedTuple):
-    X: np.ndarray  # (rows, d) less the model's centre
+    X: np.ndarray  # (rows, d) minus the model's centre
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
@@ -96,7 +96,7 @@ def kernel_matrix(kernel, A, a_norms, B, b_norms):
 
 
 def squared_norms(X: np.ndarray) -> np.ndarray:
-    """Of the rows of a table."""
+    """Return the squared norms of the rows of a table."""
     return np.einsum("ic,ic->i", X, X)
 
 

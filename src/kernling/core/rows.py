@@ -53,7 +53,7 @@ def is_sparse(rows):
 
 @inner
 def centred_row(rows, i, centre, out):
-    """Write row i less the centre into out."""
+    """Write row i minus the centre into out."""
     if is_sparse(rows):
         for c in range(out.size):
             out[c] = -centre[c]

@@ -1,37 +1,106 @@
-"""What can be done with any state: a NamedTuple of arrays, and of parts that know how to grow, widen and check themselves."""
+"""What can be done with any state: a NamedTuple of arrays, and of parts that are NamedTuples of arrays themselves.
+
+The first part is the model, an ``Expansion`` or a ``Linear``.  A part has the methods of those protocols below that concern it,
+and every part has ``check``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 
-def _each(state: Any, action: str, *arguments: Any) -> Any:
-    """The state with every part replaced that has such a method."""
+@runtime_checkable
+class Part(Protocol):
+    """A part of a state."""
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless the part, which comes from a file, fits a model with this many points, columns and outputs.
+
+        Whatever the part holds, compiled code must be able to run on it: shapes agree, and indices are in range.
+        """
+
+
+@runtime_checkable
+class PerPoint(Protocol):
+    """A part with an entry for each stored point, in the order of the points."""
+
+    def grown(self, capacity: int) -> Any:
+        """Return the part with room for this many points; called before a compiled call that may store more than fit.
+
+        The entries there are stay as they are, and spare ones are zero.
+        """
+
+    def trimmed(self, size: int) -> Any:
+        """Return a copy with the entries of the first ``size`` points only; called before models are saved or merged."""
+
+
+@runtime_checkable
+class PerOutput(Protocol):
+    """A part that depends on the outputs, or on targets, which say which output is meant."""
+
+    def widened(self, change: np.ndarray) -> Any:
+        """Return the part for outputs ``change @ outputs``; called when a class appears for the first time.
+
+        A second class may turn the sign of the one output there is; a third makes an output for each class.
+        """
+
+
+@runtime_checkable
+class Mergeable(Protocol):
+    """A part that knows how two of it become one; the model itself is merged by ``merging/rules.py``."""
+
+    def merged(self, other: Any, start: Any, merging: Any) -> Any:
+        """Return what this part and the other one become, both trimmed.
+
+        ``start`` is the part from which both went on, or None: what is counted since then counts once.  ``merging`` has the
+        states, their shares and the merged model, which the result must fit.
+        """
+
+
+@runtime_checkable
+class Centred(Protocol):
+    """A part that holds rows minus a centre, or what was computed from such rows."""
+
+    def set_centre(self, row: np.ndarray) -> None:
+        """Measure rows from this one; called once, on the first dense row, before anything is learned."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A part that holds times, counted in events."""
+
+    def retimed(self, factor: float) -> Any:
+        """Return the part with all times multiplied by this; called when a merged model takes over another's clock."""
+
+
+def _replaced(state: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """The state with every part of this kind replaced."""
     parts = zip(state._fields, state, strict=True)
-    return state._replace(**{name: getattr(part, action)(*arguments) for name, part in parts if hasattr(part, action)})
+    return state._replace(**{name: change(part) for name, part in parts if isinstance(part, kind)})
 
 
 def grown(state: Any, capacity: int) -> Any:
     """With room for this many points."""
-    return _each(state, "grown", capacity)
+    return _replaced(state, PerPoint, lambda part: part.grown(capacity))
 
 
 def trimmed(state: Any) -> Any:
     """Without spare room."""
-    return _each(state, "trimmed", state.model.stored)
+    return _replaced(state, PerPoint, lambda part: part.trimmed(state.model.stored))
 
 
 def widened(state: Any, change: np.ndarray) -> Any:
     """With outputs ``change @ outputs``."""
-    return _each(state, "widened", change)
+    return _replaced(state, PerOutput, lambda part: part.widened(change))
 
 
 def set_centre(state: Any, row: np.ndarray) -> None:
     """Measure rows from this one."""
     for part in state:
-        if hasattr(part, "set_centre"):
+        if isinstance(part, Centred):
             part.set_centre(row)
 
 
@@ -71,7 +140,7 @@ def check_contents(state: Any, d: int, outputs: int) -> None:
     if not _all_finite(state):
         raise ValueError("the arrays of the model hold NaN or infinity")
     for part in state:
-        if hasattr(part, "check"):
+        if isinstance(part, Part):
             part.check(state.model.stored, d, outputs)
 
 
@@ -82,12 +151,12 @@ def _all_finite(part: Any) -> bool:
 
 
 def are_targets(targets: np.ndarray, outputs: int) -> bool:
-    """Whether numbers can be targets of a model with so many outputs: of several, they are indices."""
+    """Whether numbers can be targets of a model with this many outputs: of several, they are indices."""
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
 def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
-    """What adds up when two parts become one: their values, less that of the part from which both went on."""
+    """What adds up when two parts become one: their values, minus that of the part from which both went on."""
     return value(own) + value(other) - (0.0 if start is None else value(start))
 
 

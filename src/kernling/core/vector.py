@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import COMPILED, jit_exact
+from .jit import COMPILED, inline_exact
 
 LOG2E = np.float64(1.4426950408889634)
 LN2_HIGH = np.float64(0.6931471801362932)  # the last 22 bits are zero, so n * LN2_HIGH is exact
@@ -42,7 +42,7 @@ E2_32, E3_32, E4_32, E5_32, E6_32 = (
 ONE_32 = np.float32(1.0)
 
 
-@jit_exact
+@inline_exact
 def exp64(x):
     x = x if x > LOWEST else LOWEST
     shifted = x * LOG2E + ROUND
@@ -62,7 +62,7 @@ def exp64(x):
     return np.int64(np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52))).view(np.float64)
 
 
-@jit_exact
+@inline_exact
 def exp32(x):
     x = x if x > LOWEST_32 else LOWEST_32
     shifted = x * LOG2E_32 + ROUND_32
@@ -93,7 +93,7 @@ C1_32, C2_32, C3_32 = (np.float32(c) for c in (0.0416666646564969954, -0.0013888
 HALF_32 = np.float32(0.5)
 
 
-@jit_exact
+@inline_exact
 def _quadrant(s, c, q, one):
     """sin and cos of r + q pi / 2 from those of r."""
     swapped = (q & one) != 0
@@ -102,7 +102,7 @@ def _quadrant(s, c, q, one):
     return (-sine if (q & (one + one)) != 0 else sine), (-cosine if ((q + one) & (one + one)) != 0 else cosine)
 
 
-@jit_exact
+@inline_exact
 def sincos64(x):
     shifted = x * TWO_OVER_PI + ROUND
     n = shifted - ROUND
@@ -125,7 +125,7 @@ def sincos64(x):
     return _quadrant(s, c, np.float64(shifted).view(np.int64), np.int64(1))
 
 
-@jit_exact
+@inline_exact
 def sincos32(x):
     shifted = x * TWO_OVER_PI_32 + ROUND_32
     n = shifted - ROUND_32

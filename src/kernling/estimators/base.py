@@ -21,14 +21,16 @@ from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
 from ..core.rows import as_rows, read_only
+from ..core.setup import Setup
 from .checking import canonical, check_entries, checked, checked_weights, one_row
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
+from .examples import Example
 from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
-from .randomness import SOURCES, Standing, generator
+from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 
@@ -40,6 +42,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     learner: ClassVar[Learner]
     task: ClassVar[str]
+    example: ClassVar[Example]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "example" in vars(cls):
+            cls.__doc__ += cls.example.section(cls)  # type: ignore[operator]
 
     kernel: str = parameter(
         default="rbf",
@@ -129,7 +137,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return parts
 
     def _steps(self, events: int, record: bool) -> int:
-        """In how many steps so many more events could go wrong: batches count once full, and scoring the rows behind one."""
+        """In how many steps this many more events could go wrong: batches count once full, and scoring the rows behind one."""
         waiting = getattr(self._state, "waiting", None)
         return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 
@@ -178,7 +186,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
-            scoring.Setup(
+            Setup(
                 kernel=kernel,
                 block_size=self.block_size,
                 tolerance=needs.tolerance,
@@ -326,7 +334,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return _nbytes(self._fitted())
 
     def certificate(self) -> dict[str, float]:
-        """What the theory promises for this run, in numbers.
+        """The theory's promises for this run, in numbers.
 
         Of a merged model that has learned nothing since, ``merge_error`` bounds its distance from the mean of the models.
         """
@@ -445,7 +453,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         before = dict(self.__dict__)
-        generators = [Standing(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
+        generators = [RngState(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
             yield
         except loop.Interrupted:

@@ -1,6 +1,8 @@
-"""Rows, targets and weights as they come from outside, checked: what is wrong is said in one sentence."""
+"""Validation of rows, targets and weights; an error says in one sentence what is wrong."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -41,7 +43,7 @@ def check_type(name: str, values) -> None:
     """Raise for arrays and frames that would be converted in silence into something else than what was meant."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries: fill them, as by {name}.filled(0), or leave their rows out")
-    types = getattr(values, "dtypes", None)  # of a frame's columns, or of one column
+    types: Any = getattr(values, "dtypes", None)  # of a frame's columns, or of one column
     for dtype in list(types) if hasattr(types, "__iter__") else [getattr(values, "dtype", None)]:
         kind = getattr(dtype, "kind", "")
         meaning = _MEANINGLESS.get(kind)

@@ -129,7 +129,7 @@ def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]])
 
 
 def _size(value: Any, options: tuple[Rule, ...]) -> str:
-    """What to add about the size of a number that is extreme."""
+    """Return what a message adds about the size of a number that is extreme."""
     reals = [rule for rule in options if isinstance(rule, Real)]
     if not reals or not _is_a(numbers.Real, value) or not 0.0 < abs(value) < math.inf or not reals[0].is_extreme(value):
         return ""
@@ -137,7 +137,7 @@ def _size(value: Any, options: tuple[Rule, ...]) -> str:
 
 
 def short(value: Any) -> str:
-    """What a message says of a value: its beginning, if it is long."""
+    """Return how a message shows a value: its beginning, if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 100 else f"{text[:100]}..."
 

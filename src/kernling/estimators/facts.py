@@ -1,4 +1,4 @@
-"""What a model is now, in a few facts: for notebooks and for the command line."""
+"""A few facts about a model as it is now: for notebooks and for the command line."""
 
 from __future__ import annotations
 

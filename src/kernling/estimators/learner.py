@@ -1,22 +1,28 @@
-"""What every learner is: the data that registry, estimators, tests and documentation read."""
+"""The parts of a method: the functions that make it run, and defaults that suit most of them.
+
+A method's file ends with ``LEARNER = Learner(__name__, kernel_loop(step), configure)`` and names what is special about it.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..components.eviction import UNBOUNDED
 from ..core import averages
 from ..core.expansion import Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
+from ..core.losses import KINDS, Loss
 from ..merging.rules import Merge
 
 
 class Problem(NamedTuple):
-    """What a learner is told when it starts: the estimator's parameters, resolved, and the shape of the data."""
+    """A learner's task: the estimator's parameters, resolved, and the shape of the data."""
 
     options: dict[str, Any]  # parameters by name, with numbers in place of "scale" and "auto"
     task: str  # "classification", "regression" or "oneclass"
@@ -28,7 +34,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Needs:
-    """What a learner asks of the driver."""
+    """A learner's requests to the driver."""
 
     tolerance: float = -1.0  # in squared distance, to keep the nearest core point; negative: not needed
     dense: bool = False  # the step reads whole rows
@@ -40,25 +46,44 @@ class Needs:
     keep: float = 1.0  # what the model is multiplied by after each event, to forget
 
 
-@dataclass(frozen=True, eq=False)
-class Learner:
-    """One published method."""
+# ---------------------------------------------------------------------- parts of configure
 
-    name: str
-    title: str
-    citation: str
-    loop: Callable  # compiled: runs the step over events
-    configure: Callable[[Problem], tuple[Any, Needs]]  # -> Params and what the driver must provide
-    start: Callable[[Any, Needs, Problem, np.random.Generator], Any]  # -> State
-    bound: Callable[[Any, int], float]  # stored points after t events, at most
-    certificate: Callable[[Any, Any, Problem], dict[str, float]]  # what the theory promises for this run
-    finish: Callable[[Any, Any, Kernel], None] | None = None  # learn what still waits, at the end of fit
-    expected_bound: bool = False  # the bound holds for the mean over random draws
-    merge: Merge = field(default_factory=Merge)  # how two of its models become one
+
+def loss_of(problem: Problem) -> Loss:
+    """Return the loss asked for; where there is no choice, hinge or epsilon-insensitive."""
+    default = "epsilon_insensitive" if problem.task == "regression" else "hinge"
+    return Loss(KINDS[problem.options.get("loss", default)], problem.options.get("epsilon", 0.0), 0.0)
+
+
+def budget_of(problem: Problem) -> int:
+    """Return the largest number of points."""
+    return problem.options["budget"] or UNBOUNDED
+
+
+def check_shrinkage(problem: Problem) -> None:
+    """Raise unless 1 - eta lam, which an event leaves of the model, is positive."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    if eta * lam >= 1.0:
+        raise ValueError(f"eta * lam must be less than 1, but eta={eta:g} and lam={lam:g}")
+
+
+def kept_share(problem: Problem) -> float:
+    """Return what an event leaves of the model's coefficients, for a half-life of ``forget`` events."""
+    half_life = problem.options["forget"]
+    return 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+
+
+def horizon(problem: Problem) -> float:
+    """Return the t at which steps of size 1 / (lam t) stop getting smaller, so that an event leaves 1 - 1/t of the model."""
+    kept = kept_share(problem)
+    return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
+
+
+# ---------------------------------------------------------------------- parts of start
 
 
 def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int | None = None) -> Expansion:
-    """A model without points that can give the output asked for, or with so many groups of coefficients."""
+    """Return a model without points that can give the output asked for, or one with this many groups of coefficients."""
     kind = averages.KINDS[needs.output]
     return new_expansion(
         problem.d,
@@ -70,36 +95,122 @@ def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int |
     )
 
 
-def empty_linear(needs: Needs, problem: Problem, rng: np.random.Generator) -> Linear:
-    """An empty model on the features asked for, that can give the output asked for."""
-    o = problem.options
-    return new_linear(problem, o["features"], o["n_components"], rng, groups=2 if needs.output == "average" else 1)
+def empty_linear(needs: Needs, problem: Problem, rng: np.random.Generator, groups: int | None = None) -> Linear:
+    """Return an empty model on the features asked for, as ``empty_expansion`` does."""
+    groups = groups or (2 if needs.output == "average" else 1)
+    return new_linear(problem, problem.options["features"], problem.options["n_components"], rng, groups=groups)
 
 
-def no_points(params: Any, t: int) -> float:
-    """The bound of a learner that stores no points."""
-    return 0
+class PointState(NamedTuple):
+    model: Expansion  # tags: the event that brought the point
+
+
+class LinearState(NamedTuple):
+    model: Linear
+
+
+# ---------------------------------------------------------------------- defaults of a learner
+
+
+def start_points(params: Any, needs: Needs, problem: Problem, rng: np.random.Generator) -> PointState:
+    """Return a state that is an expansion and nothing else."""
+    return PointState(empty_expansion(needs, problem, tags=1))
+
+
+def start_linear(params: Any, needs: Needs, problem: Problem, rng: np.random.Generator) -> LinearState:
+    """Return a state that is a linear model and nothing else."""
+    return LinearState(empty_linear(needs, problem, rng))
+
+
+def within_budget(params: Any, t: int) -> float:
+    """Return the budget, if there is one: every event may be stored otherwise."""
+    return min(t, getattr(params, "budget", t))
+
+
+def point_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
+    """Return the number of points, and the budget if there is one."""
+    found = {"points": state.model.stored}
+    budget = problem.options.get("budget")
+    return {**found, "budget": budget} if budget else found
 
 
 def feature_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
-    """The certificate of a learner of which nothing is promised: the number of features."""
+    """Return the number of features: nothing is promised."""
     return {"features": state.model.coef.shape[2]}
 
 
-def kept_share(problem: Problem) -> float:
-    """What an event leaves of the model's coefficients, for a half-life of ``forget`` events."""
-    half_life = problem.options["forget"]
-    return 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """One published method.
+
+    The defaults are those of a method whose state is an expansion; if its ``Params`` have a ``budget``, it never stores more
+    points than that.
+
+    Attributes
+    ----------
+    module : str
+        ``__name__`` of the method's file.  Its docstring begins with a line that is the title and a paragraph that is the
+        citation.
+    loop : callable
+        The step, compiled into a loop over events: ``kernel_loop(step)``, ``feature_loop(step)`` or ``dual_loop(step)``.
+    configure : callable
+        ``configure(problem)`` returns the ``Params`` of the step, and what the driver must provide.
+    start : callable
+        ``start(params, needs, problem, rng)`` returns the state before the first event.
+    bound : callable
+        ``bound(params, t)`` is the largest number of points after t events.
+    certificate : callable
+        ``certificate(params, state, problem)`` returns what the theory promises for this run, in numbers.
+    finish : callable, optional
+        ``finish(params, state, kernel)`` learns the rows that still wait at the end of ``fit``.
+    expected_bound : bool
+        Whether the bound holds for the mean over random draws only.
+    merge : Merge
+        How two of its models become one.
+    """
+
+    module: str
+    loop: Callable
+    configure: Callable[[Problem], tuple[Any, Needs]]
+    start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
+    bound: Callable[[Any, int], float] = within_budget
+    certificate: Callable[[Any, Any, Problem], dict[str, float]] = point_count
+    finish: Callable[[Any, Any, Kernel], None] | None = None
+    expected_bound: bool = False
+    merge: Merge = field(default_factory=Merge)
+
+    @property
+    def name(self) -> str:
+        """The name of the method's file."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def title(self) -> str:
+        """The method's name in words."""
+        return self._paragraph(0).removesuffix(".")
+
+    @property
+    def citation(self) -> str:
+        """Authors, title, place and year of the paper."""
+        return self._paragraph(1)
+
+    def _paragraph(self, place: int) -> str:
+        """Return a paragraph of the file's docstring as one line; an empty one if Python was told to drop docstrings."""
+        paragraphs = (sys.modules[self.module].__doc__ or "\n\n").split("\n\n")
+        return " ".join(paragraphs[place].split())
 
 
-def horizon(problem: Problem) -> float:
-    """The t at which steps of size 1 / (lam t) must stop to get smaller, so that 1 - 1/t is what an event leaves."""
-    kept = kept_share(problem)
-    return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
+@dataclass(frozen=True, eq=False)
+class FeatureLearner(Learner):
+    """A method whose model is linear in features, and which stores no points."""
+
+    start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_linear
+    bound: Callable[[Any, int], float] = lambda params, t: 0
+    certificate: Callable[[Any, Any, Problem], dict[str, float]] = feature_count
 
 
 def typed(record: Any) -> Any:
-    """The same NamedTuple with every number of its declared type, so that compiled code sees one signature."""
+    """Return the same NamedTuple with every number of its declared type, so that compiled code sees one signature."""
     casts = {"float": float, "int": int, "bool": bool}
     return type(record)(
         *(

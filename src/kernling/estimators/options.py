@@ -1,12 +1,19 @@
-"""Parameters that several methods share, each with what belongs to it: an estimator has them by inheriting."""
+"""Parameters that several methods share, each with what belongs to it: an estimator has them by inheriting.
+
+A class that wants another default or another sentence declares the parameter again and says what differs.
+"""
 
 from __future__ import annotations
 
 from ..core.averages import averaged_share
 from ..core.kernels import ISOTROPIC
 from .base import OnlineEstimator
-from .constraints import NOTHING, OneOf, Real, Whole
+from .constraints import NOTHING, POSITIVE, OneOf, Real, Whole
 from .parameters import parameter
+from .ranges import Log
+from .tasks import OnlineClassifier, OnlineRegressor
+
+# ---------------------------------------------------------------------- the model
 
 
 class IsotropicKernel(OnlineEstimator):
@@ -21,37 +28,65 @@ class RandomFeatures(IsotropicKernel):
     n_components: int = parameter(
         default=200,
         allowed=Whole(1),
-        doc="Number of random features: a cosine and a sine for each frequency, so an odd number is one more.",
+        doc="Number of random features: a cosine and a sine for each frequency, so an odd number is rounded up.",
     )
     features: str = parameter(
         default="fourier",
         allowed=OneOf(("fourier", "orthogonal", "linear")),
-        doc="Random frequencies, orthogonal ones, or the columns themselves.",
+        doc="Features with random frequencies, with orthogonal ones, or the columns themselves.",
     )
 
 
-class MeanOrLast(OnlineEstimator):
-    """The mean of all models can predict instead of the last one."""
+class Budget(OnlineEstimator):
+    """A fixed number of points."""
 
-    output: str = parameter(
-        default="average", allowed=OneOf(("average", "last")), doc="The mean of all models so far, or the last one."
+    budget: int = parameter(default=100, allowed=Whole(1), doc="Largest number of points.")
+
+
+class OptionalBudget(OnlineEstimator):
+    """A fixed number of points, if one is given."""
+
+    budget: int | None = parameter(default=None, allowed=(NOTHING, Whole(1)), doc="Largest number of points.")
+
+
+class Buffer(OnlineEstimator):
+    """A fixed number of events of each class."""
+
+    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Largest number of events that are kept of each class.")
+
+
+# ---------------------------------------------------------------------- steps
+
+
+class StepSize(OnlineEstimator):
+    """Gradient steps."""
+
+    eta: float = parameter(default=0.5, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size.")
+
+
+class RegularisedSteps(StepSize):
+    """Gradient steps on a regularised loss."""
+
+    lam: float = parameter(default=0.0, allowed=Real(0.0), search=Log(1e-08, 0.01), doc="Weight of the regulariser.")
+
+
+class MeanAndExample(OnlineEstimator):
+    """Each event takes one step against a mean and one against an event that was kept."""
+
+    eta: float = parameter(default=0.25, allowed=Real(0.0), search=Log(0.01, 2.0), doc="Size of the step against the mean.")
+    second_eta: float = parameter(
+        default=0.0625, allowed=Real(0.0), search=Log(0.001, 1.0), doc="Size of the step against the event that was kept."
     )
-
-
-class Averaged(OnlineEstimator):
-    """The mean of all models, or of the latest, can predict instead of the last one."""
-
-    output: str = parameter(
-        default="last",
-        allowed=OneOf(("last", "average", "suffix")),
-        doc="Which model predicts: the current one, the mean of all, or the mean of the last ones.",
+    refresh: float = parameter(
+        default=0.1, allowed=Real(0.0, 1.0), doc="Probability with which an event replaces the one that was kept."
     )
-    suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Share of the models in the suffix mean.")
+    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the regulariser, in both steps.")
 
-    suffix_fraction_ = property(
-        lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
-        doc="Share of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an open stream.",
-    )
+
+class Aggressive(OnlineEstimator):
+    """Passive-aggressive steps."""
+
+    C: float = parameter(default=1.0, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Aggressiveness: the largest step.")
 
 
 class Forgets(OnlineEstimator):
@@ -66,7 +101,115 @@ class Forgets(OnlineEstimator):
     )
 
 
+class HarmonicSteps(Forgets):
+    """Steps of size 1 / (lam t)."""
+
+    lam: float = parameter(
+        default=0.001,
+        allowed=POSITIVE,
+        search=Log(1e-08, 0.01),
+        doc="Weight of the regulariser; the step at event t is 1 / (lam t).",
+    )
+
+
+# ---------------------------------------------------------------------- losses
+
+
 class Tube(OnlineEstimator):
     """Residuals within a tube are no loss."""
 
     epsilon: float = parameter(default=0.1, allowed=Real(0.0), doc="Half the width of the tube without loss.")
+
+
+class ResidualLoss(Tube):
+    """A choice of losses for regression."""
+
+    loss: str = parameter(
+        default="epsilon_insensitive", allowed=OneOf(("epsilon_insensitive", "l2", "l1")), doc="Loss of the residual."
+    )
+
+
+class MarginLoss(OnlineEstimator):
+    """A choice of losses for classification."""
+
+    loss: str = parameter(
+        default="hinge",
+        allowed=OneOf(("hinge", "logistic", "softmax")),
+        doc="Loss of the margin; with more than two classes, hinge and logistic take the margin over the best wrong class.",
+    )
+
+
+class PairLoss(OnlineEstimator):
+    """A choice of losses for pairs of events."""
+
+    loss: str = parameter(
+        default="squared",
+        allowed=OneOf(("squared", "hinge", "logistic")),
+        doc="Loss of the margin f(x) - f(x') between an event of the positive class and one of the negative class.",
+    )
+
+
+# ---------------------------------------------------------------------- which model predicts
+
+
+class MeanOrLast(OnlineEstimator):
+    """The mean of all models can predict instead of the last one."""
+
+    output: str = parameter(
+        default="average",
+        allowed=OneOf(("average", "last")),
+        doc="Which model predicts: the mean of all so far, or the last one.",
+    )
+
+
+class Averaged(OnlineEstimator):
+    """The mean of all models, or of the latest, can predict instead of the last one."""
+
+    output: str = parameter(
+        default="last",
+        allowed=OneOf(("last", "average", "suffix")),
+        doc="Which model predicts: the last one, the mean of all, or the mean of the latest.",
+    )
+    suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Share of the models in the suffix mean.")
+
+    suffix_fraction_ = property(
+        lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
+        doc="Share of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an open stream.",
+    )
+
+
+# ---------------------------------------------------------------------- tasks with their losses, and defaults that suit them
+
+
+class LossClassifier(MarginLoss, OnlineClassifier):
+    """A classifier with a choice of losses."""
+
+
+class TubeRegressor(Tube, OnlineRegressor):
+    """A regressor with the epsilon-insensitive loss."""
+
+
+class HarmonicRegressor(HarmonicSteps, TubeRegressor):
+    """A regressor with steps of size 1 / (lam t), of which the first ones must not be too large."""
+
+    lam: float = parameter(default=0.01)
+
+
+class StepRegressor(StepSize, TubeRegressor):
+    """A regressor with steps that are all of size eta outside of the tube."""
+
+    eta: float = parameter(default=0.2)
+
+
+class LossRegressor(ResidualLoss, OnlineRegressor):
+    """A regressor with a choice of losses."""
+
+
+class StepLossRegressor(LossRegressor, StepRegressor):
+    """A regressor with steps of size eta on a choice of losses."""
+
+
+class SquaredLossRegressor(LossRegressor):
+    """A regressor with the squared loss, unless another one is asked for."""
+
+    loss: str = parameter(default="l2", allowed=OneOf(("l2", "epsilon_insensitive", "l1")))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .options import MeanOrLast, RandomFeatures
+from .parameters import parameter
 from .tasks import BaseOnlineClassifier
 
 
@@ -14,17 +16,17 @@ class PairwiseClassifier(BaseOnlineClassifier):
     class_weight = None  # each pair has one event of either class: there is nothing to balance
 
     def rank_scores(self, X):
-        """Scores before the threshold is taken off: (rows,) for two classes, (rows, classes) for more."""
+        """Scores before the threshold is subtracted: (rows,) for two classes, (rows, classes) for more."""
         decision = self.decision_function(X)
         return decision + (self.threshold_ if decision.ndim == 2 else self.threshold_[0])
 
     @property
     def threshold_(self) -> np.ndarray:
-        """What ``decision_function`` takes off the scores: the best balanced accuracy on recent ones, one number per output."""
+        """The threshold of each output, which ``decision_function`` subtracts: the best for recent scores."""
         return self._fitted().recent.threshold.copy()
 
     def score_one(self, x):
-        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
         score = super().score_one(x)
         if not self.__sklearn_is_fitted__():
             return score
@@ -43,3 +45,9 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def _widen(self, place, change):
         super()._widen(place, change)
         self._setup = self._setup._replace(notes=self._problem.outputs)
+
+
+class LinearPairwiseClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
+    """A classifier that was published for the columns themselves, and takes any features."""
+
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")

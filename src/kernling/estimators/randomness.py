@@ -7,7 +7,7 @@ import numpy as np
 SOURCES = (np.random.Generator, np.random.RandomState)
 
 
-class Standing:
+class RngState:
     """Where a source of random numbers stood."""
 
     def __init__(self, source: np.random.Generator | np.random.RandomState):

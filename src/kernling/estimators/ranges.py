@@ -20,7 +20,7 @@ class Log(NamedTuple):
         return math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
 
     def grid(self, n: int, base: float) -> list[float]:
-        """So many numbers, ends included."""
+        """n numbers, ends included."""
         return [self.at(i / (n - 1) if n > 1 else 0.5, base) for i in range(n)]
 
 
@@ -35,7 +35,7 @@ class Times(NamedTuple):
         return base * Log(self.low, self.high).at(share, base)
 
     def grid(self, n: int, base: float) -> list[float]:
-        """So many numbers, ends included."""
+        """n numbers, ends included."""
         return [base * value for value in Log(self.low, self.high).grid(n, base)]
 
 
@@ -63,7 +63,7 @@ class Rounded(NamedTuple):
         return round(self.of.at(share, base))
 
     def grid(self, n: int, base: float) -> list[int]:
-        """At most so many numbers, ends included."""
+        """At most n numbers, ends included."""
         return sorted({round(value) for value in self.of.grid(n, base)})
 
 

@@ -19,7 +19,7 @@ from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import widened
 from . import labels
 from .base import OnlineEstimator
-from .constraints import NOTHING, OneOf, Weights, short
+from .constraints import NOTHING, POSITIVE, OneOf, Weights, short
 from .parameters import parameter
 
 
@@ -238,6 +238,14 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     """
 
     task = "oneclass"
+    mode: str = parameter(
+        default="ball",
+        allowed=OneOf(("ball", "halfspace")),
+        doc="A ball around normal events in feature space, or a half-space that holds them.",
+    )
+    radius: float = parameter(
+        default=0.9, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
+    )
 
     def fit(self, X, y=None, sample_weight=None):
         """Forget everything and learn the rows."""
@@ -277,7 +285,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         return self._labels(self.decision_function(X))
 
     def score_one(self, x):
-        """What ``decision_function`` says of one event, a 1-D array; 0 before any learning."""
+        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
         if not self.__sklearn_is_fitted__():
             return 0.0
         score = np.array([super().score_one(x)])
@@ -301,7 +309,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
 
     @property
     def _radius(self) -> float:
-        """Of the ball, 0 for a half-space."""
+        """The radius of the ball, 0 for a half-space."""
         return self._params.task.radius
 
     def _similarity(self, scores, squared_norm, X):

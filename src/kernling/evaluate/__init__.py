@@ -1,8 +1,8 @@
 """Running metrics, test-then-train, batch training and testing; results are rows."""
 
-from .held import folds, held_out
+from .holdout import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
-from .protocols import Course, Courses, batch, feed, online, test_then_train
+from .protocols import Courses, ProgressiveRun, batch, feed, online, test_then_train
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, Search, search
 from .selection import Choice, choose
@@ -16,12 +16,12 @@ __all__ = [
     "BalancedAccuracy",
     "Batch",
     "Choice",
-    "Course",
     "Courses",
     "Found",
     "LogLoss",
     "Metric",
     "Mistakes",
+    "ProgressiveRun",
     "Search",
     "Window",
     "batch",

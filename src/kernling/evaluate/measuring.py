@@ -17,11 +17,10 @@ from ..estimators import labels
 from ..estimators.base import OnlineEstimator
 from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
-from .metrics import Batch, Counts, metric
+from .metrics import Batch, Counts, metric, metric_class
 from .rows import Row
 
 _DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
-_REGRESSION = {"rmse", "mae"}
 TRIAL = 100  # rows that a method needs to get round to all of its code; some wait for a batch
 _compiled: set[tuple] = set()
 
@@ -31,17 +30,11 @@ def task_of(model: Any) -> str:
     return getattr(model, "task", None) or ("regression" if is_regressor(model) else "classification")
 
 
-def metric_task(name: str) -> str:
-    """The task that a metric is for."""
-    return "regression" if name in _REGRESSION else "classification"
-
-
 def chosen_metrics(metrics: Sequence[str] | None, task: str) -> list[str]:
     """The metrics asked for, or those of the task."""
     names = list(_DEFAULTS[task] if metrics is None else metrics)
     for name in names:
-        metric(name)
-        if metric_task(name) != task:
+        if metric_class(name).task != task:
             raise ValueError(f"the metric {name!r} is not for {task}")
     return names
 
@@ -73,7 +66,7 @@ def is_fitted(model: Any) -> bool:
     return True
 
 
-def compiled(model: Any, X: Any, y: np.ndarray) -> None:
+def warm_up(model: Any, X: Any, y: np.ndarray) -> None:
     """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
     steps = [step for _, step in model.steps] if isinstance(model, StreamPipeline) else [model]
     last = last_step(model)
@@ -83,7 +76,7 @@ def compiled(model: Any, X: Any, y: np.ndarray) -> None:
         _compiled.add(kind)
 
 
-def settled(model: Any, X: Any, y: np.ndarray) -> None:
+def resolve(model: Any, X: Any, y: np.ndarray) -> None:
     """Let what the first rows decide come from all rows of the first chunk, in however many pieces they are then learned."""
     if isinstance(model, StreamPipeline):
         model.begin(X, y)
@@ -91,7 +84,7 @@ def settled(model: Any, X: Any, y: np.ndarray) -> None:
         model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
 
 
-def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
+def learn(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
     """Learn rows; returns what was said about each before."""
     if need == "predict":
         return Batch(y, model.predict_then_learn(X, y))
@@ -104,7 +97,7 @@ def learned(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> 
 
 
 def _said(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
-    if all(metric(name).needs == "predict" for name in names):
+    if all(metric_class(name).needs == "predict" for name in names):
         return Batch(y, model.predict(X))
     return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
 
@@ -114,7 +107,7 @@ def tested(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
     said = _said(model, X, y, names)
     counts = Counts(getattr(model, "classes_", None))
     row: Row = {}
-    if metric_task(names[0]) == "classification":
+    if metric_class(names[0]).task == "classification":
         counts.update(said)
         row["majority"] = float(counts.majority)
     for name in names:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .sides import Sides
+from .auc import AucHistogram
 
 
 class Batch(NamedTuple):
@@ -44,7 +44,11 @@ class Metric:
     (True, 'predict')
     """
 
-    needs: str = "predict"  # the method of a model that it takes
+    label: ClassVar[str]  # in tables and figures
+    task: ClassVar[str] = "classification"
+    needs: ClassVar[str] = "predict"  # the method of a model that it takes
+    low_is_good: ClassVar[bool] = False
+    is_share: ClassVar[bool] = False  # shown in per cent
 
     def update(self, batch: Batch) -> None:
         """Take in some more rows."""
@@ -134,6 +138,9 @@ class Accuracy(LabelMetric):
     0.75 0.75
     """
 
+    label = "accuracy"
+    is_share = True
+
     @property
     def value(self) -> float:
         return self.counts.right.sum() / self.counts.total if self.counts.total else np.nan
@@ -151,6 +158,10 @@ class Mistakes(LabelMetric):
     >>> print(metric.value)
     0.25
     """
+
+    label = "mistakes"
+    low_is_good = True
+    is_share = True
 
     @property
     def value(self) -> float:
@@ -170,6 +181,9 @@ class BalancedAccuracy(LabelMetric):
     >>> print(round(metric.value, 3))
     0.833
     """
+
+    label = "balanced accuracy"
+    is_share = True
 
     @property
     def value(self) -> float:
@@ -193,6 +207,9 @@ class F1(LabelMetric):
     0.667
     """
 
+    label = "F1"
+    is_share = True
+
     @property
     def value(self) -> float:
         both = self.counts.came + self.counts.said
@@ -214,6 +231,9 @@ class LogLoss(Metric):
     >>> print(round(metric.value, 3))
     0.399
     """
+
+    label = "log loss"
+    low_is_good = True
 
     needs = "predict_proba"
 
@@ -245,6 +265,10 @@ class RMSE(Metric):
     5.0
     """
 
+    label = "RMSE"
+    task = "regression"
+    low_is_good = True
+
     def __init__(self) -> None:
         self.rows = 0
         self.total = 0.0
@@ -274,6 +298,8 @@ class MAE(RMSE):
     >>> print(metric.value)
     2.0
     """
+
+    label = "MAE"
 
     @staticmethod
     def _loss(error: np.ndarray) -> np.ndarray:
@@ -305,12 +331,15 @@ class AUC(Metric):
     0.75 0.0
     """
 
+    label = "AUC"
+    is_share = True
+
     needs = "decision_function"
 
     def __init__(self) -> None:
         self.classes = np.empty(0)
-        self._two = Sides(1024)
-        self._each: dict[Any, Sides] = {}
+        self._two = AucHistogram(1024)
+        self._each: dict[Any, AucHistogram] = {}
 
     def update(self, batch: Batch) -> None:
         if batch.score is None:
@@ -319,7 +348,7 @@ class AUC(Metric):
         if score.ndim == 2:
             for label, column in zip(batch.classes.tolist(), score.T, strict=True):  # type: ignore[union-attr]
                 there = ~np.isnan(column)
-                self._each.setdefault(label, Sides(64)).add(batch.y[there] == label, column[there])
+                self._each.setdefault(label, AucHistogram(64)).add(batch.y[there] == label, column[there])
             return
         known = np.unique(batch.y) if not len(self.classes) else np.union1d(self.classes, batch.y)
         if len(known) > 2:
@@ -349,9 +378,9 @@ METRICS: dict[str, type[Metric]] = {
     "balanced_accuracy": BalancedAccuracy,
     "f1": F1,
     "log_loss": LogLoss,
+    "auc": AUC,
     "rmse": RMSE,
     "mae": MAE,
-    "auc": AUC,
 }
 
 
@@ -409,7 +438,12 @@ def metric(name: str, counts: Counts | None = None) -> Metric:
     >>> metric("rmse").value
     nan
     """
+    kind = metric_class(name)
+    return kind(counts) if issubclass(kind, LabelMetric) else kind()
+
+
+def metric_class(name: str) -> type[Metric]:
+    """Return the class of a metric, which has its facts: task, direction, label."""
     if name not in METRICS:
         raise ValueError(f"a metric must be one of {', '.join(map(repr, METRICS))}, not {name!r}")
-    kind = METRICS[name]
-    return kind(counts) if issubclass(kind, LabelMetric) else kind()
+    return METRICS[name]

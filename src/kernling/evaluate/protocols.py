@@ -16,16 +16,16 @@ from ..streams import Stream, stream
 from ..streams.base import Chunk
 from .measuring import (
     chosen_metrics,
-    compiled,
     data_facts,
     is_fitted,
-    learned,
+    learn,
     orders,
+    resolve,
     seeded,
-    settled,
     size_of,
     task_of,
     tested,
+    warm_up,
 )
 from .metrics import Counts, Window, metric
 from .rows import Row, described, loaded
@@ -77,7 +77,7 @@ def test_then_train(
     >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
     True
     """
-    course = Course(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
+    course = ProgressiveRun(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
     feed(course, rows)
     return course.end()
 
@@ -86,7 +86,7 @@ test_then_train.__test__ = False  # type: ignore[attr-defined]  # its name is no
 
 
 class Learns(Protocol):
-    """What can be fed with a stream: a :class:`Course`, several of them, or a :class:`Search`."""
+    """What can be fed with a stream: a :class:`ProgressiveRun`, several of them, or a :class:`Search`."""
 
     @property
     def events(self) -> int: ...  # learned so far
@@ -113,7 +113,7 @@ def feed(
 
     Parameters
     ----------
-    course : Course, Courses or Search
+    course : ProgressiveRun, Courses or Search
     chunks : iterable of (X, y)
     cut : int, optional
         Pieces end at multiples of this many events.
@@ -125,10 +125,10 @@ def feed(
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import Course, feed
+    >>> from kernling.evaluate import ProgressiveRun, feed
     >>> from kernling.streams import synthetic
     >>> rows, seen = synthetic("spirals", 2500), []
-    >>> course = Course(kl.AVMClassifier(), rows.info)
+    >>> course = ProgressiveRun(kl.AVMClassifier(), rows.info)
     >>> feed(course, rows, cut=1000, after=lambda: seen.append(course.events))
     >>> seen
     [1000, 2000, 2500]
@@ -145,7 +145,7 @@ def feed(
                 after()
 
 
-class Course:
+class ProgressiveRun:
     """Test-then-train of one model, for whoever holds the rows.
 
     The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
@@ -153,10 +153,10 @@ class Course:
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import Course
+    >>> from kernling.evaluate import ProgressiveRun
     >>> from kernling.streams import synthetic
     >>> rows = synthetic("spirals", 2000)
-    >>> course = Course(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
+    >>> course = ProgressiveRun(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
     >>> for X, y in rows:
     ...     course.learn(X, y)
     >>> course.end()[-1]["events"]
@@ -198,10 +198,10 @@ class Course:
         """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
         self._facts["first_chunk"] = len(y)
         begin = time.perf_counter()
-        compiled(self.model, X, y)
+        warm_up(self.model, X, y)
         self.warmup = time.perf_counter() - begin
         begin = time.process_time()
-        settled(self.model, X, y)
+        resolve(self.model, X, y)
         self.seconds += time.process_time() - begin
         self.begun = True
 
@@ -216,7 +216,7 @@ class Course:
 
     def _learn(self, X: Any, y: np.ndarray) -> None:
         begin = time.process_time()
-        batch = learned(self.model, X, y, self._need, "log_loss" in self.metrics)
+        batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
         self.events += len(y)
         for one in self._running.values():
@@ -256,41 +256,41 @@ class Courses:
 
     Attributes
     ----------
-    running : dict of str to Course
+    running : dict of str to ProgressiveRun
     failed : dict of str to str
         Why the others dropped out.
 
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import Course, Courses, feed
+    >>> from kernling.evaluate import ProgressiveRun, Courses, feed
     >>> from kernling.streams import synthetic
     >>> rows = synthetic("spirals", 2000)
-    >>> courses = Courses({g: Course(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
+    >>> courses = Courses({g: ProgressiveRun(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
     >>> feed(courses, rows)
     >>> wide, narrow = (course.end()[-1]["mistakes"] for course in courses.running.values())
     >>> print(narrow < wide, list(courses.failed))
     True [-1.0]
     """
 
-    def __init__(self, courses: Mapping[Any, Course]):
+    def __init__(self, courses: Mapping[Any, ProgressiveRun]):
         self.running = dict(courses)
         self.failed: dict[Any, str] = {}
         self.events, self.begun = 0, False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Settle what the first rows decide; nothing is learned yet."""
-        self._each(Course.begin, X, y)
+        self._each(ProgressiveRun.begin, X, y)
         self.begun = True
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Let all test and learn some rows."""
         if not self.begun:
             self.begin(X, y)
-        self._each(Course.learn, X, y)
+        self._each(ProgressiveRun.learn, X, y)
         self.events += len(y)
 
-    def _each(self, act: Callable[[Course, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
+    def _each(self, act: Callable[[ProgressiveRun, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
         """Let each do something; those that cannot drop out, unless all cannot: then nothing changes."""
         reasons: dict[Any, Exception] = {}
         for name, course in self.running.items():
@@ -412,7 +412,7 @@ def batch(
         X_test, y_test = held or (X[order[cut:]], y[order[cut:]])
         copy = seeded(model, seed + p)
         train = X[order[:cut]], y[order[:cut]]
-        compiled(copy, *train)
+        warm_up(copy, *train)
         begin = time.process_time()
         copy.fit(*train)
         middle = time.process_time()

@@ -10,7 +10,6 @@ import csv
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,13 @@ import numpy as np
 from scipy import sparse
 
 from .. import models, registry
+from ..atomic import replaced
 from ..estimators.contents import plain, unplain
 from ..pipeline import StreamPipeline
 from ..streams import Stream, Table, stream
+from .record import COLUMNS, Row, Shown, column
 
-Row = dict[str, Any]
-TEXTS = ("protocol", "method", "learner", "params", "pipeline", "data", "data_info", "versions", "failed")
-NOT_MEASURED = (*TEXTS, "permutation", "seed", "events", "window", "every", "first_chunk", "learned_before")
+TEXTS = tuple(name for name, one in COLUMNS.items() if one.shown is Shown.TEXT)
 
 
 def described(model: Any) -> Row:
@@ -35,6 +34,8 @@ def described(model: Any) -> Row:
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
     params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
+    if hasattr(model, "plain_params"):  # a model of River's describes itself
+        params = model.plain_params()
     return {
         "method": type(model).__name__,
         "learner": model.learner.name if ours else None,
@@ -99,10 +100,9 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
     """
     rows = list(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        if _suffix(target) == ".csv":
+    suffix = _suffix(Path(path))
+    with replaced(path) as temporary:
+        if suffix == ".csv":
             with open(temporary, "x", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, names, restval="")
                 writer.writeheader()
@@ -110,9 +110,6 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
         else:
             pyarrow = _pyarrow()
             pyarrow.parquet.write_table(pyarrow.table({name: [row.get(name) for row in rows] for name in names}), temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_rows(path: str | os.PathLike) -> list[Row]:
@@ -189,7 +186,7 @@ def _without_seeds(params: Any) -> Any:
 def _summed(rows: list[Row]) -> Row:
     out = {name: rows[0][name] for name in TEXTS if name in rows[0]} | {"permutations": len(rows), "events": rows[0]["events"]}
     for name, value in rows[0].items():
-        if name in NOT_MEASURED or not isinstance(value, (int, float)):
+        if not column(name).measured or not isinstance(value, (int, float)):
             continue
         values = np.array([np.nan if row.get(name) is None else row[name] for row in rows], dtype=np.float64)
         out[name] = float(values.mean())

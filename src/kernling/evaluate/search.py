@@ -15,10 +15,9 @@ from ..pipeline import StreamPipeline, last_step
 from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
-from .protocols import Course, Courses, feed
+from .metrics import metric_class
+from .protocols import Courses, ProgressiveRun, feed
 from .rows import Row
-
-LOW_IS_GOOD = {"mistakes", "log_loss", "rmse", "mae"}
 
 
 class Found(NamedTuple):
@@ -42,7 +41,7 @@ class Found(NamedTuple):
 @dataclass
 class _Candidate:
     params: dict[str, Any]
-    course: Course
+    course: ProgressiveRun
     validated: float | None = None  # the metric on the validation rows, where there are some
 
 
@@ -191,7 +190,7 @@ class Search:
         """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
         drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
         models = [clone(self._model).set_params(**params) for params in drawn]
-        courses = [Course(model, self._info, metrics=[self.metric]) for model in models]
+        courses = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
         self._candidates = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
         self._courses = Courses(dict(enumerate(courses)))
         self._courses.begin(X, y)
@@ -228,7 +227,7 @@ class Search:
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
         value = one.course.value(self.metric) if one.validated is None else one.validated
         too_many = self._max_points is not None and one.course.model.n_stored_ > self._max_points
-        return too_many, (value if self.metric in LOW_IS_GOOD else -value) if value == value else np.inf
+        return too_many, (value if metric_class(self.metric).low_is_good else -value) if value == value else np.inf
 
     def end(self) -> Found:
         """What was found in the rows so far."""

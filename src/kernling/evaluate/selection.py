@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..streams import stream
-from .measuring import measure, metric_task, seeded
+from .measuring import measure, seeded
+from .metrics import metric_class
 from .protocols import test_then_train
-from .search import LOW_IS_GOOD
 
 VALIDATION = 0.2
 
@@ -91,11 +91,11 @@ def choose(
         return Choice(make(points[0]), points[0])
     order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], y[order]
-    sign = 1.0 if metric in LOW_IS_GOOD else -1.0
+    sign = 1.0 if metric_class(metric).low_is_good else -1.0
     if how == "online":
         values = [sign * _online(seeded(make(point), seed), X, y, metric) for point in points]
     elif how in ("split", "folds"):
-        parts = _parts(y, how, metric_task(metric))
+        parts = _parts(y, how, metric_class(metric).task)
         values = [sign * _held(seeded(make(point), seed), X, y, parts, metric) for point in points]
     else:
         raise ValueError(f"how must be 'online', 'split' or 'folds', not {how!r}")

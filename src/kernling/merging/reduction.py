@@ -19,7 +19,7 @@ from ..core.minibatch import function_products, kernel_matrix, squared_norms
 
 
 class Reduction(NamedTuple):
-    """What a method's points must satisfy; nothing, as it stands."""
+    """The conditions that a method's points must satisfy; none by default."""
 
     coverage: Coverage | None = None  # cores are apart: no cell holds another core
     eps: float | None = None  # points go as long as the function changes by at most this

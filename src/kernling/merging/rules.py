@@ -1,4 +1,4 @@
-"""Two models of one method as one: the weighted mean of their functions, brought back to what the method keeps (union.py).
+"""Two models of one method as one: the weighted mean of their functions, brought back to what the method keeps (reduction.py).
 
 All functions of a state are averaged with the same shares: the one that learns, the one that predicts, sums behind averages, a
 snapshot.  What is counted (events, class counts, means and covariances) adds up; what both models had at a common start counts
@@ -11,6 +11,7 @@ of both, each with the gradient it got: it goes on with the steps of such a lear
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from ..core.averages import AVERAGE, LAST, SUFFIX, growth, output_mix, suffix_st
 from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear
 from ..core.minibatch import squared_norms
-from ..core.state import added, trimmed
+from ..core.state import Timed, added, trimmed
 from .reduction import Reduction, united
 
 PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
@@ -29,7 +30,7 @@ SNAPSHOT = 2
 
 
 class Merging(NamedTuple):
-    """What a part of a state needs to know when two of them become one."""
+    """Two states on their way to becoming one, as their parts see them."""
 
     a: Any  # the states
     b: Any
@@ -46,33 +47,33 @@ class Merging(NamedTuple):
         return self.shares[0] * getattr(self.a, name) + self.shares[1] * getattr(self.b, name)
 
     def total(self, value: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """What adds up: the values of both states, those of the common start once."""
+        """The sum of the values of both states, those of the common start counted once."""
         return added(self.a, self.b, self.start, value)
 
     @property
     def shift(self) -> np.ndarray:
-        """What turns rows less b's centre into rows less a's."""
+        """The vector that makes rows minus b's centre rows minus a's."""
         return self.b.model.centre - self.a.model.centre
 
 
 ArrayRule = Callable[[Merging, str], np.ndarray]
 
 
+def to_budget(params: Any, a: Any, b: Any) -> Reduction:
+    """Keep as many points as the parameter ``budget`` allows, or all if there is none."""
+    return Reduction(budget=getattr(params, "budget", math.inf))
+
+
 @dataclass(frozen=True)
 class Merge:
     """How two models of a method become one: what it declares."""
 
-    points: Callable[[Any, Any, Any], Reduction] = lambda params, a, b: Reduction()
+    points: Callable[[Any, Any, Any], Reduction] = to_budget
     harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
     settle: Callable[[Any, Any], None] | None = None  # what is left to do once all parts of the state are there
     steps: dict[str, int] = field(default_factory=dict)  # where bare arrays count steps whose size depends on the count
-
-
-def to_budget(params: Any, a: Any, b: Any) -> Reduction:
-    """As many points as the parameter ``budget`` allows."""
-    return Reduction(budget=params.budget)
 
 
 def each(*rules: str) -> ArrayRule:
@@ -87,7 +88,7 @@ def each(*rules: str) -> ArrayRule:
 
 
 class Kind(NamedTuple):
-    """What the groups of coefficients are, and how the clock runs."""
+    """The meaning of the groups of coefficients, and how the clock runs."""
 
     output: int
     fraction: float
@@ -96,7 +97,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, rule: Merge, setup: Any, params: Any) -> Kind:
-        """Of a method in force."""
+        """Return the kind of a method with these settings."""
         if rule.period:
             return cls(PERIOD, 1.0, rule.harmonic, rule.period(params))
         return cls(setup.output, setup.fraction, rule.harmonic, 1)
@@ -145,7 +146,7 @@ def merged_states(
 
 
 def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:
-    """The same functions, as if so many events had been learned: the size of coming steps and the weight of averages.
+    """The same functions, as if this many events had been learned: the size of coming steps and the weight of averages.
 
     All times are stretched alike, so that what came first stays first; core points keep their tag, 0.
     """
@@ -158,7 +159,7 @@ def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> 
             found[name] = _with_columns(part._replace(tags=factor * part.tags), kind, _columns(part, kind), events)
         elif isinstance(part, Linear):
             found[name] = _linear_with(part, kind, _linear_columns(part, kind, events_of(state)), events)
-        elif hasattr(part, "retimed"):
+        elif isinstance(part, Timed):
             found[name] = part.retimed(factor)
         elif name in rule.steps:
             found[name] = part.copy()
@@ -204,7 +205,7 @@ def _sum_until(model: Expansion, share: float, mean: np.ndarray) -> np.ndarray:
 
 
 def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: float) -> Expansion:
-    """The expansion whose functions these are, after so many events."""
+    """The expansion whose functions these are, after this many events."""
     clock = np.zeros_like(model.clock)
     clock[EVENTS] = clock[NEXT] = events
     clock[EXACT] = -1.0

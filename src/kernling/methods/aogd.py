@@ -30,28 +30,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import (
-    LOSSES,
-    Recent,
-    Sides,
-    join_mean,
-    keep_example,
-    keep_scores,
-    new_recent,
-    new_sides,
-    note,
-    pair_slope,
-    side_of,
-)
+from ..components.pairwise import pair_loss, pair_slope, side_of
+from ..components.sides import Sides, join_mean, keep_example, new_sides
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop, losses
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
-from ..estimators.constraints import OneOf, Real
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, kept_share, no_points
-from ..estimators.options import Forgets, MeanOrLast, RandomFeatures
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
+from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -113,8 +102,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
-    params = Params(loss, o["eta"], o["second_eta"], o["refresh"], o["lam"], o["output"] == "average")
+    params = Params(pair_loss(o["loss"]), o["eta"], o["second_eta"], o["refresh"], o["lam"], o["output"] == "average")
     return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, keep=kept_share(problem))
 
 
@@ -123,58 +111,20 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="aogd",
-    title="Averaged Online Gradient Descent for the area under the ROC curve",
-    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
-    "with Dynamic Averaging, AAAI, 2024",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class AOGDClassifier(MeanOrLast, Forgets, RandomFeatures, PairwiseClassifier):
+class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatures, PairwiseClassifier):
     """Averaged online gradient descent on pairs: maximises the area under the ROC curve, which no imbalance of classes changes.
 
-    ``rank_scores`` ranks; ``decision_function`` is the same less a threshold kept online, the one with the largest balanced
+    ``rank_scores`` ranks; ``decision_function`` is the same minus a threshold kept online, the one with the largest balanced
     accuracy on 128 recent scores of each class.  More than two classes: each against the rest.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> import kernling as kl
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = kl.AOGDClassifier(random_state=0).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.2f}")
-    1.00
     """
 
     learner = LEARNER
-    loss: str = parameter(
-        default="squared",
-        allowed=OneOf(("squared", "hinge", "logistic")),
-        doc="Of the margin f(x) - f(x') between an event of the positive class and one of the negative class.",
-    )
-    eta: float = parameter(
-        default=0.25,
-        allowed=Real(0.0),
-        search=Log(0.01, 2.0),
-        doc="Size of the step against the mean of the other class.",
-    )
-    second_eta: float = parameter(
-        default=0.0625,
-        allowed=Real(0.0),
-        search=Log(0.001, 1.0),
-        doc="Size of the step against the example that was kept of the other class.",
-    )
+    example = Example("0.95", random_state=0)
+    eta: float = parameter(default=0.25, doc="Size of the step against the mean of the other class.")
+    second_eta: float = parameter(default=0.0625, doc="Size of the step against the example of the other class.")
     refresh: float = parameter(
-        default=0.1,
-        allowed=Real(0.0, 1.0),
-        doc="The probability with which an event becomes the example of its class; the last example of each class for 1.",
+        default=0.1, doc="Probability with which an event becomes the example of its class; 1 keeps the last event of each."
     )
-    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the squared norm of the model in both steps.")

@@ -25,16 +25,15 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..components.pairwise import LOSSES, pair_slope, pooled_examples, pooled_means
+from ..components.pairwise import pair_loss, pair_slope
+from ..components.sides import pooled_examples, pooled_means
 from ..core import loop, losses, scoring
 from ..core.fourier import Linear, new_linear
 from ..core.jit import inline, inner
 from ..estimators.checking import checked
-from ..estimators.constraints import OneOf, Real
-from ..estimators.learner import Learner, Needs, Problem, feature_count, no_points
-from ..estimators.options import MeanOrLast
+from ..estimators.learner import FeatureLearner, Needs, Problem
+from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineWithClasses
 
 
@@ -47,7 +46,7 @@ class Params(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """Of each class, in the order of the labels: how many events came, their mean and one of them."""
+    """The number of events, their mean and one of them, for each class in the order of the labels."""
 
     counts: np.ndarray  # (classes,)
     means: np.ndarray  # (classes, d)
@@ -103,8 +102,8 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
-    return Params(loss, o["eta"], o["second_eta"], o["refresh"], o["lam"]), Needs(output=o["output"], uniforms=1)
+    params = Params(pair_loss(o["loss"]), o["eta"], o["second_eta"], o["refresh"], o["lam"])
+    return params, Needs(output=o["output"], uniforms=1)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -112,20 +111,10 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
 
 
-LEARNER = Learner(
-    name="aogd_metric",
-    title="Averaged Online Gradient Descent for a metric",
-    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
-    "with Dynamic Averaging, AAAI, 2024",
-    loop=loop.feature_loop(step),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step), configure, start)
 
 
-class AOGDMetric(MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
+class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
     """Learns how much each column matters for telling classes apart: a transformer that stretches columns.
 
     ``transform`` multiplies each column by the root of its weight, so that Euclidean distances of its output are the learned
@@ -145,28 +134,13 @@ class AOGDMetric(MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithC
     learner = LEARNER
     loss: str = parameter(
         default="hinge",
-        allowed=OneOf(("squared", "hinge", "logistic")),
-        doc="Of the margin s (1 - D): D the squared distance of two events, s = +1 for one class and -1 for two.",
+        doc="Loss of the margin s (1 - D): D the squared distance of two events, s = +1 for one class and -1 for two.",
     )
-    eta: float = parameter(
-        default=0.01,
-        allowed=Real(0.0),
-        search=Log(0.01, 2.0),
-        doc="Size of the steps against the means of the classes.",
-    )
-    second_eta: float = parameter(
-        default=0.01,
-        allowed=Real(0.0),
-        search=Log(0.001, 1.0),
-        doc="Size of the steps against the examples that were kept of the classes.",
-    )
-    refresh: float = parameter(
-        default=0.1,
-        allowed=Real(0.0, 1.0),
-        doc="The probability with which an event becomes the example of its class.",
-    )
-    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of half the sum of squared weights in all steps.")
-    output: str = parameter(default="average", doc="The mean of all weights so far, or the last ones.")
+    eta: float = parameter(default=0.01, doc="Size of the steps against the means of the classes.")
+    second_eta: float = parameter(default=0.01, doc="Size of the steps against the examples of the classes.")
+    refresh: float = parameter(default=0.1, doc="Probability with which an event becomes the example of its class.")
+    lam: float = parameter(default=0.0, doc="Weight of half the sum of squared weights, in all steps.")
+    output: str = parameter(default="average", doc="Which weights count: the mean of all so far, or the last ones.")
     task = "metric"
     kernel, gamma, degree, coef0 = "linear", 1.0, 1, 0.0  # columns are taken as they are
     class_weight = n_jobs = None

@@ -26,11 +26,9 @@ from ..core import loop
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
-from ..estimators.constraints import Real
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, kept_share, no_points
-from ..estimators.options import Forgets, MeanOrLast, RandomFeatures
-from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
+from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
 from ..estimators.tasks import OnlineRegressor
 from ..merging.rules import Merge, Merging, events_of
 
@@ -89,7 +87,7 @@ def of_all_events(merging: Merging, name: str) -> np.ndarray:
 
 
 def of_the_larger(merging: Merging, name: str) -> np.ndarray:
-    """What the state has that has met more events."""
+    """The array of the state that has met more events."""
     return getattr(merging.b if events_of(merging.b) > events_of(merging.a) else merging.a, name)
 
 
@@ -97,53 +95,23 @@ def merged_values(merging: Merging, name: str) -> np.ndarray:
     return np.array([of_all_events(merging, name)[0], of_the_larger(merging, name)[1]])
 
 
-LEARNER = Learner(
-    name="aogd_rank",
-    title="Averaged Online Gradient Descent for ranking",
-    citation="H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning "
-    "with Dynamic Averaging, AAAI, 2024",
-    loop=loop.feature_loop(step),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
+LEARNER = FeatureLearner(
+    __name__,
+    loop.feature_loop(step),
+    configure,
+    start,
     merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),
 )
 
 
-class AOGDRanker(MeanOrLast, Forgets, RandomFeatures, OnlineRegressor):
+class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, OnlineRegressor):
     """Averaged online gradient descent on pairs for ranking: differences of scores follow differences of values.
 
     ``predict`` gives scores whose order matters and whose zero does not; ``score`` is their rank correlation with the values.
-
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.AOGDRanker(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
-    1.00
     """
 
     learner = LEARNER
-    eta: float = parameter(
-        default=0.25,
-        allowed=Real(0.0),
-        search=Log(0.01, 2.0),
-        doc="Size of the step against the mean of all events.",
-    )
-    second_eta: float = parameter(
-        default=0.0625,
-        allowed=Real(0.0),
-        search=Log(0.001, 1.0),
-        doc="Size of the step against the event that was kept.",
-    )
-    refresh: float = parameter(
-        default=0.1,
-        allowed=Real(0.0, 1.0),
-        doc="The probability with which an event is kept in place of the one before.",
-    )
-    lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the squared norm of the model in both steps.")
+    example = Example("1.00", gamma=1.0, random_state=0)
 
     def score(self, X, y, sample_weight=None):
         """Spearman's rank correlation of ``predict(X)`` and y; 0 where one of them is constant."""

@@ -30,17 +30,18 @@ import numpy as np
 
 from ..components.coverage import Coverage, cell_distance, feature_distance, find_cell
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.jit import inline
 from ..core.updates import add, anneal, insert
 from ..estimators.constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
-from ..estimators.options import Averaged, Forgets, IsotropicKernel, Tube
+from ..estimators.options import Averaged, HarmonicSteps, IsotropicKernel, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge, Merging, each
 
@@ -186,31 +187,21 @@ def merged_stats(merging: Merging, name: str) -> np.ndarray:
 
 
 LEARNER = Learner(
-    name="avm",
-    title="Approximation Vector Machine",
-    citation=(
-        "T. Le, T. D. Nguyen, V. Nguyen, D. Phung: "
-        "Approximation Vector Machines for Large-scale Online Learning, JMLR 18 (2017)"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
+    __name__,
+    run.kernel_loop(step),
+    configure,
+    start,
+    bound,
+    certificate,
     merge=Merge(points=apart, harmonic=True, arrays={"stats": merged_stats}),
 )
 
 
-class _AVM(Averaged, Forgets, IsotropicKernel):
-    """The parameters that all tasks share."""
+class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
+    """The parameters and attributes that all tasks share."""
 
     learner = LEARNER
-    lam: float = parameter(
-        default=0.0001,
-        allowed=POSITIVE,
-        search=Log(1e-07, 0.01),
-        doc="Weight of the regulariser; the step at event t is 1 / (lam t).",
-    )
+    lam: float = parameter(default=0.0001, search=Log(1e-07, 0.01))
     delta: str | float = parameter(
         default="auto",
         allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
@@ -225,59 +216,40 @@ class _AVM(Averaged, Forgets, IsotropicKernel):
         doc="When an event is replaced by its core point: always; with probability 1 - beta / t**rho; when its "
         "margin is at least 1 or its residual within epsilon (which, with the hinge loss, never bounds the model).",
     )
-    beta: float = parameter(default=0.0, allowed=Real(0.0), doc="Of the Bernoulli rule.")
-    rho: float = parameter(default=1.0, allowed=POSITIVE, doc="Of the Bernoulli rule.")
+    beta: float = parameter(default=0.0, allowed=Real(0.0), doc="Factor in the probability of the Bernoulli rule.")
+    rho: float = parameter(default=1.0, allowed=POSITIVE, doc="Exponent in the probability of the Bernoulli rule.")
     max_cells: int | None = parameter(
         default=None,
         allowed=(NOTHING, Whole(1)),
-        doc="Once so many cells are open, events outside of them are dropped. Not in the paper.",
+        doc="Largest number of cells; events outside of them are then dropped. Not in the paper.",
     )
     zero_cells: bool = parameter(default=True, allowed=SWITCH, doc="Whether events without loss open cells, as in the paper.")
 
+    n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells opened.")
+    n_dropped_ = property(lambda self: int(self._fitted().stats[DROPPED]), doc="Events dropped because of ``max_cells``.")
+
 
 class AVMClassifier(_AVM, OnlineClassifier):
-    """Approximation Vector Machine: every event is represented by the core point of its cell.
+    """Approximation Vector Machine: every event is represented by the core point of its cell."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import kernling as kl
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.AVMClassifier(delta=2.0, lam=1e-4, gamma=0.1)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.3f} mistakes, {model.n_support_} points")
-    0.102 mistakes, 219 points
-    """
-
+    example = Example("0.93")
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
-        doc="For more than two classes, of the margin f_y - f_z over the best wrong class.",
+        doc="Loss of the margin; with more than two classes, of the margin f_y - f_z over the best wrong class.",
     )
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")
-    n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells opened.")
-    n_dropped_ = property(
-        lambda self: int(self._fitted().stats[DROPPED]), doc="Events outside all cells once max_cells was reached."
-    )
 
 
-class AVMRegressor(_AVM, Tube, OnlineRegressor):
-    """Approximation Vector Machine for regression: every event is represented by the core point of its cell.
+class AVMRegressor(_AVM, TubeRegressor):
+    """Approximation Vector Machine for regression: every event is represented by the core point of its cell."""
 
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.AVMRegressor(delta=0.2, gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 36 points
-    """
-
+    example = Example("0.99")
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),
-        doc="With l2 and lam <= 1 the model is projected on a ball of radius y_max / sqrt(lam) after every event, "
-        "which keeps a matrix of all cells; ``max_cells`` is then 2,000 unless given. Its first steps are as "
+        doc="Loss of the residual. With l2 and lam <= 1 the model is projected on a ball of radius y_max / sqrt(lam) after "
+        "every event, which keeps a matrix of all cells; ``max_cells`` is then 2,000 unless given. Its first steps are as "
         "large as 1 / lam: small lam and l2 do not go together.",
     )
     lam: float = parameter(default=0.01)
@@ -286,5 +258,3 @@ class AVMRegressor(_AVM, Tube, OnlineRegressor):
         allowed=(NOTHING, Real(0.0, strict=True, extreme=1e100)),
         doc="Largest absolute target, for the ball; the largest seen so far unless given.",
     )
-    n_cells_ = AVMClassifier.n_cells_
-    n_dropped_ = AVMClassifier.n_dropped_

@@ -28,14 +28,11 @@ from ..core import loop, losses
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
 from ..core.updates import _add_column, add, renormalise
-from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, kept_share
-from ..estimators.options import Forgets, Tube
+from ..estimators.constraints import OneOf, Real
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, check_shrinkage, kept_share, loss_of
+from ..estimators.options import Budget, Forgets, LossClassifier, LossRegressor, RegularisedSteps
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of, no_points, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
 
 
 class Params(NamedTuple):
@@ -123,79 +120,36 @@ def clip(model, block, largest):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    if o["eta"] * o["lam"] >= 1.0:
-        raise ValueError(f"eta * lam must be less than 1, but eta={o['eta']:g} and lam={o['lam']:g}")
+    check_shrinkage(problem)
     params = Params(loss_of(problem), o["eta"], o["lam"], budget_of(problem), o["removal"] == "weighted", o["clip"])
     return params, Needs(uniforms=1, keep=kept_share(problem))
 
 
-LEARNER = Learner(
-    name="bogd",
-    title="Bounded Online Gradient Descent",
-    citation=(
-        "P. Zhao, J. Wang, P. Wu, R. Jin, S. C. H. Hoi: "
-        "Fast Bounded Online Gradient Descent Algorithms for Scalable Kernel-Based Online Learning, ICML, 2012"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
 
 
-class _BOGD(Forgets):
+class _BOGD(RegularisedSteps, Budget, Forgets):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(default=0.3, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size; eta * lam is less than 1.")
-    lam: float = parameter(default=0.01, allowed=Real(0.0), search=Log(1e-08, 0.01), doc="Regularisation.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
+    eta: float = parameter(default=0.3)
+    lam: float = parameter(default=0.01, doc="Weight of the regulariser; less than 1 / eta.")
     removal: str = parameter(
         default="uniform",
         allowed=OneOf(("uniform", "weighted")),
-        doc="All points alike, or small terms more often (BOGD++).",
+        doc="Which point goes: each with the same probability, or small terms more often (BOGD++).",
     )
-    clip: float = parameter(default=10.0, allowed=Real(1.0), doc="The largest coefficient of a full model, in units of eta.")
+    clip: float = parameter(default=10.0, allowed=Real(1.0), doc="Largest coefficient of a full model, in units of eta.")
 
 
-class BOGDClassifier(_BOGD, OnlineClassifier):
-    """Bounded online gradient descent: a random point goes, and the others grow so that the model's mean stays.
+class BOGDClassifier(_BOGD, LossClassifier):
+    """Bounded online gradient descent: a random point goes, and the others grow so that the model's mean stays."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import BOGDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = BOGDClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.33 mistakes, 100 points
-    """
-
-    loss: str = parameter(
-        default="hinge",
-        allowed=OneOf(("hinge", "logistic")),
-        doc="For more than two classes, of the margin over the best wrong class.",
-    )
+    example = Example("0.59", random_state=0)
+    loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))
 
 
-class BOGDRegressor(_BOGD, Tube, OnlineRegressor):
-    """Bounded online gradient descent for regression.
+class BOGDRegressor(_BOGD, LossRegressor):
+    """Bounded online gradient descent for regression."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import BOGDRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = BOGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    -0.13 with 100 points
-    """
-
-    loss: str = parameter(
-        default="epsilon_insensitive",
-        allowed=OneOf(("epsilon_insensitive", "l2", "l1")),
-        doc="Of the residual.",
-    )
+    example = Example("0.99", gamma=1.0, eta=0.05, random_state=0)

@@ -22,15 +22,10 @@ from ..core import loop, losses
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import POSITIVE, Whole
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import Tube
-from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budgeted, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
+from ..estimators.options import Aggressive, Budget, TubeRegressor
+from ..estimators.tasks import OnlineClassifier
 from .bpas import Params, configure
 
 ALIKE = 1e-10  # of K_tt K_nn: a determinant below it is 0
@@ -100,53 +95,18 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_pairs())
 
 
-LEARNER = Learner(
-    name="bpann",
-    title="Budgeted Passive-Aggressive, nearest neighbour",
-    citation="Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget, AISTATS, 2010",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
 
 
-class _BPANN(OnlineEstimator):
-    """The parameters that all tasks share."""
+class BPANNClassifier(Aggressive, Budget, OnlineClassifier):
+    """Budgeted passive-aggressive classification: the term of the point that goes is shared by the event and a neighbour."""
 
     learner = LEARNER
-    C: float = parameter(default=1.0, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Aggressiveness: the cap of a step.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
+    example = Example("0.97", random_state=0)
 
 
-class BPANNClassifier(_BPANN, OnlineClassifier):
-    """Budgeted passive-aggressive classification: the term of the point that goes is shared by the event and a neighbour.
+class BPANNRegressor(Aggressive, Budget, TubeRegressor):
+    """Budgeted passive-aggressive regression with a nearest neighbour."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import BPANNClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = BPANNClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.06 mistakes, 100 points
-    """
-
-    loss = "hinge"
-
-
-class BPANNRegressor(_BPANN, Tube, OnlineRegressor):
-    """Budgeted passive-aggressive regression with a nearest neighbour.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import BPANNRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = BPANNRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 39 points
-    """
+    learner = LEARNER
+    example = Example("0.99", gamma=1.0, random_state=0)

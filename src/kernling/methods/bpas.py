@@ -26,15 +26,10 @@ from ..components.eviction import columns_changed, event_value, keep, point_valu
 from ..core import loop, losses
 from ..core.jit import inline, inner
 from ..core.updates import add
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import POSITIVE, Whole
-from ..estimators.learner import Learner, Needs, Problem
-from ..estimators.options import Tube
-from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of, no_points, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, loss_of
+from ..estimators.options import Aggressive, Budget, TubeRegressor
+from ..estimators.tasks import OnlineClassifier
 
 
 class Params(NamedTuple):
@@ -79,53 +74,18 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["C"], budget_of(problem)), Needs()
 
 
-LEARNER = Learner(
-    name="bpas",
-    title="Budgeted Passive-Aggressive, simple",
-    citation="Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget, AISTATS, 2010",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
 
 
-class _BPAS(OnlineEstimator):
-    """The parameters that all tasks share."""
+class BPASClassifier(Aggressive, Budget, OnlineClassifier):
+    """Budgeted passive-aggressive classification: the point whose term the new event can best stand in for gives way."""
 
     learner = LEARNER
-    C: float = parameter(default=1.0, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Aggressiveness: the cap of a step.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
+    example = Example("0.86", random_state=0)
 
 
-class BPASClassifier(_BPAS, OnlineClassifier):
-    """Budgeted passive-aggressive classification: the point whose term the new event can best stand in for gives way.
+class BPASRegressor(Aggressive, Budget, TubeRegressor):
+    """Budgeted passive-aggressive regression."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import BPASClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = BPASClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.10 mistakes, 100 points
-    """
-
-    loss = "hinge"
-
-
-class BPASRegressor(_BPAS, Tube, OnlineRegressor):
-    """Budgeted passive-aggressive regression.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import BPASRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = BPASRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 39 points
-    """
+    learner = LEARNER
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -35,13 +35,12 @@ from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
 from ..core.updates import add, anneal, insert, remove
-from ..estimators.constraints import POSITIVE, OneOf, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
-from ..estimators.options import Forgets, Tube
+from ..estimators.constraints import OneOf
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, horizon, loss_of
+from ..estimators.options import Budget, HarmonicRegressor, HarmonicSteps
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -111,27 +110,14 @@ def independent_if_projected(params: Params, a: State, b: State) -> Reduction:
 
 
 LEARNER = Learner(
-    name="bsgd",
-    title="Budgeted Stochastic Gradient Descent",
-    citation=(
-        "Z. Wang, K. Crammer, S. Vucetic: "
-        "Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for Large-Scale SVM Training, JMLR 13, 2012"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=independent_if_projected, harmonic=True),
+    __name__, loop.kernel_loop(step), configure, start, merge=Merge(points=independent_if_projected, harmonic=True)
 )
 
 
-class _BSGD(Forgets):
+class _BSGD(HarmonicSteps, Budget):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    lam: float = parameter(default=0.001, allowed=POSITIVE, search=Log(1e-08, 0.01), doc="Regularisation.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
     maintenance: str = parameter(
         default="merging",
         allowed=OneOf(("removal", "projection", "merging")),
@@ -140,33 +126,12 @@ class _BSGD(Forgets):
 
 
 class BSGDClassifier(_BSGD, OnlineClassifier):
-    """Budgeted stochastic gradient descent on the SVM objective.
+    """Budgeted stochastic gradient descent on the SVM objective."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import BSGDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = BSGDClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.07 mistakes, 100 points
-    """
-
-    loss = "hinge"
+    example = Example("0.96", random_state=0)
 
 
-class BSGDRegressor(_BSGD, Tube, OnlineRegressor):
-    """Budgeted stochastic gradient descent on the support vector regression objective.
+class BSGDRegressor(_BSGD, HarmonicRegressor):
+    """Budgeted stochastic gradient descent on the support vector regression objective."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import BSGDRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = BSGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 100 points
-    """
-
-    lam: float = parameter(default=0.01)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -26,12 +26,12 @@ from ..core.block import point_values
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add
-from ..estimators.constraints import Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.constraints import Real
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of
+from ..estimators.options import Budget
 from ..estimators.parameters import parameter
-from ..estimators.shared import budget_of, budgeted, loss_of, point_count
 from ..estimators.tasks import OnlineClassifier
-from ..merging.rules import Merge, to_budget
 
 
 class Params(NamedTuple):
@@ -98,38 +98,14 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), Values(np.zeros((problem.outputs, 0))))
 
 
-LEARNER = Learner(
-    name="budget_perceptron",
-    title="Budget Perceptron",
-    citation="K. Crammer, J. Kandola, Y. Singer: Online Classification on a Budget, NIPS 16, 2004",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
 
 
-class BudgetPerceptronClassifier(OnlineClassifier):
-    """The budget perceptron: the point that is needed least, being classified well without itself, gives way.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import BudgetPerceptronClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = BudgetPerceptronClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.17 mistakes, 100 points
-    """
+class BudgetPerceptronClassifier(Budget, OnlineClassifier):
+    """The budget perceptron: the point that is needed least, being classified well without itself, gives way."""
 
     learner = LEARNER
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
+    example = Example("0.68", random_state=0)
     beta: float = parameter(
-        default=0.0,
-        allowed=Real(0.0, 0.999999),
-        doc="An event with a margin of at most this is added; less than 1.",
+        default=0.0, allowed=Real(0.0, 0.999999), doc="Largest margin with which an event is added; less than 1."
     )
-    loss = "hinge"

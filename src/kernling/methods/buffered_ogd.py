@@ -22,30 +22,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import (
-    LOSSES,
-    Buffers,
-    Recent,
-    buffer_row,
-    buffered,
-    keep_in_ball,
-    keep_scores,
-    new_buffers,
-    new_recent,
-    note,
-    pair_slope,
-    side_of,
-)
+from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
+from ..components.pairwise import keep_in_ball, pair_loss, pair_slope, side_of
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop, losses
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, jit
-from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.constraints import POSITIVE
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import Buffer, PairLoss, RegularisedSteps
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -104,8 +93,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    loss = losses.Loss(LOSSES[o["loss"]], 0.0, 0.0)
-    params = Params(loss, o["eta"], o["lam"], o["radius"], o["output"] == "average")
+    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], o["radius"], o["output"] == "average")
     return params, Needs(output=o["output"], uniforms=o["buffer_size"], notes=problem.outputs)
 
 
@@ -114,56 +102,17 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, needs.uniforms), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="buffered_ogd",
-    title="Online gradient descent on pairs with buffers",
-    citation="P. Kar, B. K. Sriperumbudur, P. Jain, H. C. Karnick: On the Generalization Ability of Online Learning Algorithms "
-    "for Pairwise Loss Functions, ICML, 2013",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class BufferedOGDClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """Gradient descent on the pairs of each event with a random sample of the other class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import BufferedOGDClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BufferedOGDClassifier(eta=0.2, random_state=0).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class BufferedOGDClassifier(PairLoss, RegularisedSteps, Buffer, LinearPairwiseClassifier):
+    """Gradient descent on the pairs of each event with a random sample of the other class."""
 
     learner = LEARNER
-    loss: str = parameter(
-        default="squared",
-        allowed=OneOf(("squared", "hinge", "logistic")),
-        doc="Of the margin f(x) - f(x') between an event of the positive class and one of the negative class.",
-    )
-    eta: float = parameter(
-        default=0.5,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc="Step size; it falls with the square root of the events.",
-    )
-    lam: float = parameter(
-        default=0.0,
-        allowed=Real(0.0),
-        search=Log(1e-08, 0.01),
-        doc="Weight of the squared norm of the model.",
-    )
+    example = Example("0.92", eta=0.2, random_state=0)
+    eta: float = parameter(default=0.5, doc="Step size; it is divided by the square root of the number of events.")
     radius: float = parameter(
         default=1000.0,
         allowed=POSITIVE,
-        doc="The largest norm of the model. The default leaves rows of norm about 1 alone, and keeps others from diverging.",
+        doc="Largest norm of the model. The default leaves rows of norm about 1 alone, and keeps others from diverging.",
     )
-    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Events kept of each class.")
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")

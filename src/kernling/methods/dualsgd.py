@@ -25,18 +25,16 @@ from ..components.eviction import lightest
 from ..core import loop, losses
 from ..core.block import inner_product
 from ..core.expansion import EVENTS, SCALE, Expansion
-from ..core.fourier import Linear, feature_scale, new_linear
+from ..core.fourier import Linear, feature_scale
 from ..core.jit import inline, inner
 from ..core.updates import add, anneal, insert, remove
 from ..core.vector import sincos
-from ..estimators.constraints import POSITIVE, OneOf, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
-from ..estimators.options import Forgets, RandomFeatures, Tube
+from ..estimators.constraints import OneOf, Whole
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, empty_linear, horizon, loss_of
+from ..estimators.options import Budget, HarmonicSteps, LossClassifier, LossRegressor, RandomFeatures
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):
@@ -100,8 +98,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    o = problem.options
-    return State(empty_expansion(needs, problem, tags=1), new_linear(problem, o["features"], o["n_components"], rng))
+    return State(empty_expansion(needs, problem, tags=1), empty_linear(needs, problem, rng))
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
@@ -109,65 +106,33 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {"points": state.model.stored, "points_bound": params.budget, "coefficient_bound": 1.0 / params.lam}
 
 
-LEARNER = Learner(
-    name="dualsgd",
-    title="Dual Space Gradient Descent",
-    citation="T. Le, T. D. Nguyen, V. Nguyen, D. Phung: Dual Space Gradient Descent for Online Learning, NIPS 29, 2016",
-    loop=loop.dual_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=certificate,
-    merge=Merge(points=to_budget, harmonic=True),
-)
+LEARNER = Learner(__name__, loop.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
 
 
-class _DualSGD(Forgets, RandomFeatures):
+class _DualSGD(HarmonicSteps, RandomFeatures, Budget):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    lam: float = parameter(default=0.0001, allowed=POSITIVE, search=Log(1e-08, 0.01), doc="Weight of the regulariser.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="Points in the kernel part at most.")
+    lam: float = parameter(default=0.0001)
+    budget: int = parameter(default=100, doc="Largest number of points in the kernel part.")
     maintain: str = parameter(
         default="merge",
         allowed=OneOf(("merge", "remove")),
         doc="Whether points that leave the kernel part move to the random part or are forgotten.",
     )
-    n_leaving: int = parameter(default=20, allowed=Whole(1), doc="How many leave when there are too many.")
+    n_leaving: int = parameter(default=20, allowed=Whole(1), doc="Number of points that leave when there are too many.")
 
 
-class DualSGDClassifier(_DualSGD, OnlineClassifier):
-    """Dual space gradient descent for classification.
+class DualSGDClassifier(_DualSGD, LossClassifier):
+    """Dual space gradient descent for classification."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import DualSGDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DualSGDClassifier(gamma=0.1, n_components=400, random_state=0).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.2f} with {model.n_support_} points")
-    0.93 with 88 points
-    """
-
-    loss: str = parameter(
-        default="hinge",
-        allowed=OneOf(("hinge", "logistic")),
-        doc="For more than two classes they act on the margin over the best wrong class.",
-    )
+    example = Example("0.94", n_components=400, random_state=0)
+    loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))
 
 
-class DualSGDRegressor(_DualSGD, Tube, OnlineRegressor):
-    """Dual space gradient descent for regression.
+class DualSGDRegressor(_DualSGD, LossRegressor):
+    """Dual space gradient descent for regression."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import DualSGDRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = DualSGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 82 points
-    """
-
-    loss: str = parameter(default="epsilon_insensitive", allowed=OneOf(("epsilon_insensitive", "l1")), doc="Of the residual.")
+    example = Example("0.99", gamma=1.0, random_state=0)
+    loss: str = parameter(default="epsilon_insensitive", allowed=OneOf(("epsilon_insensitive", "l1")))
     lam: float = parameter(default=0.01)

@@ -41,16 +41,17 @@ from ..components.memory import (
 )
 from ..core import loop, losses
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
-from ..core.fourier import Linear, feature_score, new_linear
+from ..core.fourier import Linear, feature_score
 from ..core.jit import inline, inner
 from ..core.updates import add, insert, renormalise
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, kept_share
-from ..estimators.options import Forgets, RandomFeatures
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion, empty_linear, kept_share
+from ..estimators.options import Budget, Forgets, RandomFeatures, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge, each
 
@@ -63,7 +64,7 @@ class Params(NamedTuple):
     eta: float
     lam: float
     oracle: int
-    threshold: float  # of the coverage: the square of theta
+    threshold: float  # the square of theta
     budget: int
     period: int
 
@@ -147,9 +148,8 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    o = problem.options
-    linear = new_linear(problem, o["features"], o["n_components"], rng, groups=3)
-    memory = new_memory(o["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
+    linear = empty_linear(needs, problem, rng, groups=3)
+    memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
     return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
 
 
@@ -185,14 +185,12 @@ def within_bound(params: Params, a: State, b: State) -> Reduction:
 
 
 LEARNER = Learner(
-    name="dualsvrg",
-    title="Dual-space Stochastic Variance-Reduced Gradient",
-    citation="T. Le, K. Nguyen, D. Phung: Improving kernel online learning with a snapshot memory, Machine Learning 111, 2022",
-    loop=loop.dual_loop(step),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
+    __name__,
+    loop.dual_loop(step),
+    configure,
+    start,
+    bound,
+    certificate,
     merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": each("largest")}),
 )
 
@@ -202,7 +200,7 @@ def auto_theta(X, options: dict[str, Any]) -> float:
     return auto_delta(X, options) / 2.0 if options["oracle"] == "coverage" else 0.0
 
 
-class _DualSVRG(Forgets, RandomFeatures):
+class _DualSVRG(RandomFeatures, Budget, Forgets):
     """The parameters that all tasks share."""
 
     learner = LEARNER
@@ -227,9 +225,9 @@ class _DualSVRG(Forgets, RandomFeatures):
         allowed=(OneOf(("auto",)), Real(0.0, strict=True, extreme=1e100)),
         search=Times(0.5, 2.0),
         resolve=auto_theta,
-        doc='Of the coverage; "auto": half the diameter at which the first 1,000 rows open at most 100 cells.',
+        doc='Radius of the coverage; "auto": half the diameter at which the first 1,000 rows open at most 100 cells.',
     )
-    budget: int = parameter(default=100, allowed=Whole(1), doc="Of the budget oracle.")
+    budget: int = parameter(default=100, doc='Number of points that oracle="budget" stores.')
     memory: int = parameter(
         default=100,
         allowed=Whole(1),
@@ -238,49 +236,28 @@ class _DualSVRG(Forgets, RandomFeatures):
     period: int = parameter(default=100, allowed=Whole(1), doc="Events between snapshots.")
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        kind = tags.classifier_tags or tags.regressor_tags
+        kind.poor_score = self.eta is None  # the theory's steps are small, for long streams
+        return tags
+
 
 class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
-    """Variance-reduced gradient descent on a model that is part kernel expansion, part linear in random features.
+    """Variance-reduced gradient descent on a model that is part kernel expansion, part linear in random features."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import kernling as kl
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.DualSVRGClassifier(gamma=0.1, eta=0.5, random_state=0).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.2f} with {model.n_support_} points")
-    0.92 with 134 points
-    """
-
+    example = Example("0.93", eta=0.5, random_state=0)
     loss: str = parameter(
         default="smooth_hinge",
         allowed=OneOf(("smooth_hinge", "logistic", "softmax")),
-        doc="For more than two classes the first two act on the margin f_y - f_z over the best wrong class.",
+        doc="Loss of the margin; with more than two classes, the first two take that over the best wrong class.",
     )
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = self.eta is None  # the theory's steps are small, for long streams
-        return tags
 
+class DualSVRGRegressor(_DualSVRG, TubeRegressor):
+    """Variance-reduced regression on a model that is part kernel expansion, part linear in random features."""
 
-class DualSVRGRegressor(_DualSVRG, OnlineRegressor):
-    """Variance-reduced regression on a model that is part kernel expansion, part linear in random features.
-
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.DualSVRGRegressor(gamma=1.0, eta=0.2, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    1.00 with 103 points
-    """
-
-    loss: str = parameter(default="l2", allowed=OneOf(("l2", "huber", "smooth_epsilon")), doc="Of the residual.")
-    epsilon: float = parameter(default=0.1, allowed=Real(0.0), doc="Half the width of smooth_epsilon's tube without loss.")
+    example = Example("1.00", gamma=1.0, eta=0.2, random_state=0)
+    loss: str = parameter(default="l2", allowed=OneOf(("l2", "huber", "smooth_epsilon")), doc="Loss of the residual.")
+    epsilon: float = parameter(default=0.1, doc="Half the width of smooth_epsilon's tube without loss.")
     tau: float = parameter(default=0.5, doc="Knee of Huber's loss; width of the rounded corner of smooth_epsilon.")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self.eta is None
-        return tags

@@ -29,12 +29,11 @@ from ..core import loop, losses
 from ..core.expansion import SCALE, Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add, renormalise
-from ..estimators.constraints import Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.parameters import parameter
-from ..estimators.shared import budget_of, budgeted, loss_of, point_count
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count
+from ..estimators.options import Budget
 from ..estimators.tasks import OnlineClassifier
-from ..merging.rules import Merge, each, to_budget
+from ..merging.rules import Merge, each
 
 MISTAKES, DAMAGE, LEAST = range(3)  # in stats: M, Q and the smallest phi
 
@@ -107,35 +106,17 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 LEARNER = Learner(
-    name="forgetron",
-    title="Forgetron",
-    citation=(
-        "O. Dekel, S. Shalev-Shwartz, Y. Singer: "
-        "The Forgetron: A Kernel-Based Perceptron on a Budget, SIAM Journal on Computing 37, 2008"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
+    __name__,
+    loop.kernel_loop(step),
+    configure,
+    start,
     certificate=certificate,
-    merge=Merge(points=to_budget, arrays={"stats": each("total", "total", "smallest")}),
+    merge=Merge(arrays={"stats": each("total", "total", "smallest")}),
 )
 
 
-class ForgetronClassifier(OnlineClassifier):
-    """The Forgetron: a perceptron that shrinks its coefficients, as little as it may, and forgets its oldest point.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import ForgetronClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = ForgetronClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.18 mistakes, 100 points
-    """
+class ForgetronClassifier(Budget, OnlineClassifier):
+    """The Forgetron: a perceptron that shrinks its coefficients, as little as it may, and forgets its oldest point."""
 
     learner = LEARNER
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
-    loss = "hinge"
+    example = Example("0.73", random_state=0)

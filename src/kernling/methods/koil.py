@@ -23,14 +23,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import BIRTH, TIE, Labels, point_scores, point_value
-from ..components.pairwise import Recent, Sides, is_due, keep_score, new_recent, new_sides, note, side_of
+from ..components.pairwise import side_of
+from ..components.sides import Sides, new_sides
+from ..components.threshold import Recent, is_due, keep_score, new_recent, note
 from ..core import loop
 from ..core.block import point_values
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add, insert, remove, scale_model
 from ..estimators.constraints import POSITIVE, SWITCH, OneOf, Real, Whole
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.options import Buffer
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
@@ -182,53 +186,20 @@ def each_class(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
 
 
-LEARNER = Learner(
-    name="koil",
-    title="Kernelised Online Imbalanced Learning",
-    citation="J. Hu, H. Yang, I. King, M. R. Lyu, A. M.-C. So: Kernelized Online Imbalanced Learning with Fixed Budgets, "
-    "AAAI, 2015",
-    loop=loop.kernel_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
-    merge=Merge(points=each_class),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
 
 
-class KOILClassifier(PairwiseClassifier):
-    """Kernelised online imbalanced learning: AUC maximisation on a buffer of points per class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import KOILClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = KOILClassifier(random_state=0).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class KOILClassifier(Buffer, PairwiseClassifier):
+    """Kernelised online imbalanced learning: AUC maximisation on a buffer of points per class."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=0.01,
-        allowed=Real(0.0, 0.999, strict=True),
-        search=Log(0.001, 0.5),
-        doc="Step size, below 1.",
-    )
+    example = Example("0.93", random_state=0)
+    eta: float = parameter(default=0.01, allowed=Real(0.0, 0.999, strict=True), search=Log(0.001, 0.5), doc="Step size.")
     C: float = parameter(
-        default=10.0,
-        allowed=POSITIVE,
-        search=Log(0.1, 100.0),
-        doc="Weight of the losses of pairs against the norm of the model.",
+        default=10.0, allowed=POSITIVE, search=Log(0.1, 100.0), doc="Weight of the losses of pairs against the norm."
     )
-    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Points per class at most.")
     neighbours: int = parameter(
-        default=10,
-        allowed=Whole(1),
-        doc="How many points of the other class an event meets: those most like it.",
+        default=10, allowed=Whole(1), doc="Number of points of the other class that an event meets: those most like it."
     )
     eviction: str = parameter(
         default="reservoir",
@@ -238,5 +209,5 @@ class KOILClassifier(PairwiseClassifier):
     compensate: bool = parameter(
         default=True,
         allowed=SWITCH,
-        doc="Whether the most similar point of the class takes over the part of one that goes, which is KOIL++.",
+        doc="Whether the most similar point of the class takes over the term of one that goes (KOIL++).",
     )

@@ -50,6 +50,7 @@ from ..core.minibatch import rows_between, squared_norms
 from ..core.rows import Rows, as_rows, columns_between, row_count
 from ..estimators.checking import canonical, checked
 from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, kept_share
 from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
@@ -223,15 +224,12 @@ def within_limit(params: Params, a: State, b: State) -> Reduction:
 
 
 LEARNER = Learner(
-    name="krls",
-    title="Kernel Recursive Least Squares",
-    citation="Y. Engel, S. Mannor, R. Meir: The Kernel Recursive Least-Squares Algorithm, IEEE Transactions on Signal "
-    "Processing 52, 2004",
-    loop=one_thread(blocks),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
+    __name__,
+    one_thread(blocks),
+    configure,
+    start,
+    bound,
+    certificate,
     merge=Merge(points=within_limit, settle=write_coefficients),
 )
 
@@ -265,18 +263,9 @@ class _KRLS(Forgets):
 
 
 class KRLSClassifier(_KRLS, OnlineClassifier):
-    """Kernel recursive least squares on targets of -1 and 1: the ridge regression on all events so far, in fixed memory.
+    """Kernel recursive least squares on targets of -1 and 1: the ridge regression on all events so far, in fixed memory."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import kernling as kl
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.KRLSClassifier()
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.3f} mistakes, {model.n_support_} points")
-    0.030 mistakes, 512 points
-    """
+    example = Example("1.00")
 
     def _widen(self, place, change):
         super()._widen(place, change)
@@ -284,16 +273,9 @@ class KRLSClassifier(_KRLS, OnlineClassifier):
 
 
 class KRLSRegressor(_KRLS, OnlineRegressor):
-    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, and how sure it is.
+    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, and how sure it is."""
 
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.KRLSRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    1.00 with 11 points
-    """
+    example = Example("1.00", gamma=1.0)
 
     def predict(self, X, return_std=False):
         """The value of each row; with ``return_std`` a pair of arrays, values and their standard deviations.

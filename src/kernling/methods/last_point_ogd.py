@@ -17,29 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import (
-    LOSSES,
-    Recent,
-    Sides,
-    keep_example,
-    keep_scores,
-    new_recent,
-    new_sides,
-    note,
-    pair_move,
-    pair_product,
-    pair_slope,
-    side_of,
-)
+from ..components.pairwise import pair_loss, pair_move, pair_product, pair_slope, side_of
+from ..components.sides import Sides, keep_example, new_sides
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop, losses
 from ..core.fourier import Linear
 from ..core.jit import inline
-from ..estimators.constraints import POSITIVE, OneOf, Real
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import PairLoss, RegularisedSteps
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -71,7 +59,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(losses.Loss(LOSSES[o["loss"]], 0.0, 0.0), o["eta"], o["lam"], o["output"] == "average")
+    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], o["output"] == "average")
     return params, Needs(output=o["output"], notes=problem.outputs)
 
 
@@ -80,45 +68,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model, means=False), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="last_point_ogd",
-    title="Online gradient descent on pairs with the last point",
-    citation="Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying: Simple Stochastic and Online Gradient Descent Algorithms for "
-    "Pairwise Learning, NeurIPS, 2021",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class LastPointOGDClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """Gradient descent on the pair of each event and the last one of the other class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import LastPointOGDClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LastPointOGDClassifier(eta=0.002).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class LastPointOGDClassifier(PairLoss, RegularisedSteps, LinearPairwiseClassifier):
+    """Gradient descent on the pair of each event and the last one of the other class."""
 
     learner = LEARNER
-    loss: str = parameter(
-        default="squared",
-        allowed=OneOf(("squared", "hinge", "logistic")),
-        doc="Of the margin f(x) - f(x') between an event of the positive class and one of the negative class.",
-    )
-    eta: float = parameter(default=0.1, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size.")
-    lam: float = parameter(
-        default=0.0,
-        allowed=Real(0.0),
-        search=Log(1e-08, 0.01),
-        doc="Weight of the squared norm of the model.",
-    )
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    example = Example("0.91", eta=0.002)
+    eta: float = parameter(default=0.1)

@@ -32,15 +32,12 @@ from ..core.expansion import Expansion, check_room
 from ..core.jit import inline
 from ..core.minibatch import point_matrix
 from ..core.updates import add, insert
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import Tube
+from ..estimators.constraints import NOTHING, Whole
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of
+from ..estimators.options import Budget, LossClassifier, SquaredLossRegressor, StepSize
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, Merging, to_budget
+from ..merging.rules import Merge, Merging
 
 
 class Params(NamedTuple):
@@ -98,62 +95,32 @@ def merged_features(merging: Merging, name: str) -> np.ndarray:
 
 
 LEARNER = Learner(
-    name="nogd",
-    title="Nystrom Online Gradient Descent",
-    citation="J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning, JMLR 17, 2016",
-    loop=one_thread(loop.kernel_loop(step)),
-    configure=configure,
-    start=start,
-    bound=budgeted,
+    __name__,
+    one_thread(loop.kernel_loop(step)),
+    configure,
+    start,
     certificate=certificate,
-    merge=Merge(points=to_budget, arrays={"M": merged_features}),
+    merge=Merge(arrays={"M": merged_features}),
 )
 
 
-class _NOGD(OnlineEstimator):
+class _NOGD(StepSize, Budget):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(default=0.5, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size.")
-    budget: int = parameter(default=100, allowed=Whole(1), doc="Number of landmarks, the first events with a loss.")
+    budget: int = parameter(default=100, doc="Number of landmarks, the first events with a loss.")
     rank: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="Number of features, at most the budget; a fifth of it by default.",
+        default=None, allowed=(NOTHING, Whole(1)), doc="Number of features, at most the budget; a fifth of it by default."
     )
 
 
-class NOGDClassifier(_NOGD, OnlineClassifier):
-    """Nystrom online gradient descent for classification.
+class NOGDClassifier(_NOGD, LossClassifier):
+    """Nystrom online gradient descent for classification."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import NOGDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = NOGDClassifier(gamma=0.1, rank=50).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.2f} with {model.n_support_} points")
-    0.94 with 100 points
-    """
-
-    loss: str = parameter(
-        default="hinge",
-        allowed=OneOf(("hinge", "logistic", "softmax")),
-        doc="For more than two classes hinge and logistic act on the margin over the best wrong class.",
-    )
+    example = Example("0.93", rank=50)
 
 
-class NOGDRegressor(_NOGD, Tube, OnlineRegressor):
-    """Nystrom online gradient descent for regression.
+class NOGDRegressor(_NOGD, SquaredLossRegressor):
+    """Nystrom online gradient descent for regression."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import NOGDRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = NOGDRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    1.00 with 100 points
-    """
-
-    loss: str = parameter(default="l2", allowed=OneOf(("l2", "epsilon_insensitive", "l1")), doc="Of the residual.")
+    example = Example("1.00", gamma=1.0)

@@ -22,16 +22,21 @@ from ..core import loop, losses
 from ..core.expansion import EVENTS, SCALE
 from ..core.jit import inline
 from ..core.updates import add, renormalise
-from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, kept_share
-from ..estimators.options import Forgets, Tube
+from ..estimators.constraints import OneOf
+from ..estimators.examples import Example
+from ..estimators.learner import (
+    Learner,
+    Needs,
+    PointState,
+    Problem,
+    budget_of,
+    check_shrinkage,
+    kept_share,
+    loss_of,
+    point_count,
+)
+from ..estimators.options import Forgets, LossClassifier, OptionalBudget, RegularisedSteps, StepLossRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import Points, budget_of, budgeted, loss_of, no_points, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
-
-STEPS = ("constant", "diminishing")
 
 
 class Params(NamedTuple):
@@ -56,14 +61,12 @@ def step(params, state, block, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    if o["eta"] * o["lam"] >= 1.0:
-        raise ValueError(f"eta * lam must be less than 1, but eta={o['eta']:g} and lam={o['lam']:g}")
-    return Params(loss_of(problem), o["eta"], o["step"] == "diminishing", o["lam"], budget_of(problem)), Needs(
-        keep=kept_share(problem)
-    )
+    check_shrinkage(problem)
+    params = Params(loss_of(problem), o["eta"], o["step"] == "diminishing", o["lam"], budget_of(problem))
+    return params, Needs(keep=kept_share(problem))
 
 
-def certificate(params: Params, state: Points, problem: Problem) -> dict[str, float]:
+def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
     """With a constant step and a loss of slope at most 1, the terms beyond the budget have at most norm truncation."""
     found = point_count(params, state, problem)
     if params.lam > 0.0 and not params.diminishing and "budget" in found:
@@ -71,73 +74,27 @@ def certificate(params: Params, state: Points, problem: Problem) -> dict[str, fl
     return found
 
 
-LEARNER = Learner(
-    name="norma",
-    title="Naive Online R_reg Minimisation",
-    citation=(
-        "J. Kivinen, A. J. Smola, R. C. Williamson: "
-        "Online Learning with Kernels, IEEE Transactions on Signal Processing 52, 2004"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=budgeted,
-    certificate=certificate,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate)
 
 
-class _NORMA(Forgets):
+class _NORMA(RegularisedSteps, OptionalBudget, Forgets):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(default=0.5, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size; eta * lam is less than 1.")
-    lam: float = parameter(default=0.01, allowed=Real(0.0), search=Log(1e-08, 0.01), doc="Regularisation.")
-    step: str = parameter(default="constant", allowed=OneOf(("constant", "diminishing")), doc="eta, or eta / sqrt(t).")
-    budget: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="The number of newest terms to keep; without it, all are.",
+    lam: float = parameter(default=0.01, doc="Weight of the regulariser; less than 1 / eta.")
+    step: str = parameter(
+        default="constant", allowed=OneOf(("constant", "diminishing")), doc="Whether the step size is eta, or eta / sqrt(t)."
     )
+    budget: int | None = parameter(default=None, doc="Number of newest terms to keep; all are kept without it.")
 
 
-class NORMAClassifier(_NORMA, OnlineClassifier):
-    """Online regularised risk minimisation with kernels: gradient steps, and old terms that fade.
+class NORMAClassifier(_NORMA, LossClassifier):
+    """Online regularised risk minimisation with kernels: gradient steps, and old terms that fade."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import NORMAClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = NORMAClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.11 mistakes, 1260 points
-    """
-
-    loss: str = parameter(
-        default="hinge",
-        allowed=OneOf(("hinge", "logistic", "softmax")),
-        doc="For more than two classes hinge and logistic act on the margin over the best wrong class.",
-    )
+    example = Example("0.78", random_state=0)
 
 
-class NORMARegressor(_NORMA, Tube, OnlineRegressor):
-    """Online regularised risk minimisation with kernels for regression.
+class NORMARegressor(_NORMA, StepLossRegressor):
+    """Online regularised risk minimisation with kernels for regression."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import NORMARegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = NORMARegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 119 points
-    """
-
-    loss: str = parameter(
-        default="epsilon_insensitive",
-        allowed=OneOf(("epsilon_insensitive", "l2", "l1")),
-        doc="Of the residual.",
-    )
-    eta: float = parameter(default=0.2)
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -24,14 +24,13 @@ from ..core import loop, losses
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, anneal
-from ..estimators.constraints import NOTHING, POSITIVE, Whole
-from ..estimators.learner import Learner, Needs, Problem, horizon
-from ..estimators.options import Forgets, Tube
+from ..estimators.constraints import POSITIVE
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, PointState, Problem, budget_of, horizon, loss_of, point_count
+from ..estimators.options import HarmonicRegressor, HarmonicSteps, OptionalBudget
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import Points, budget_of, budgeted, loss_of, no_points, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
-from ..merging.rules import Merge, to_budget
+from ..estimators.tasks import OnlineClassifier
+from ..merging.rules import Merge
 
 
 class Params(NamedTuple):
@@ -62,66 +61,31 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), o["lam"], horizon(problem), o["beta"], budget_of(problem)), Needs(uniforms=1)
 
 
-def certificate(params: Params, state: Points, problem: Problem) -> dict[str, float]:
+def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
     """The expected number of points is at most the sum of the coins' chances, below 1 + beta (1 + log t)."""
     t = max(1.0, float(state.model.clock[EVENTS]))
     return {**point_count(params, state, problem), "expected_bound": 1.0 + params.beta * (1.0 + math.log(t))}
 
 
-LEARNER = Learner(
-    name="npbsgd",
-    title="Nonparametric Budgeted Stochastic Gradient Descent",
-    citation="T. Le, V. Nguyen, T. D. Nguyen, D. Phung: Nonparametric Budgeted Stochastic Gradient Descent, AISTATS, 2016",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=budgeted,
-    certificate=certificate,
-    merge=Merge(points=to_budget, harmonic=True),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
 
 
-class _NPBSGD(Forgets):
+class _NPBSGD(HarmonicSteps, OptionalBudget):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    lam: float = parameter(default=0.001, allowed=POSITIVE, search=Log(1e-08, 0.01), doc="Regularisation.")
     beta: float = parameter(
-        default=50.0,
-        allowed=POSITIVE,
-        doc="An event with a loss is stored with probability min(1, beta / t).",
+        default=50.0, allowed=POSITIVE, doc="An event with a loss is stored with probability min(1, beta / t)."
     )
-    budget: int | None = parameter(default=None, allowed=(NOTHING, Whole(1)), doc="The largest number of points.")
 
 
 class NPBSGDClassifier(_NPBSGD, OnlineClassifier):
-    """Nonparametric budgeted stochastic gradient descent: ever fewer events are stored, the others are projected.
+    """Nonparametric budgeted stochastic gradient descent: ever fewer events are stored, the others are projected."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import NPBSGDClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = NPBSGDClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.12 mistakes, 69 points
-    """
-
-    loss = "hinge"
+    example = Example("0.90", random_state=0)
 
 
-class NPBSGDRegressor(_NPBSGD, Tube, OnlineRegressor):
-    """Nonparametric budgeted stochastic gradient descent for regression.
+class NPBSGDRegressor(_NPBSGD, HarmonicRegressor):
+    """Nonparametric budgeted stochastic gradient descent for regression."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import NPBSGDRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = NPBSGDRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 110 points
-    """
-
-    lam: float = parameter(default=0.01)
+    example = Example("0.99", gamma=1.0, random_state=0)

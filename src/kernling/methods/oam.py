@@ -19,28 +19,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import (
-    Buffers,
-    Recent,
-    buffer_row,
-    buffered,
-    keep_scores,
-    new_buffers,
-    new_recent,
-    note,
-    pair_move,
-    pair_product,
-    side_of,
-)
+from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
+from ..components.pairwise import pair_move, pair_product, side_of
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
-from ..estimators.constraints import POSITIVE, OneOf, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.constraints import OneOf
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import Aggressive, Buffer
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -109,39 +99,17 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, problem.options["buffer_size"]), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="oam",
-    title="Online AUC maximisation",
-    citation="P. Zhao, S. C. H. Hoi, R. Jin, T. Yang: Online AUC Maximization, ICML, 2011",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class OAMClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """Online AUC maximisation with a uniform sample of each class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import OAMClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = OAMClassifier(random_state=0).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class OAMClassifier(Aggressive, Buffer, LinearPairwiseClassifier):
+    """Online AUC maximisation with a uniform sample of each class."""
 
     learner = LEARNER
+    example = Example("0.92", random_state=0)
     mode: str = parameter(
         default="seq",
         allowed=OneOf(("seq", "gra")),
         doc="A passive-aggressive step for each event of the sample in turn, or one gradient step on all of them.",
     )
-    C: float = parameter(default=0.001, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Cap of a step.")
-    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Events kept of each class.")
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    C: float = parameter(default=0.001)

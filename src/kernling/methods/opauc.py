@@ -18,18 +18,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import Recent, inherited, keep_scores, new_recent, note, pooled_means, side_of
+from ..components.pairwise import inherited, side_of
+from ..components.sides import pooled_means
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
 from ..core.state import added
-from ..estimators.constraints import POSITIVE, Real
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import RegularisedSteps
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -44,7 +45,7 @@ def outer(means: np.ndarray) -> np.ndarray:
 
 
 class Moments(NamedTuple):
-    """Of each side of each output: how many events came, and the mean and covariance of their features."""
+    """The number of events, and the mean and covariance of their features, for each side of each output."""
 
     counts: np.ndarray  # (outputs, 2)
     means: np.ndarray  # (outputs, 2, features)
@@ -138,39 +139,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, moments, new_recent(outputs))
 
 
-LEARNER = Learner(
-    name="opauc",
-    title="One-pass AUC optimisation",
-    citation="W. Gao, R. Jin, S. Zhu, Z.-H. Zhou: One-Pass AUC Optimization, ICML, 2013",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class OPAUCClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """One-pass AUC optimisation by class means and covariances.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import OPAUCClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = OPAUCClassifier(eta=0.02).fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class OPAUCClassifier(RegularisedSteps, LinearPairwiseClassifier):
+    """One-pass AUC optimisation by class means and covariances."""
 
     learner = LEARNER
-    eta: float = parameter(default=0.1, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Step size.")
-    lam: float = parameter(
-        default=0.0,
-        allowed=Real(0.0),
-        search=Log(1e-08, 0.01),
-        doc="Weight of the squared norm of the model.",
-    )
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    example = Example("0.94", eta=0.02)
+    eta: float = parameter(default=0.1)

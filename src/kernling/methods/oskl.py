@@ -31,11 +31,11 @@ from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.updates import add, insert
 from ..estimators.constraints import POSITIVE, OneOf, Real
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import MeanOrLast, Tube
+from ..estimators.options import MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge, each
 
 CHANCES = 0  # in stats
@@ -76,7 +76,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def bound(params: Params, t: int) -> float:
-    """Of the expected number of points: all slopes are at most 1."""
+    """Return the expected number of points at most: all slopes are at most 1."""
     return t / params.G
 
 
@@ -85,34 +85,27 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {
         "expected_bound": float(bound(params, state.model.clock[EVENTS])),
         "expected_points": float(state.stats[CHANCES]),
-        "points": int(state.model.size[0]),
+        "points": state.model.stored,
     }
 
 
 LEARNER = Learner(
-    name="oskl",
-    title="Online Sparse Kernel Learning",
-    citation="L. Zhang, J. Yi, R. Jin, M. Lin, X. He: Online Kernel Learning with a Near Optimal Sparsity Bound, ICML, 2013",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=bound,
+    __name__,
+    loop.kernel_loop(step),
+    configure,
+    start,
+    bound,
+    certificate,
     expected_bound=True,
-    certificate=certificate,
     merge=Merge(arrays={"stats": each("total")}),
 )
 
 
-class _OSKL(MeanOrLast):
+class _OSKL(StepSize, MeanOrLast):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=1.0,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc="Step size of the gradient descent that is imitated.",
-    )
+    eta: float = parameter(default=1.0, doc="Step size of the gradient descent that is imitated.")
     G: float = parameter(
         default=1.0,
         allowed=Real(1.0),
@@ -122,39 +115,20 @@ class _OSKL(MeanOrLast):
 
 
 class OSKLClassifier(_OSKL, OnlineClassifier):
-    """Online sparse kernel learning: gradient steps at random events, most likely where the loss is steep.
+    """Online sparse kernel learning: gradient steps at random events, most likely where the loss is steep."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import OSKLClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = OSKLClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.14 mistakes, 366 points
-    """
-
+    example = Example("0.95", random_state=0)
     loss: str = parameter(
         default="logistic",
         allowed=OneOf(("logistic", "smooth_hinge")),
-        doc="Of the margin; for more than two classes, of the margin over the best wrong class.",
+        doc="Loss of the margin; with more than two classes, of the margin over the best wrong class.",
     )
 
 
-class OSKLRegressor(_OSKL, Tube, OnlineRegressor):
-    """Online sparse kernel learning for regression, with the smooth epsilon-insensitive loss.
+class OSKLRegressor(_OSKL, TubeRegressor):
+    """Online sparse kernel learning for regression, with the smooth epsilon-insensitive loss."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import OSKLRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = OSKLRegressor(gamma=1.0, random_state=1).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
-    1.00
-    """
-
+    example = Example("1.00", gamma=1.0, random_state=1)
     tau: float = parameter(
         default=0.5,
         doc="Width of the curved part of the loss beside the tube; with epsilon = 0, Huber's loss divided by its knee tau.",

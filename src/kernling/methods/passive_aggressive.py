@@ -30,13 +30,12 @@ from ..core import loop
 from ..core.expansion import Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import POSITIVE, OneOf
+from ..estimators.constraints import OneOf
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import Tube
+from ..estimators.options import Aggressive, TubeRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier, OnlineOneClass
 from ..merging.rules import Merge
 
 PA, PA_I, PA_II = range(3)
@@ -78,91 +77,34 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem), new_ball())
 
 
-def bound(params: Params, t: int) -> float:
-    """Every event may be stored."""
-    return t
+LEARNER = Learner(__name__, loop.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
 
 
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The number of points, which nothing bounds."""
-    return {"points": int(state.model.size[0])}
-
-
-LEARNER = Learner(
-    name="passive_aggressive",
-    title="Passive-Aggressive learning",
-    citation=(
-        "K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer: Online Passive-Aggressive Algorithms, JMLR 7, 2006"
-    ),
-    loop=loop.kernel_loop(step, note_norm),
-    configure=configure,
-    start=start,
-    bound=bound,
-    certificate=certificate,
-    merge=Merge(arrays={"ball": merged_ball}),
-)
-
-
-class _PassiveAggressive(OnlineEstimator):
+class _PassiveAggressive(Aggressive):
     """The parameters that all tasks share."""
 
     learner = LEARNER
     C: float = parameter(
-        default=1.0,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc='Aggressiveness: the cap of a step ("PA-I"), or what its softening is divided by ("PA-II").',
+        default=1.0, doc='Aggressiveness: the largest step ("PA-I"), or what its softening is divided by ("PA-II").'
     )
-    variant: str = parameter(default="PA-I", allowed=OneOf(("PA", "PA-I", "PA-II")), doc="Capped, plain and softened steps.")
+    variant: str = parameter(
+        default="PA-I", allowed=OneOf(("PA", "PA-I", "PA-II")), doc="Whether steps are plain, capped or softened."
+    )
 
 
 class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
-    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, or a capped one.
+    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, or a capped one."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import PassiveAggressiveClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = PassiveAggressiveClassifier(gamma=0.1)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes")
-    0.05 mistakes
-    """
-
-    loss = "hinge"
+    example = Example("0.98")
 
 
-class PassiveAggressiveRegressor(_PassiveAggressive, Tube, OnlineRegressor):
-    """Passive-aggressive regression with kernels and the epsilon-insensitive loss.
+class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
+    """Passive-aggressive regression with kernels and the epsilon-insensitive loss."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import PassiveAggressiveRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = PassiveAggressiveRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
-    0.99
-    """
+    example = Example("0.99", gamma=1.0)
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
-    """Passive-aggressive one-class learning with kernels: what do normal events look like?
+    """Passive-aggressive one-class learning with kernels: what do normal events look like?"""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import PassiveAggressiveOneClass
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> model = PassiveAggressiveOneClass(C=0.1, gamma=0.1).fit(X)
-    >>> print(model.predict([[0.0, 0.0], [9.0, 9.0]]))
-    [ 1 -1]
-    """
-
-    mode: str = parameter(
-        default="ball",
-        allowed=OneOf(("ball", "halfspace")),
-        doc="A ball around normal events in feature space, or a half-space that holds them.",
-    )
-    radius: float = parameter(default=0.9, allowed=POSITIVE, doc="Of the ball; less than 1 for kernels of the distance.")
+    example = Example("0.86", C=0.1, gamma=0.1, radius=0.7)

@@ -22,13 +22,10 @@ from ..core import loop, losses
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, insert
-from ..estimators.constraints import POSITIVE
-from ..estimators.learner import Learner, Needs, Problem
-from ..estimators.options import Tube
-from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import loss_of, no_points, point_count, unbounded
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, loss_of
+from ..estimators.options import StepRegressor
+from ..estimators.tasks import OnlineClassifier
 
 
 class Params(NamedTuple):
@@ -48,48 +45,18 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options.get("eta", 1.0)), Needs()
 
 
-LEARNER = Learner(
-    name="perceptron",
-    title="Perceptron",
-    citation="Y. Freund, R. E. Schapire: Large Margin Classification Using the Perceptron Algorithm, Machine Learning 37, 1999",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=unbounded,
-    certificate=point_count,
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
 
 
 class PerceptronClassifier(OnlineClassifier):
-    """The kernel perceptron: every event whose label was wrong is stored.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import PerceptronClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = PerceptronClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.10 mistakes, 186 points
-    """
+    """The kernel perceptron: every event whose label was wrong is stored."""
 
     learner = LEARNER
-    loss = "hinge"
+    example = Example("0.92", random_state=0)
 
 
-class PerceptronRegressor(Tube, OnlineRegressor):
-    """The kernel perceptron for regression: every event with a residual outside of the tube is stored.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import PerceptronRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = PerceptronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 43 points
-    """
+class PerceptronRegressor(StepRegressor):
+    """The kernel perceptron for regression: every event with a residual outside of the tube is stored."""
 
     learner = LEARNER
-    eta: float = parameter(default=0.2, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Size of a step.")
+    example = Example("0.99", gamma=1.0, random_state=0)

@@ -29,12 +29,12 @@ from ..components.gram import Gram, add_and_prune, greedy, new_gram
 from ..core import losses
 from ..core.expansion import Expansion
 from ..core.minibatch import Batch, Waiting, batch_loop, batch_scores, learn_waiting, new_waiting
-from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, kept_share
-from ..estimators.options import Forgets, Tube
+from ..estimators.constraints import OneOf, Real, Whole
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
+from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge, each
 
@@ -45,7 +45,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
-    keep: float  # of the model after each event, to forget
+    keep: float  # what the model is multiplied by after each event, to forget
     parsimony: float
     diminishing: bool
     random_order: bool
@@ -91,9 +91,10 @@ def finish(params: Params, state: State, kernel) -> None:
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
+    check_shrinkage(problem)
     o = problem.options
     params = Params(
-        loss=losses.Loss(losses.KINDS[o["loss"]], o.get("epsilon", 0.0), 0.0),
+        loss=loss_of(problem),
         eta=o["eta"],
         lam=o["lam"],
         keep=kept_share(problem),
@@ -101,19 +102,12 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         diminishing=o["step"] == "diminishing",
         random_order=o["prune"] == "random",
     )
-    if params.eta * params.lam >= 1.0:
-        raise ValueError(f"eta must be less than 1 / lam, but eta={params.eta:g} and lam={params.lam:g}")
     return params, Needs(uniforms=int(params.random_order), room=o["batch_size"])
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     waiting = new_waiting(problem.options["batch_size"], problem.d, problem.dtype)
     return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(5))
-
-
-def bound(params: Params, t: int) -> float:
-    """None is declared: the theorem's depends on a covering number of the data."""
-    return t
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
@@ -136,26 +130,22 @@ def within_eps(params: Params, a: State, b: State) -> Reduction:
 
 
 LEARNER = Learner(
-    name="polk",
-    title="Parsimonious Online Learning with Kernels",
-    citation="A. Koppel, G. Warnell, E. Stump, A. Ribeiro: Parsimonious Online Learning with Kernels via Sparse Projections in "
-    "Function Space, JMLR 20, 2019",
-    loop=batch_loop(step),
-    configure=configure,
-    start=start,
-    bound=bound,
+    __name__,
+    batch_loop(step),
+    configure,
+    start,
     certificate=certificate,
     finish=finish,
     merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * 4)}, steps={"stats": STEPS}),
 )
 
 
-class _POLK(Forgets):
-    """The parameters that all tasks share."""
+class _POLK(RegularisedSteps, Forgets):
+    """The parameters and attributes that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(default=10.0, allowed=POSITIVE, search=Log(0.1, 30.0), doc="Step size.")
-    lam: float = parameter(default=1e-06, allowed=Real(0.0), doc="Weight of the regulariser; less than 1 / eta.")
+    eta: float = parameter(default=10.0, search=Log(0.1, 30.0))
+    lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; less than 1 / eta.")
     parsimony: float = parameter(
         default=0.01,
         allowed=Real(0.0),
@@ -165,7 +155,7 @@ class _POLK(Forgets):
     step: str = parameter(
         default="constant",
         allowed=OneOf(("constant", "diminishing")),
-        doc="eta, or eta / (t + 1) with eps = K eta_t^2.",
+        doc="Whether the step size is eta, or eta / (t + 1) with eps = K eta_t^2.",
     )
     batch_size: int = parameter(
         default=32,
@@ -178,45 +168,22 @@ class _POLK(Forgets):
         doc="The cheapest removal first, or removals in random order until one does not fit.",
     )
 
-
-class POLKClassifier(_POLK, OnlineClassifier):
-    """Parsimonious online learning with kernels: gradient steps in function space, then pruning within an error ball.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import kernling as kl
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.POLKClassifier(loss="softmax", gamma=0.1, eta=20.0).fit(X / 16.0, y)
-    >>> print(f"{model.score(X / 16.0, y):.2f} of {model.t_} rows; fewer than 100 points: {model.n_support_ < 100}")
-    0.95 of 1797 rows; fewer than 100 points: True
-    """
-
-    loss: str = parameter(
-        default="hinge",
-        allowed=OneOf(("hinge", "logistic", "softmax")),
-        doc="For more than two classes hinge and logistic act on the margin f_y - f_z over the best wrong class.",
-    )
     n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Rows that wait for a batch to fill.")
 
 
-class POLKRegressor(_POLK, Tube, OnlineRegressor):
-    """Parsimonious online regression with kernels.
+class POLKClassifier(_POLK, LossClassifier):
+    """Parsimonious online learning with kernels: gradient steps in function space, then pruning within an error ball."""
 
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.POLKRegressor(gamma=1.0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with fewer than 10 points: {model.n_support_ < 10}")
-    1.00 with fewer than 10 points: True
-    """
+    example = Example("0.97", eta=20.0)
 
-    loss: str = parameter(default="l2", allowed=OneOf(("l2", "epsilon_insensitive", "l1")), doc="Of the residual.")
+
+class POLKRegressor(_POLK, SquaredLossRegressor):
+    """Parsimonious online regression with kernels."""
+
+    example = Example("1.00", gamma=1.0)
     eta: float = parameter(
         default=1.0,
         search=Log(0.03, 1.9),
         doc='Step size; with the loss "l2" and a kernel of at most 1, steps below 2 are stable.',
     )
     batch_size: int = parameter(default=8)
-    n_waiting_ = POLKClassifier.n_waiting_

@@ -25,14 +25,12 @@ from ..components.projection import add_or_project, project_event
 from ..core import loop, losses
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import NOTHING, POSITIVE, Real, Whole
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import Tube
+from ..estimators.constraints import Real
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count
+from ..estimators.options import OptionalBudget, StepRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
-from ..estimators.shared import budget_of, budgeted, loss_of, point_count
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -68,7 +66,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """How well the inverse matrix was kept: its largest drift, and how often it was computed anew."""
+    """How well the inverse matrix was kept: its largest drift, and how often it was recomputed."""
     record = state.gram.record
     return {**point_count(params, state, problem), "drift": float(record[WORST]), "renewed": float(record[RENEWED])}
 
@@ -78,65 +76,26 @@ def independent(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.budget, independent=True)
 
 
-MERGE = Merge(points=independent)
-
-LEARNER = Learner(
-    name="projectron",
-    title="Projectron",
-    citation="F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning, JMLR 10, 2009",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=certificate,
-    merge=MERGE,
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
 
 
-class _Projectron(OnlineEstimator):
+class _Projectron(OptionalBudget):
     """The parameters that all tasks share."""
 
     learner = LEARNER
     threshold: float = parameter(
-        default=0.1,
-        allowed=Real(0.0),
-        doc="The distance from the span of the points within which an event is projected.",
+        default=0.1, allowed=Real(0.0), doc="Distance from the span of the points within which a mistake is projected."
     )
-    budget: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="The largest number of points; once they are there, all mistakes are projected.",
-    )
+    budget: int | None = parameter(default=None, doc="Largest number of points; a full model projects all mistakes.")
 
 
 class ProjectronClassifier(_Projectron, OnlineClassifier):
-    """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little.
+    """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import ProjectronClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = ProjectronClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.10 mistakes, 186 points
-    """
-
-    loss = "hinge"
+    example = Example("0.92", random_state=0)
 
 
-class ProjectronRegressor(_Projectron, Tube, OnlineRegressor):
-    """The Projectron for regression: a residual outside of the tube is a mistake.
+class ProjectronRegressor(_Projectron, StepRegressor):
+    """The Projectron for regression: a residual outside of the tube is a mistake."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.baselines import ProjectronRegressor
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = ProjectronRegressor(gamma=1.0, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f} with {model.n_support_} points")
-    0.99 with 13 points
-    """
-
-    eta: float = parameter(default=0.2, allowed=POSITIVE, search=Log(0.01, 10.0), doc="Size of a step.")
+    example = Example("0.99", gamma=1.0, random_state=0)

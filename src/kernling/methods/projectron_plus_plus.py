@@ -19,18 +19,19 @@ Departures from the paper, each with its reason:
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ..components.eviction import columns_changed, event_value
 from ..components.projection import add_or_project, add_projection, project_event
 from ..core import loop, losses
 from ..core.expansion import EVENTS
 from ..core.jit import inline
-from ..estimators.constraints import NOTHING, POSITIVE, Whole
-from ..estimators.learner import Learner
+from ..estimators.constraints import POSITIVE
+from ..estimators.examples import Example
 from ..estimators.parameters import parameter
-from ..estimators.shared import budgeted
 from ..estimators.tasks import OnlineClassifier
-from .projectron import MERGE, certificate, configure, start
+from .projectron import LEARNER as PROJECTRON
+from .projectron import _Projectron
 
 
 @inline
@@ -50,42 +51,12 @@ def step(params, state, block, j, f, y, weight, u):
         add_projection(model, block, j, -weight * min(loss / norm, 2.0 * excess / norm, 1.0), block.g)
 
 
-LEARNER = Learner(
-    name="projectron_plus_plus",
-    title="Projectron++",
-    citation="F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning, JMLR 10, 2009",
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=start,
-    bound=budgeted,
-    certificate=certificate,
-    merge=MERGE,
-)
+LEARNER = replace(PROJECTRON, module=__name__, loop=loop.kernel_loop(step))
 
 
-class ProjectronPlusPlusClassifier(OnlineClassifier):
-    """Projectron++: a Projectron that also learns from small margins.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import ProjectronPlusPlusClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = ProjectronPlusPlusClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.10 mistakes, 186 points
-    """
+class ProjectronPlusPlusClassifier(_Projectron, OnlineClassifier):
+    """Projectron++: a Projectron that also learns from small margins."""
 
     learner = LEARNER
-    threshold: float = parameter(
-        default=0.1,
-        allowed=POSITIVE,
-        doc="The distance from the span of the points within which a mistake is projected.",
-    )
-    budget: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="The largest number of points; once they are there, all mistakes are projected.",
-    )
-    loss = "hinge"
+    example = Example("0.92", random_state=0)
+    threshold: float = parameter(default=0.1, allowed=POSITIVE)

@@ -15,12 +15,10 @@ from ..components.eviction import keep, mistaken
 from ..core import loop, losses
 from ..core.jit import inline
 from ..core.updates import add
-from ..estimators.constraints import Whole
-from ..estimators.learner import Learner, Needs, Problem
-from ..estimators.parameters import parameter
-from ..estimators.shared import budget_of, budgeted, loss_of, no_points, point_count
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, budget_of, loss_of
+from ..estimators.options import Budget
 from ..estimators.tasks import OnlineClassifier
-from ..merging.rules import Merge, to_budget
 
 
 class Params(NamedTuple):
@@ -39,36 +37,11 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), budget_of(problem)), Needs(uniforms=1)
 
 
-LEARNER = Learner(
-    name="rbp",
-    title="Randomised Budget Perceptron",
-    citation=(
-        "G. Cavallanti, N. Cesa-Bianchi, C. Gentile: "
-        "Tracking the best hyperplane with a simple budget Perceptron, Machine Learning 69, 2007"
-    ),
-    loop=loop.kernel_loop(step),
-    configure=configure,
-    start=no_points,
-    bound=budgeted,
-    certificate=point_count,
-    merge=Merge(points=to_budget),
-)
+LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
 
 
-class RBPClassifier(OnlineClassifier):
-    """The randomised budget perceptron: a random point gives way to the event that was got wrong.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.baselines import RBPClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = RBPClassifier(gamma=0.1, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.21 mistakes, 100 points
-    """
+class RBPClassifier(Budget, OnlineClassifier):
+    """The randomised budget perceptron: a random point gives way to the event that was got wrong."""
 
     learner = LEARNER
-    budget: int = parameter(default=100, allowed=Whole(1), doc="The largest number of points.")
-    loss = "hinge"
+    example = Example("0.61", random_state=0)

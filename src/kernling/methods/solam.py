@@ -19,17 +19,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import Recent, Sides, keep_in_ball, keep_scores, new_recent, new_sides, note, side_of
+from ..components.pairwise import keep_in_ball, side_of
+from ..components.sides import Sides, new_sides
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
 from ..estimators.constraints import POSITIVE
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import StepSize
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -46,8 +48,8 @@ class Saddle(NamedTuple):
     def widened(self, change: np.ndarray) -> Saddle:
         """For outputs ``change @ outputs``: where the sign turns, a and b change places, and al keeps its sign."""
         a, b, al = change @ self.values[:, 0], change @ self.values[:, 1], np.abs(change) @ self.values[:, 2]
-        turned = (change < 0.0).any(axis=1)
-        return Saddle(np.column_stack([np.where(turned, b, a), np.where(turned, a, b), al]))
+        swapped = (change < 0.0).any(axis=1)
+        return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
     def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
         """The mean, as of the model."""
@@ -106,39 +108,13 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="solam",
-    title="Stochastic online AUC maximisation",
-    citation="Y. Ying, L. Wen, S. Lyu: Stochastic Online AUC Maximization, NeurIPS, 2016",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class SOLAMClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """Stochastic online AUC maximisation as a saddle point.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import SOLAMClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = SOLAMClassifier().fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class SOLAMClassifier(StepSize, LinearPairwiseClassifier):
+    """Stochastic online AUC maximisation as a saddle point."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=0.1,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc="Step size; it falls with the square root of the events.",
-    )
-    radius: float = parameter(default=100.0, allowed=POSITIVE, doc="The largest norm of the model.")
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    example = Example("0.89")
+    eta: float = parameter(default=0.1, doc="Step size; it is divided by the square root of the number of events.")
+    radius: float = parameter(default=100.0, allowed=POSITIVE, doc="Largest norm of the model.")

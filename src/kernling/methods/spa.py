@@ -41,13 +41,13 @@ from ..core import loop
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
-from ..estimators.base import OnlineEstimator
-from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
+from ..estimators.constraints import NOTHING, POSITIVE, Whole
+from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import Averaged, MeanOrLast, Tube
+from ..estimators.options import Averaged, MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..estimators.tasks import OnlineClassifier, OnlineOneClass, OnlineRegressor
+from ..estimators.tasks import OnlineClassifier, OnlineOneClass
 from ..merging.rules import Merge, each
 
 CHANCES, STEEPEST = range(2)  # in stats
@@ -106,7 +106,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def bound(params: Params, t: int) -> float:
-    """Of the expected number of points: alpha T / beta."""
+    """Return the expected number of points at most, alpha T / beta."""
     return params.alpha * t / params.beta
 
 
@@ -120,111 +120,63 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {
         "expected_bound": float(bound(params, t)),
         "expected_points": float(state.stats[CHANCES]),
-        "points": int(state.model.size[0]),
+        "points": state.model.stored,
         "regret_per_norm": 1.0 / (2.0 * params.eta),
         "regret_constant": float(t * largest_drop),
     }
 
 
 LEARNER = Learner(
-    name="spa",
-    title="Sparse Passive-Aggressive learning",
-    citation="J. Lu, P. Zhao, S. C. H. Hoi: Online Sparse Passive Aggressive Learning with Kernels, SDM, 2016",
-    loop=loop.kernel_loop(step, note_norm),
-    configure=configure,
-    start=start,
-    bound=bound,
+    __name__,
+    loop.kernel_loop(step, note_norm),
+    configure,
+    start,
+    bound,
+    certificate,
     expected_bound=True,
-    certificate=certificate,
     merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest")}),
 )
 
 
-class _SPA(OnlineEstimator):
+class _SPA(StepSize):
     """The parameters that all tasks share."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=1.0,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc="Aggressiveness: the cap of a step that was certain to be taken.",
-    )
+    eta: float = parameter(default=1.0, doc="Aggressiveness: the largest step that is certain to be taken.")
     alpha: float = parameter(
         default=1.0,
         allowed=POSITIVE,
-        doc="A step is taken with probability min(alpha, loss) / beta; beta is at least alpha, and equal to it if "
-        "not given. The expected number of points after T events is at most alpha T / beta.",
+        doc="A step is taken with probability min(alpha, loss) / beta. The expected number of points after T events is at most "
+        "alpha T / beta.",
     )
     beta: float | None = parameter(
-        default=None,
-        allowed=(NOTHING, POSITIVE),
-        search=Log(1.0, 50.0),
-        doc="A step is taken with probability min(alpha, loss) / beta; beta is at least alpha, and equal to it if "
-        "not given. The expected number of points after T events is at most alpha T / beta.",
+        default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, and equal to it if not given."
     )
     budget: int | None = parameter(
         default=None,
         allowed=(NOTHING, Whole(1)),
-        doc="Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes "
-        "alpha * horizon / budget.",
+        doc="Expected number of points after ``horizon`` events; instead of beta, which becomes alpha * horizon / budget.",
     )
     horizon: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="Together: so many points, in expectation, after ``horizon`` events; instead of beta, which becomes "
-        "alpha * horizon / budget.",
+        default=None, allowed=(NOTHING, Whole(1)), doc="Number of events after which there are ``budget`` points."
     )
 
 
 class SPAClassifier(_SPA, Averaged, OnlineClassifier):
-    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
+    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss."""
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import kernling as kl
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = kl.SPAClassifier(gamma=0.1, beta=4.0, random_state=0)
-    >>> labels = model.predict_then_learn(X / 16.0, y)
-    >>> print(f"{(labels != y).mean():.2f} mistakes, {model.n_support_} points")
-    0.19 mistakes, 223 points
-    """
-
+    example = Example("0.94", beta=4.0, random_state=0)
     output: str = parameter(default="average")
-    loss = "hinge"
 
 
-class SPARegressor(_SPA, Averaged, Tube, OnlineRegressor):
-    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
+class SPARegressor(_SPA, Averaged, TubeRegressor):
+    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss."""
 
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
-    >>> model = kl.SPARegressor(gamma=1.0, beta=4.0, random_state=1).fit(X, np.sin(X[:, 0]))
-    >>> print(f"{model.score(X, np.sin(X[:, 0])):.2f}")
-    0.99
-    """
-
+    example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
     output: str = parameter(default="average")
 
 
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
-    """Sparse Passive-Aggressive one-class learning: what do normal events look like?
+    """Sparse Passive-Aggressive one-class learning: what do normal events look like?"""
 
-    Examples
-    --------
-    >>> import numpy as np, kernling as kl
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> model = kl.SPAOneClass(gamma=0.1, radius=0.7, random_state=0).fit(X)
-    >>> print(model.predict([[0.0, 0.0], [9.0, 9.0]]))
-    [ 1 -1]
-    """
-
-    mode: str = parameter(
-        default="ball",
-        allowed=OneOf(("ball", "halfspace")),
-        doc="A ball around normal events in feature space, or a half-space that holds them.",
-    )
-    radius: float = parameter(default=0.9, allowed=POSITIVE, doc="Of the ball; less than 1 for kernels of the distance.")
+    example = Example("0.82", gamma=0.1, radius=0.7, random_state=0)

@@ -21,17 +21,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.pairwise import Recent, Sides, join_mean, keep_scores, new_recent, new_sides, note, side_of
+from ..components.pairwise import side_of
+from ..components.sides import Sides, join_mean, new_sides
+from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import loop
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
-from ..estimators.constraints import POSITIVE, Real
-from ..estimators.learner import Learner, Needs, Problem, empty_linear, feature_count, no_points
-from ..estimators.options import MeanOrLast, RandomFeatures
-from ..estimators.pairwise import PairwiseClassifier
+from ..estimators.constraints import Real
+from ..estimators.examples import Example
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import StepSize
+from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log
 
 
 class Params(NamedTuple):
@@ -85,48 +87,14 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model, examples=False), new_recent(problem.outputs))
 
 
-LEARNER = Learner(
-    name="spamnet",
-    title="Stochastic proximal AUC maximisation",
-    citation="M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization, ICML, 2018",
-    loop=loop.feature_loop(step, note),
-    configure=configure,
-    start=start,
-    bound=no_points,
-    certificate=feature_count,
-)
+LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
 
 
-class SPAMNetClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """Stochastic proximal AUC maximisation with an elastic net.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.metrics import roc_auc_score
-    >>> from sklearn.preprocessing import scale
-    >>> from kernling.baselines import SPAMNetClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = SPAMNetClassifier().fit(scale(X), y)
-    >>> print(f"{roc_auc_score(y, model.rank_scores(scale(X))):.1f}")
-    1.0
-    """
+class SPAMNetClassifier(StepSize, LinearPairwiseClassifier):
+    """Stochastic proximal AUC maximisation with an elastic net."""
 
     learner = LEARNER
-    eta: float = parameter(
-        default=0.1,
-        allowed=POSITIVE,
-        search=Log(0.01, 10.0),
-        doc="Step size; it falls with the square root of the events.",
-    )
-    l1: float = parameter(
-        default=0.0,
-        allowed=Real(0.0),
-        doc="Weights of the sum of absolute weights and of half the squared norm.",
-    )
-    l2: float = parameter(
-        default=0.0,
-        allowed=Real(0.0),
-        doc="Weights of the sum of absolute weights and of half the squared norm.",
-    )
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    example = Example("0.83")
+    eta: float = parameter(default=0.1, doc="Step size; it is divided by the square root of the number of events.")
+    l1: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the sum of absolute coefficients.")
+    l2: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of half the squared norm.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
-from ..evaluate.protocols import Course, batch, feed
+from ..evaluate.protocols import ProgressiveRun, batch, feed
 from ..evaluate.rows import Row, loaded, model_of
 from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk
@@ -57,7 +57,7 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
-    course = Course(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
+    course = ProgressiveRun(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
     course.begin(*first)  # by all of the first chunk, also if not all of it was learned

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import registry
-from ..evaluate.held import folds, held_out
-from ..evaluate.measuring import metric_task, orders
+from ..evaluate.holdout import folds, held_out
+from ..evaluate.measuring import orders
+from ..evaluate.metrics import metric_class
 from ..evaluate.protocols import batch, online
 from ..evaluate.rows import Row
 from ..evaluate.selection import Choice, choose
 from . import batch as batch_methods
-from .paper_data import Hand
+from .paper_data import PaperData
 
 SEARCH_SEED = 1000  # of the order whose first rows are for the search; those that are evaluated have 0, 1, ...
 DATA = ("dataset", "synthetic", "rows", "seed", "part", "test", "positive", "norm", "rare")
@@ -37,7 +38,7 @@ class Cell(NamedTuple):
 
     @property
     def names(self) -> Row:
-        """What tells it from the other cells."""
+        """The key that tells it from the other cells."""
         return {"data": self.data, "method": self.method, "at": self.at}
 
     @property
@@ -52,7 +53,7 @@ class Cell(NamedTuple):
 
     @property
     def beside(self) -> Row:
-        """What a row says besides what is measured."""
+        """Return what a row says besides the measurements."""
         return self.names | self.printed | {"note": self.note}
 
 
@@ -74,7 +75,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
     if "learner" not in method:
         why = why or "printed only"
         return Cell(data, method["name"], at, {}, printed, about.get("note"), why)
-    task = metric_task(facts["metric"])
+    task = metric_class(facts["metric"]).task
     known = [name for name in parameters_of(method["learner"], task) if name not in method.get("without", [])]
     params = {name: given for name, given in about.get("params", {}).items() if name in known}
     params |= method.get("params", {}) | own.get("params", {}) | at
@@ -107,7 +108,7 @@ def _maker(learner: str, task: str) -> Any:
     return registry.estimator_for(learner, task)
 
 
-def run(one: Cell, at_hand: Hand, scale: float, found: Any = None) -> Row:
+def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
     """Run a cell; ``found`` are parameters that were found before."""
     asked = one.asked
     (X, y), test = at_hand.of(asked["data"])
@@ -127,7 +128,7 @@ def run(one: Cell, at_hand: Hand, scale: float, found: Any = None) -> Row:
     return _summed(asked, rows, scale, y) | {"found": found}
 
 
-def fitted(asked: Row, found: Row | None, at_hand: Hand) -> tuple[Any, Any, np.ndarray]:
+def fitted(asked: Row, found: Row | None, at_hand: PaperData) -> tuple[Any, Any, np.ndarray]:
     """The model of a cell after its first order, and the rows."""
     (X, y), _ = at_hand.of(asked["data"])
     order = next(orders(len(y), 1, 0))[1]
@@ -142,7 +143,7 @@ def _choice(asked: Row, X: Any, y: np.ndarray, seed: int) -> Choice:
 
 
 def _made(asked: Row, found: Row) -> Any:
-    return _maker(asked["learner"], metric_task(asked["metric"]))(**asked["params"] | found)
+    return _maker(asked["learner"], metric_class(asked["metric"]).task)(**asked["params"] | found)
 
 
 def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any) -> list[Row]:
@@ -190,10 +191,10 @@ def _spread(values: list[float], kind: str) -> float:
 
 
 def _constant(metric: str, rows: list[Row], y: np.ndarray) -> float:
-    """What the best constant answer gets."""
+    """Return the score of the best constant answer."""
     if metric == "auc":
         return 0.5
-    if metric_task(metric) == "regression":
+    if metric_class(metric).task == "regression":
         return float(np.std(y))
     share = float(np.mean([row["majority"] for row in rows]))
     return 1.0 - share if metric == "mistakes" else share

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ..atomic import replaced
-from ..core.jit import cache_folder
+from ..core.cache_files import cache_folder
 from ..streams import files
 from ..streams.base import CHUNK, Chunk, Stream
 from ..streams.entry import stream
@@ -131,7 +131,7 @@ class Dataset:
         return made
 
     def info(self, part: str = "train") -> dict[str, Any]:
-        """What is needed to get the same rows again: name, part, labels and the checksums of the files read."""
+        """Return what identifies the rows: name, part, labels and the checksums of the files read."""
         return {"source": self.name, "part": part, "positive": self.positive, "sha256": dict(self._checksums)}
 
     def _labels(self, y: np.ndarray) -> np.ndarray:

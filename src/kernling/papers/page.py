@@ -1,14 +1,15 @@
-"""The papers' tables with ours beside theirs, and their figures drawn anew."""
+"""The papers' tables with ours beside theirs, and their figures redrawn."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from ..evaluate.record import Row
 from ..report.figures import curve, surface, sweep
-from ..report.tables import Cells, Row, markdown
+from ..report.tables import Cells, markdown
 from .cells import fitted
-from .paper_data import Hand
+from .paper_data import PaperData
 from .tables import Table, folder, results, tables
 
 COLUMNS = {
@@ -52,7 +53,7 @@ def _text(name: str, row: Row) -> str:
 
 
 def notes(chosen: Table, rows: list[Row]) -> list[str]:
-    """What has to be known about the table and its data sets, and why methods were not run on them."""
+    """Return notes on the table and its data sets, and why methods were not run on them."""
     said = [*chosen.facts.get("notes", [])]
     said += [f"not run: {chosen.facts['why']}"] if "why" in chosen.facts else []
     said += [f"{where}: {note}" for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items()]
@@ -80,7 +81,7 @@ def draw(chosen: Table, rows: list[Row]) -> None:
                 figure = curve([moment for row in ran for moment in _moments(row)], x, y, log=log)
             _save(figure, chosen, data, y, x)
         for row in ran if "surface" in chosen.facts else ():
-            _save(surface(*fitted(row["asked"], row["found"], Hand())), chosen, data, row["method"], "surface")
+            _save(surface(*fitted(row["asked"], row["found"], PaperData())), chosen, data, row["method"], "surface")
 
 
 def _save(figure: Any, chosen: Table, *parts: str) -> None:
@@ -132,7 +133,7 @@ def _where(row: Row) -> str:
 
 
 def _params(row: Row) -> str:
-    """What was given, and what was found."""
+    """Return the parameters that were given and those that were found."""
     given = ", ".join(f"{name} {_short(value)}" for name, value in row["asked"]["params"].items())
     found = row.get("found")
     if not found:

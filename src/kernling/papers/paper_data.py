@@ -12,7 +12,7 @@ from ..streams import synthetic
 from .datasets import dataset
 
 
-class Hand:
+class PaperData:
     """The data set last asked for, since one is used by many cells in a row."""
 
     def __init__(self) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..evaluate.measuring import metric_task
+from ..evaluate.metrics import metric_class
 from ..evaluate.rows import Row
 from ..evaluate.selection import points_of
 from . import cells
 from .cells import Cell
-from .paper_data import Hand
+from .paper_data import PaperData
 
 
 class Table(NamedTuple):
@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """Printed numbers are so many times the metric."""
+        """Factor between the metric and the printed numbers."""
         return self.facts.get("scale", 100.0)
 
     def cells(self) -> Iterator[Cell]:
@@ -49,18 +49,20 @@ class Table(NamedTuple):
                         yield cells.cell(self.facts, data, method, at)
 
     def _varied(self, method: Row) -> dict[str, list[Any]]:
-        """What a figure varies of what the method has."""
+        """Return the parameters of the method that the figure varies."""
         vary = self.facts.get("vary", {})
         known = (
-            cells.parameters_of(method["learner"], metric_task(self.facts["metric"])) if vary and "learner" in method else []
+            cells.parameters_of(method["learner"], metric_class(self.facts["metric"]).task)
+            if vary and "learner" in method
+            else []
         )
         return {name: values for name, values in vary.items() if name in known}
 
 
 def folder() -> Path:
     """Where the tables are: in the package, or in the project that it is run from."""
-    here = Path(__file__).parents[1]
-    return next((one for one in (here / "papers", here.parents[1] / "papers") if one.is_dir()), here / "papers")
+    here = Path(__file__).parent
+    return next((one for one in (here, here.parents[2] / "papers") if any(one.glob("*/*.toml"))), here)
 
 
 def tables() -> list[Table]:
@@ -106,7 +108,7 @@ def reproduce(
     record : bool
         Whether to keep rows beside the table, and to take from there the cells that were run before as they are now described.
     again : bool
-        Whether to run those, too, and to search for their parameters anew.
+        Whether to run those, too, and to search for their parameters again.
     on_cell : callable, optional
         Called with the method and the data set before each cell.
     """
@@ -114,7 +116,7 @@ def reproduce(
     asked = _known(chosen, "method", [method["name"] for method in chosen.facts.get("methods", [])], methods)
     held = recorded(chosen)
     rows = []
-    at_hand = Hand()
+    at_hand = PaperData()
     for one in chosen.cells():
         if one.data not in wanted or one.method not in asked:
             continue
@@ -137,11 +139,11 @@ def reproduce(
 
 
 def _search(row: Row) -> dict[str, Any]:
-    """What decides which parameters are found."""
+    """Return the settings that decide which parameters are found."""
     return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
-def _ran(one: Cell, chosen: Table, at_hand: Hand, found: Any) -> Row:
+def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any) -> Row:
     try:
         return cells.run(one, at_hand, chosen.scale, found)
     except FileNotFoundError as error:  # "NAME needs FILE, but downloading it failed ..."
@@ -172,7 +174,7 @@ def recorded(chosen: Table) -> dict[str, Row]:
 
 
 def results(chosen: Table) -> list[Row]:
-    """What was kept, beside what was printed, in the order of the table; cells that were not run say why."""
+    """Return the recorded results beside the printed ones, in the order of the table; cells that were not run say why."""
     held = recorded(chosen)
     rows = []
     for one in chosen.cells():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .tables import SHARES, Row, label
+from ..evaluate.record import Row, Shown, column
 
 # Okabe and Ito's palette without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -15,9 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
 LETTER, KEY = 0.085, 0.65  # inches that a letter and a sign of a legend take
-HIGH = ("accuracy", "balanced_accuracy", "f1", "auc")  # good values are far from 0
 FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
-COUNTED = ("events", "n_stored")
 
 
 def need_matplotlib() -> Any:
@@ -86,13 +84,13 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     if reference:
         runs = next(iter(groups.values()))
         moments = [row for row in next(iter(runs.values())) if reference in row]
-        commonest = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        named = "always the commonest class"
+        majority = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
+        named = "always the majority class"
         ideal = 0.0 if y.startswith("mistakes") else 100.0
         farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
-        if min((abs(value - ideal) for value in commonest), default=0.0) > FAR * farthest:
-            moments, named = [], f"commonest class: {commonest[-1]:.1f} %, not drawn"
-        axes.plot([row[x] for row in moments], commonest[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
+        if min((abs(value - ideal) for value in majority), default=0.0) > FAR * farthest:
+            moments, named = [], f"majority class: {majority[-1]:.1f} %, not drawn"
+        axes.plot([row[x] for row in moments], majority[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
     _finish(axes, x, y, log)
     return figure
 
@@ -143,7 +141,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
 
 
 def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
-    """What a classifier of two features says over the plane, with the points that it uses.
+    """Draw what a classifier of two features predicts over the plane, with the points that it uses.
 
     Parameters
     ----------
@@ -217,27 +215,27 @@ def _scaled(name: str, value: Any) -> Any:
     """Shares are drawn in per cent."""
     if value is None:
         return float("nan")
-    return 100.0 * value if name.removesuffix("_window") in SHARES else value
+    return 100.0 * value if column(name).shown is Shown.SHARE else value
 
 
 def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     from matplotlib.ticker import FuncFormatter
 
     thousands = FuncFormatter(lambda value, _: f"{value:,.10g}")
-    unit = " (%)" if y.removesuffix("_window") in SHARES else ""
-    axes.set_xlabel(label(x))
-    axes.set_ylabel(label(y) + unit)
+    unit = " (%)" if column(y).shown is Shown.SHARE else ""
+    axes.set_xlabel(column(x).label)
+    axes.set_ylabel(column(y).label + unit)
     if log:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
         few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
         axes.xaxis.set_minor_formatter(few)
-    elif x in COUNTED:
+    elif column(x).shown is Shown.COUNT:
         axes.xaxis.set_major_formatter(thousands)
-    if y in COUNTED:
+    if column(y).shown is Shown.COUNT:
         axes.yaxis.set_major_formatter(thousands)
-    if y.removesuffix("_window") not in HIGH:
+    if column(y).low_is_good is not False:  # good values of the others are far from 0
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:

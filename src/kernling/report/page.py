@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..evaluate.metrics import METRICS
+from ..evaluate.record import Row, column
 from .figures import curve, need_matplotlib
-from .tables import METRICS, Row, as_html, cells, label
+from .tables import as_html, cells
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a }
@@ -68,7 +70,7 @@ def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
     found = []
     for x, y in (("events", main), ("events", f"{main}_window"), ("seconds", main), ("events", "n_stored")):
         if rows[0].get(y) is not None and rows[0].get(x) is not None:
-            found.append((f"{label(y)} against {label(x)}".capitalize(), curve(rows, x, y)))
+            found.append((_capital(f"{column(y).label} against {column(x).label}"), curve(rows, x, y)))
     return found
 
 
@@ -89,5 +91,10 @@ def _facts(rows: list[Row]) -> str:
         lines.append(f"<p><code>{html.escape(str(row.get('method')))}({html.escape(settings)})</code></p>")
     for name in ("data_info", "versions"):
         if name in rows[0]:
-            lines.append(f"<p>{html.escape(label(name))}: <code>{html.escape(str(rows[0][name]))}</code></p>")
+            lines.append(f"<p>{html.escape(column(name).label)}: <code>{html.escape(str(rows[0][name]))}</code></p>")
     return "".join(lines)
+
+
+def _capital(words: str) -> str:
+    """Return the words with a capital first letter; abbreviations keep theirs."""
+    return words[:1].upper() + words[1:]

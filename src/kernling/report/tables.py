@@ -8,29 +8,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-Row = dict[str, Any]
-
-LABELS = {
-    "method": "method",
-    "data": "data",
-    "permutations": "orders",
-    "events": "events",
-    "seconds": "seconds",
-    "test_seconds": "test seconds",
-    "majority": "commonest class",
-    "n_stored": "points stored",
-    "n_support": "points used",
-    "nbytes": "bytes",
-    "log_loss": "log loss",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "auc": "AUC",
-    "f1": "F1",
-    "balanced_accuracy": "balanced accuracy",
-}
-SHARES = ("mistakes", "accuracy", "balanced_accuracy", "majority", "f1", "auc")
-COUNTS = ("events", "n_stored", "n_support", "nbytes", "permutations", "permutation", "seed")
-METRICS = ("mistakes", "accuracy", "balanced_accuracy", "f1", "log_loss", "auc", "rmse", "mae")
+from ..evaluate.metrics import METRICS
+from ..evaluate.record import Row, Shown, column
 
 
 class Cells(NamedTuple):
@@ -41,27 +20,18 @@ class Cells(NamedTuple):
     numeric: list[bool]  # by column
 
 
-def label(name: str) -> str:
-    """The words for a column of rows."""
-    if name.endswith("_window"):
-        return f"{label(name.removesuffix('_window'))}, window"
-    if name.endswith("_validation"):
-        return f"{label(name.removesuffix('_validation'))}, validation"
-    return LABELS.get(name, name.replace("_", " "))
-
-
 def text(name: str, value: Any, spread: Any = None) -> str:
     """A value of a column, with its standard deviation if there is one."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, (int, float)):
         return str(value)
-    name = name.removesuffix("_window").removesuffix("_validation")
-    if name in SHARES:
+    how = column(name).shown
+    if how is Shown.SHARE:
         shown, spread_text = f"{100 * value:.2f} %", "" if spread is None else f"{100 * spread:.2f}"
-    elif name in COUNTS:
+    elif how is Shown.COUNT:
         shown, spread_text = f"{value:,.0f}", "" if spread is None else f"{spread:,.0f}"
-    elif name.endswith("seconds"):
+    elif how is Shown.SECONDS:
         shown, spread_text = f"{value:.2f}", ""
     else:
         shown, spread_text = f"{value:.4g}", "" if spread is None else f"{spread:.2g}"
@@ -81,7 +51,7 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
     names = list(columns) if columns is not None else _telling(rows)
     body = [[text(name, row.get(name), row.get(f"{name}_std")) for name in names] for row in rows]
     numeric = [any(isinstance(row.get(name), (int, float)) for row in rows) for name in names]
-    return Cells([label(name) for name in names], body, numeric)
+    return Cells([column(name).label for name in names], body, numeric)
 
 
 def _telling(rows: list[Row]) -> list[str]:

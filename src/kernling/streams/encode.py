@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -84,7 +85,7 @@ class Encode(TransformerMixin, BaseEstimator):
         """The rows as numbers, each on the scale that was known when it came, itself included."""
         self.begin(X)
         if self.scale_ is not None:  # so that a copy of the attributes is a copy of the state
-            self.scale_ = _copied(self.scale_)
+            self.scale_ = copy.copy(self.scale_)
         return self._rows(X, lambda part, numbers: part.learn_transform(numbers))
 
     def begin(self, X: Any) -> Encode:
@@ -99,12 +100,18 @@ class Encode(TransformerMixin, BaseEstimator):
             raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
         categories = {} if self.hash is not None else {name: _categories(table, name) for name in self.categorical}
         categories |= given
-        self.n_features_in_ = len(table.names)
-        if has_names(X):
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-        self.features_, self.categories_ = table.names, categories
-        self.scale_ = None if self.scale is None else clone(self.scale)
+        self._settle(table.names, categories, has_names(X), None if self.scale is None else clone(self.scale))
         return self
+
+    def _settle(self, features: tuple[str, ...], categories: dict[str, list[str]], named: bool, scale: Any) -> None:
+        for name, words in categories.items():
+            if len(set(words)) < len(words):
+                raise ValueError(f"the categories of {name!r} must differ")
+        self.features_, self.categories_, self.scale_ = features, categories, scale
+        self._places = {name: {word: place for place, word in enumerate(words)} for name, words in categories.items()}
+        self.n_features_in_ = len(features)
+        if named:
+            self.feature_names_in_ = np.array(features, dtype=object)
 
     def _checked(self) -> dict[str, list[str]]:
         """The categories that are given, once the parameters have proved right."""
@@ -122,8 +129,9 @@ class Encode(TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> Any:
         """The rows as numbers, by what is known now; nothing is learned."""
-        check_is_fitted(self, "features_")
-        return self._rows(X, lambda part, numbers: part.transform(numbers))
+        if not hasattr(self, "features_"):  # quicker than to let scikit-learn look
+            check_is_fitted(self)
+        return self._rows(X, lambda part, numbers: part.scaled(numbers))
 
     def transform_one(self, x: Any) -> np.ndarray:
         """One event, a dictionary of values or a 1-D array."""
@@ -171,7 +179,7 @@ class Encode(TransformerMixin, BaseEstimator):
                 place, taken = place + 1, taken + 1
                 continue
             words, codes = _coded(table, name)
-            known = {word: place for place, word in enumerate(self.categories_[name])}
+            known = self._places[name]
             columns = np.array([known.get(word, len(known)) for word in words], dtype=np.intp)
             rows[np.arange(n), place + columns[codes]] = 1.0
             place += len(known) + 1
@@ -195,7 +203,7 @@ class Encode(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """The names of the columns that come out."""
-        check_is_fitted(self, "features_")
+        check_is_fitted(self)
         names: list[str] = []
         for name in self.features_:
             if name not in self.categorical:
@@ -240,20 +248,11 @@ class Encode(TransformerMixin, BaseEstimator):
         if features:
             if not set(part.categorical) <= set(features) or (part.hash is None and set(categories) != set(part.categorical)):
                 raise ValueError("the categories are not those of the columns")
-            part.features_, part.categories_, part.scale_ = features, categories, scale
-            part.n_features_in_ = len(features)
+            part._settle(features, categories, bool(state["named"]), scale)
             numeric = len(features) - len(part.categorical)
             if scale is not None and getattr(scale, "n_features_in_", numeric) != numeric:
                 raise ValueError(f"the scale is for {scale.n_features_in_} columns of numbers, but there are {numeric}")
-            if state["named"]:
-                part.feature_names_in_ = np.array(features, dtype=object)
         return part
-
-
-def _copied(part: Any) -> Any:
-    copy = clone(part)
-    copy.__dict__.update(vars(part))
-    return copy
 
 
 def _categories(table: Table, name: str) -> list[str]:

@@ -116,7 +116,13 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform_one(self, x: Any) -> np.ndarray:
         """One row, a 1-D array, scaled by what is known now: the cheap way."""
-        return self._scaled(self._rows(np.asarray(x)[np.newaxis]))[0]
+        return self.scaled(np.asarray(x)[np.newaxis])[0]
+
+    def scaled(self, X: Any) -> np.ndarray:
+        """The same as ``transform``, without what scikit-learn checks: the cheap way for few rows."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+        return self._scaled(self._rows(X))
 
     def inverse_transform(self, X) -> np.ndarray:
         """Rows on their own scale again."""

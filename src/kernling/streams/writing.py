@@ -7,7 +7,6 @@ import gzip
 import json
 import lzma
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
+from ..atomic import replaced
 from .base import Chunk
 from .files import need_pyarrow
 from .tables import Table
@@ -53,14 +53,9 @@ def write(rows: Iterable[Chunk], path: str | os.PathLike, names: Sequence[str] |
     writers = {".libsvm": _libsvm, ".svm": _libsvm, ".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
     if kind not in writers or (compressed and kind == ".parquet"):
         raise ValueError(f"rows are written to .libsvm, .csv, .jsonl (also .gz, .bz2, .xz) or .parquet, not to {path.name!r}")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     counted = _Counted(rows)
-    try:
-        with _COMPRESSED.get(compressed, open)(temporary, "xb") as file:
-            writers[kind](counted, file, names, target)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replaced(path) as temporary, _COMPRESSED.get(compressed, open)(temporary, "xb") as file:
+        writers[kind](counted, file, names, target)
     return counted.rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from .measuring import chosen_metrics, compiled, orders, seeded, size_of, task_of, tested
+from .measuring import chosen_metrics, orders, seeded, size_of, task_of, tested, warm_up
 from .rows import Row, described, loaded
 from .selection import Choice
 
@@ -58,7 +58,7 @@ def held_out(
         passes = getattr(copy, "passes", 1)
         rng = np.random.default_rng([seed, p])
         order = np.concatenate([order, *(rng.permutation(len(y)) for _ in range(passes - 1))])
-        compiled(copy, X[order[:1000]], y[order[:1000]])
+        warm_up(copy, X[order[:1000]], y[order[:1000]])
         bit_by_bit = hasattr(copy, "partial_fit")
         cuts = [round(share * len(order)) for share in moments] if bit_by_bit else [len(order)]
         fixed = {"protocol": "held"} | described(copy) | facts | {"permutation": p, "seed": seed}
@@ -117,7 +117,7 @@ def folds(
         choice = choose(X[train], y[train], fold)
         model = seeded(choice.model, fold)
         names = chosen_metrics(metrics, task_of(model))
-        compiled(model, X[train], y[train])
+        warm_up(model, X[train], y[train])
         begin = time.process_time()
         model.fit(X[train], y[train])
         seconds = time.process_time() - begin

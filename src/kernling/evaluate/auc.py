@@ -7,7 +7,7 @@ import numpy as np
 OCTAVES = 64
 
 
-class Sides:
+class AucHistogram:
     """How many scores of the lower and of the upper side are in each cell."""
 
     def __init__(self, per_octave: int):

@@ -1,0 +1,72 @@
+"""A few events of each side of each output."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.expansion import check_room
+from ..core.jit import inline
+from ..core.state import added
+from .pairwise import are_counts, inherited, quota
+
+
+class Buffers(NamedTuple):
+    """The number of events, and the features of a few of them, for each side of each output."""
+
+    counts: np.ndarray  # (outputs, 2)
+    rows: np.ndarray  # (outputs, 2, size, features)
+
+    def widened(self, change: np.ndarray) -> Buffers:
+        """For outputs ``change @ outputs``; the others of a new class are taken evenly from both sides of an old one."""
+        counts, rows = np.zeros((len(change), 2)), np.zeros((len(change), *self.rows.shape[1:]))
+        filled = [self.rows[0, side, : int(self.counts[0, side])] for side in range(2)]
+        everything = np.concatenate(filled)
+        size = min(len(everything), self.rows.shape[2])
+        for p, old in enumerate(inherited(change)):
+            if old is None:
+                counts[p, 0] = self.counts[0].sum()
+                rows[p, 0, :size] = everything[np.arange(size) * len(everything) // max(1, size)]
+            else:
+                counts[p], rows[p] = self.counts[old[0], :: old[1]], self.rows[old[0], :: old[1]]
+        return Buffers(counts, rows)
+
+    def merged(self, other: Buffers, start: Buffers | None, merging) -> Buffers:
+        """As many rows of either as it has met events: of exchangeable rows, the first of one and the last of the other."""
+        size = self.rows.shape[2]
+        rows = np.zeros_like(self.rows)
+        for place in np.ndindex(*self.counts.shape):
+            met = self.counts[place], other.counts[place]
+            held = [int(min(n, size)) for n in met]
+            own = quota(size, *held, met[0] / max(1.0, sum(met)))
+            rest = min(size, sum(held)) - own
+            rows[place][:own] = self.rows[place][:own]
+            rows[place][own : own + rest] = other.rows[place][held[1] - rest : held[1]]
+        return Buffers(added(self, other, start, lambda part: part.counts), rows)
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2) or not are_counts(self.counts):
+            raise ValueError("the arrays of the buffers do not fit the outputs")
+
+
+def new_buffers(model: Any, size: int) -> Buffers:
+    """Empty buffers for the features of a linear model."""
+    _, outputs, width = model.coef.shape
+    check_room(2 * outputs * size, width, "buffered rows")
+    return Buffers(np.zeros((outputs, 2)), np.zeros((outputs, 2, size, width)))
+
+
+@inline
+def buffer_row(buffers, o, side, k, z):
+    """The event with features z takes place k."""
+    row = buffers.rows[o, side, k]
+    for i in range(row.size):
+        row[i] = z[i]
+
+
+@inline
+def buffered(buffers, o, side):
+    """How many events a buffer holds."""
+    return int(min(buffers.counts[o, side], np.float64(buffers.rows.shape[2])))

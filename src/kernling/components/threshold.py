@@ -1,0 +1,172 @@
+"""A threshold that makes labels of scores: the one of the largest balanced accuracy on recent scores of both sides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.expansion import EVENTS
+from ..core.fourier import feature_outputs
+from ..core.jit import inline, inner
+from .pairwise import are_counts, inherited, quota, side_of
+
+RECENT = 128  # scores of each side behind a threshold
+PERIOD = 32  # events between two scores that one side keeps, on a long stream
+
+
+class Recent(NamedTuple):
+    """Some of the last scores of each side, and the threshold that parts them best."""
+
+    ring: np.ndarray  # (outputs, 2, RECENT) in order of arrival, around
+    counts: np.ndarray  # (outputs, 2) of scores kept so far
+    times: np.ndarray  # (outputs, 2) the event that gave the last of them
+    scores: np.ndarray  # (outputs, 2 * RECENT) the same of both sides, sorted
+    sides: np.ndarray  # (outputs, 2 * RECENT) that the sorted scores belong to
+    threshold: np.ndarray  # (outputs,)
+
+    def widened(self, change: np.ndarray) -> Recent:
+        """For outputs ``change @ outputs``; a new class has no scores yet."""
+        wider = new_recent(len(change))
+        for p, old in enumerate(inherited(change)):
+            if old is None:
+                continue
+            o, order = old
+            factor = change[p, o]
+            size = int(np.minimum(self.counts[o], RECENT).sum())
+            wider.ring[p] = factor * self.ring[o, ::order]
+            wider.counts[p], wider.times[p] = self.counts[o, ::order], self.times[o, ::order]
+            wider.scores[p, :size] = factor * self.scores[o, :size][::order]
+            wider.sides[p, :size] = self.sides[o, :size] if order > 0 else 1 - self.sides[o, :size][::-1]
+            wider.threshold[p] = factor * self.threshold[o]
+        return wider
+
+    def merged(self, other: Recent, start: Recent | None, merging) -> Recent:
+        """The newest scores of both; the threshold is the mean, as the function is, until the next score comes."""
+        both = new_recent(len(self.threshold))
+        for o, side in np.ndindex(*self.counts.shape):
+            a, b = self._in_order(o, side), other._in_order(o, side)
+            own = quota(RECENT, len(a), len(b), merging.shares[0])
+            kept = np.concatenate([a[len(a) - own :], b[len(b) - min(RECENT - own, len(b)) :]])
+            both.ring[o, side, : len(kept)] = kept
+            both.counts[o, side] = len(kept)
+        for o in range(len(self.threshold)):
+            held = [both.ring[o, side, : int(both.counts[o, side])] for side in range(2)]
+            scores, sides = np.concatenate(held), np.repeat([0, 1], [len(part) for part in held])
+            order = np.argsort(scores, kind="stable")
+            both.scores[o, : len(order)], both.sides[o, : len(order)] = scores[order], sides[order]
+        both.times[:] = merging.model.clock[EVENTS]
+        both.threshold[:] = merging.shares @ np.stack([self.threshold, other.threshold])
+        return both
+
+    def retimed(self, factor: float) -> Recent:
+        """Return the same scores with all times multiplied by a factor."""
+        return self._replace(times=factor * self.times)
+
+    def _in_order(self, o: int, side: int) -> np.ndarray:
+        """Scores by arrival, the oldest first."""
+        count = int(self.counts[o, side])
+        return np.roll(self.ring[o, side], -count % RECENT) if count >= RECENT else self.ring[o, side, :count]
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        if [array.shape for array in self] != [array.shape for array in new_recent(outputs)] or not are_counts(self.counts):
+            raise ValueError("the arrays of recent scores do not fit the outputs")
+
+
+def new_recent(outputs: int) -> Recent:
+    """No scores, and 0 for a threshold."""
+    return Recent(
+        ring=np.zeros((outputs, 2, RECENT)),
+        counts=np.zeros((outputs, 2)),
+        times=np.zeros((outputs, 2)),
+        scores=np.zeros((outputs, 2 * RECENT)),
+        sides=np.zeros((outputs, 2 * RECENT), np.int64),
+        threshold=np.zeros(outputs),
+    )
+
+
+@inline
+def is_due(recent, o, side, t):
+    """Whether event t of this side should give its score: all do at first, then one now and then."""
+    return t - recent.times[o, side] >= min(PERIOD, t / (2.0 * RECENT))
+
+
+@inner
+def keep_score(recent, o, side, score, t):
+    """The score of event t, of this side, joins the recent ones, in place of the oldest if there are enough."""
+    ring, scores, sides = recent.ring[o, side], recent.scores[o], recent.sides[o]
+    size = int(min(RECENT, recent.counts[o, 0]) + min(RECENT, recent.counts[o, 1]))
+    count = int(recent.counts[o, side])
+    slot = count % RECENT
+    i = 0
+    if count < RECENT:
+        i = size
+        size += 1
+    else:
+        i = _first_not_below(scores, size, ring[slot])
+        while i < size - 1 and sides[i] != side:  # the same score of the other side
+            i += 1
+    while i > 0 and scores[i - 1] > score:
+        scores[i], sides[i] = scores[i - 1], sides[i - 1]
+        i -= 1
+    while i < size - 1 and scores[i + 1] < score:
+        scores[i], sides[i] = scores[i + 1], sides[i + 1]
+        i += 1
+    scores[i], sides[i], ring[slot] = score, side, score
+    recent.counts[o, side] += 1.0
+    recent.times[o, side] = t
+    _part(recent, o, size)
+
+
+@inner
+def _first_not_below(scores, size, score):
+    """The place of the first of the sorted scores that is not below this one."""
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if scores[middle] < score:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _part(recent, o, size):
+    """Put the threshold where the balanced accuracy on the recent scores is largest, the lowest such place."""
+    scores, sides = recent.scores[o], recent.sides[o]
+    negatives, positives = min(RECENT, recent.counts[o, 0]), min(RECENT, recent.counts[o, 1])
+    if negatives == 0.0 or positives == 0.0:
+        return
+    best = value = 0.0  # times twice the size of both sides: whole numbers, so that ties are ties
+    recent.threshold[o] = scores[0]
+    for i in range(size - 1):
+        value += positives - (positives + negatives) * sides[i]  # either positives or -negatives, without a branch
+        if value > best and scores[i + 1] > scores[i]:
+            best = value
+            recent.threshold[o] = 0.5 * (scores[i] + scores[i + 1])
+
+
+@inline
+def keep_scores(recent, model, features, j, y, averaged):
+    """Keep those scores that are due, of the outputs that event j gets before it is learned."""
+    t = model.clock[EVENTS]
+    outputs = features.g.size
+    due = False
+    for o in range(outputs):
+        due = due or is_due(recent, o, side_of(y, o, outputs), t)
+    if due:
+        feature_outputs(model, features, j, averaged, features.g)
+        for o in range(outputs):
+            side = side_of(y, o, outputs)
+            if is_due(recent, o, side, t):
+                keep_score(recent, o, side, features.g[o], t)
+
+
+@inline
+def note(params, state, row):
+    """The thresholds, beside the scores of each event that is recorded."""
+    outputs = state.recent.threshold.size
+    for o in range(outputs):
+        row[outputs + o] = state.recent.threshold[o]

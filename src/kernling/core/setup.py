@@ -1,0 +1,33 @@
+"""Settings of the code around a step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .jit import inline
+from .kernels import Kernel
+
+
+class Setup(NamedTuple):
+    """Settings of the code around a step."""
+
+    kernel: Kernel
+    block_size: int
+    tolerance: float  # of the nearest core point, in squared distance; negative where no step asks for it
+    dense: bool  # the step reads whole rows
+    output: int  # averages.LAST, AVERAGE or SUFFIX
+    fraction: float  # of a suffix
+    growth: float  # between snapshots
+    uniforms: int  # random numbers per event
+    room: int  # points that one call of the step may add, where that is more than the block
+    notes: int  # numbers recorded beside the outputs of each event
+    keep: float  # what the model is multiplied by after each event; 1 where nothing is forgotten
+
+
+@inline
+def mix_scores(mix, scores, j, row):
+    """Write the outputs of event j: the scores of all groups, mixed."""
+    for o in range(scores.shape[1]):
+        row[o] = 0.0
+        for g in range(mix.size):
+            row[o] += mix[g] * scores[g, o, j]

@@ -1,0 +1,259 @@
+"""Records that compiled code gets by address: one word per call instead of the hundreds that thirty arrays take.
+
+Compiled code sees a NamedTuple by value: all fields of all its arrays are arguments of every function that takes it, and
+most of the time of compiling goes into moving them around.  ``by_address`` writes the same fields into one block of memory,
+a word per number and an address and a shape per array, and compiled code reads ``state.model.coef`` from there, where it is
+used.  The code does not change: it reads the same names, whatever it is given.  A mutable object can be given, too; what
+compiled code then assigns to its fields lasts as long as the memory, and is not seen by Python.
+
+A loop should read arrays from local variables: a field read inside a loop is loaded again after every number written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .jit import COMPILED
+
+
+def by_address(record: Any) -> Any:
+    """The record in memory of its own, to be passed to compiled code; its arrays must be contiguous, and stay alive with it."""
+    return Handle(record) if COMPILED else record
+
+
+class Plug:
+    """A field that holds a function: only the one in use is compiled, for arguments like these.
+
+    A record among the arguments is passed by address; it may be the one that holds the function.
+    """
+
+    def __init__(self, function: Any, *arguments: Any):
+        self.function, self.arguments = function, arguments
+        self.convention = tuple("address" if _is_record(a) else typeof(a) for a in arguments) if COMPILED else ()
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def address(self) -> int:
+        """Where its machine code is, compiled by now."""
+        kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
+        self.function.compile(kinds)
+        result = self.function.overloads[kinds]
+        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+def _is_record(value: Any) -> bool:
+    return not isinstance(value, (np.ndarray, bool, int, float))
+
+
+def _fields(record: Any) -> list[tuple[str, Any]]:
+    names = getattr(record, "_fields", None)
+    return list(vars(record).items()) if names is None else list(zip(names, record, strict=True))
+
+
+def _shape_of(record: Any) -> tuple:
+    """A key of all types in a record."""
+    found: list[Any] = [type(record)]
+    for name, value in _fields(record):
+        if isinstance(value, np.ndarray):
+            found.append((name, value.dtype.char, value.ndim, value.flags.writeable))
+        elif isinstance(value, (bool, int, float)):
+            found.append((name, type(value)))
+        elif isinstance(value, Plug):
+            found.append((name, value.convention))
+        else:
+            found.append((name, _shape_of(value)))
+    return tuple(found)
+
+
+def _words(record: Any, words: list, floats: list) -> None:
+    for _, value in _fields(record):
+        if isinstance(value, np.ndarray):
+            if not value.flags.c_contiguous:
+                raise ValueError("compiled code takes contiguous arrays only")
+            words.append(value.__array_interface__["data"][0])
+            words.extend(value.shape)
+        elif isinstance(value, float):
+            floats.append((len(words), value))
+            words.append(0)
+        elif isinstance(value, int):
+            words.append(value)
+        elif isinstance(value, Plug):
+            words.append(value.address())
+        else:
+            _words(value, words, floats)
+
+
+class Handle:
+    """A record's address, with what keeps its memory alive."""
+
+    __slots__ = ("_memory", "_numba_type_", "_record", "address")
+
+    def __init__(self, record: Any):
+        words: list[int] = []
+        floats: list[tuple[int, float]] = []
+        _words(record, words, floats)
+        memory = np.array(words, np.int64)
+        numbers = memory.view(np.float64)
+        for place, value in floats:
+            numbers[place] = value
+        self._memory, self._record = memory, record
+        self.address = memory.__array_interface__["data"][0]
+        self._numba_type_ = _struct(_shape_of(record))
+
+
+if COMPILED:
+    from functools import cache
+
+    from llvmlite import ir
+    from numba import typeof
+    from numba.core import cgutils, types
+    from numba.core.typeconv import Conversion
+    from numba.core.typing.templates import AttributeTemplate
+    from numba.extending import (
+        NativeValue,
+        infer_getattr,
+        intrinsic,
+        lower_cast,
+        lower_getattr_generic,
+        lower_setattr_generic,
+        models,
+        register_model,
+        unbox,
+    )
+    from numba.np.arrayobj import make_array, populate_array
+    from numba.np.numpy_support import from_dtype
+
+    WORD = ir.IntType(64)
+    NUMBERS = {bool: types.boolean, int: types.int64, float: types.float64}
+
+    class Struct(types.Type):
+        """The type of a record in memory, by the class of the record and the types of its fields."""
+
+        def __init__(self, owner: type, fields: dict[str, Any]):
+            self.owner, self.fields = owner, fields
+            self.places: dict[str, int] = {}
+            self.words = 0
+            for name, kind in fields.items():
+                self.places[name] = self.words
+                self.words += kind.words if isinstance(kind, Struct) else 1 + getattr(kind, "ndim", 0)
+            inside = ", ".join(f"{name}: {getattr(kind, 'sig', kind)}" for name, kind in fields.items())
+            super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {inside})")
+
+        def can_convert_to(self, typingctx, other):
+            return Conversion.safe if other == types.voidptr else None
+
+        @property
+        def mangling_args(self):
+            return self.owner.__name__, ()
+
+    def _field(kind: Any) -> Any:
+        if isinstance(kind, type):
+            return NUMBERS[kind]
+        return _struct(kind) if isinstance(kind[0], type) else _function(kind)
+
+    @cache
+    def _function(convention: tuple) -> Any:
+        """The type of a function's address; it returns nothing."""
+        kinds = [types.voidptr if kind == "address" else kind for kind in convention]
+        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
+
+    @cache
+    def _struct(shape: tuple) -> Struct:
+        fields = {}
+        for name, *kind in shape[1:]:
+            if len(kind) > 1:
+                code, ndim, writeable = kind
+                fields[name] = types.Array(from_dtype(np.dtype(code)), ndim, "C", readonly=not writeable)
+            else:
+                fields[name] = _field(kind[0])
+        return Struct(shape[0], fields)
+
+    @lower_cast(Struct, types.voidptr)
+    def _as_address(context, builder, fromty, toty, value):
+        return value
+
+    @register_model(Struct)
+    class _Address(models.OpaqueModel):
+        pass
+
+    @unbox(Struct)
+    def _unbox(kind, obj, c):
+        boxed = c.pyapi.object_getattr_string(obj, "address")
+        address = c.pyapi.long_as_longlong(boxed)
+        c.pyapi.decref(boxed)
+        return NativeValue(c.builder.inttoptr(address, c.context.get_value_type(kind)), is_error=c.pyapi.c_api_error())
+
+    @infer_getattr
+    class _Fields(AttributeTemplate):
+        key = Struct
+
+        def generic_resolve(self, struct, name):
+            return struct.fields.get(name)
+
+    def _word(builder, pointer, place):
+        words = builder.bitcast(pointer, WORD.as_pointer())
+        return builder.gep(words, [ir.Constant(WORD, place)], inbounds=True)
+
+    @lower_getattr_generic(Struct)
+    def _read(context, builder, struct, pointer, name):
+        kind = struct.fields[name]
+        word = _word(builder, pointer, struct.places[name])
+        if isinstance(kind, Struct):
+            return builder.bitcast(word, context.get_value_type(kind))
+        if isinstance(kind, types.Array):
+            return _read_array(context, builder, kind, word)
+        if kind is types.boolean:
+            return builder.trunc(builder.load(word), ir.IntType(1))
+        if isinstance(kind, types.ExternalFunctionPointer):
+            return builder.inttoptr(builder.load(word), context.get_value_type(kind))
+        return builder.load(builder.bitcast(word, context.get_value_type(kind).as_pointer()))
+
+    def _read_array(context, builder, kind, word):
+        data = builder.inttoptr(builder.load(word), context.get_data_type(kind.dtype).as_pointer())
+        shape = [builder.load(builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True)) for i in range(kind.ndim)]
+        return _make_array(context, builder, kind, data, shape)
+
+    def _make_array(context, builder, kind, data, shape):
+        array = make_array(kind)(context, builder)
+        itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        strides = [ir.Constant(WORD, itemsize)]
+        for length in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], length, flags=["nsw"]))
+        populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+        return array._getvalue()
+
+    @intrinsic
+    def shaped(typingctx, values, shape):
+        """The first numbers of a flat array, as an array of this shape; nothing is checked."""
+        kind = types.Array(values.dtype, len(shape), "C")
+
+        def generate(context, builder, signature, arguments):
+            data = make_array(values)(context, builder, arguments[0]).data
+            lengths = cgutils.unpack_tuple(builder, arguments[1], len(shape))
+            return _make_array(context, builder, kind, data, lengths)
+
+        return kind(values, shape), generate
+
+    @lower_setattr_generic(Struct)
+    def _write(context, builder, signature, arguments, name):
+        struct = signature.args[0]
+        pointer, value = arguments
+        kind = struct.fields[name]
+        word = _word(builder, pointer, struct.places[name])
+        if isinstance(kind, types.Array):
+            array = make_array(kind)(context, builder, value)
+            builder.store(builder.ptrtoint(array.data, WORD), word)
+            for i, length in enumerate(cgutils.unpack_tuple(builder, array.shape, kind.ndim)):
+                builder.store(length, builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True))
+        elif kind is types.boolean:
+            builder.store(builder.zext(value, WORD), word)
+        else:
+            builder.store(value, builder.bitcast(word, value.type.as_pointer()))
+else:
+
+    def shaped(values, shape):
+        """The first numbers of a flat array, as an array of this shape."""
+        return values[: np.prod(shape, dtype=int)].reshape(shape)
