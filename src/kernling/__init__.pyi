@@ -9,6 +9,8 @@ from .methods.avm import AVMClassifier as AVMClassifier
 from .methods.avm import AVMRegressor as AVMRegressor
 from .methods.dualsvrg import DualSVRGClassifier as DualSVRGClassifier
 from .methods.dualsvrg import DualSVRGRegressor as DualSVRGRegressor
+from .methods.krls import KRLSClassifier as KRLSClassifier
+from .methods.krls import KRLSRegressor as KRLSRegressor
 from .methods.polk import POLKClassifier as POLKClassifier
 from .methods.polk import POLKRegressor as POLKRegressor
 from .methods.spa import SPAClassifier as SPAClassifier

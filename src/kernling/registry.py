@@ -19,7 +19,7 @@ class Entry:
 
     name: str
     estimators: tuple[str, ...]
-    is_main: bool  # one of the five methods; the others are what these are compared with
+    is_main: bool  # public in kernling itself; the others, in kernling.baselines, are what these are compared with
 
     def __init__(self, name: str, *estimators: str, main: bool = False):
         self.__dict__.update(name=name, estimators=estimators, is_main=main)
@@ -46,6 +46,7 @@ _ENTRIES = (
     Entry("aogd", "AOGDClassifier", main=True),
     Entry("aogd_rank", "AOGDRanker", main=True),
     Entry("aogd_metric", "AOGDMetric", main=True),
+    Entry("krls", "KRLSClassifier", "KRLSRegressor", main=True),
     Entry("passive_aggressive", "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "PassiveAggressiveOneClass"),
     Entry("oskl", "OSKLClassifier", "OSKLRegressor"),
     Entry("perceptron", "PerceptronClassifier", "PerceptronRegressor"),
@@ -103,5 +104,5 @@ def estimator_for(name: str, task: str) -> Any:
 
 
 def public_names(*, main: bool) -> dict[str, str]:
-    """Return the module of each estimator of the five methods, or of the others."""
+    """Return the module of each estimator of the main methods, or of the others."""
     return {name: f"methods.{entry.name}" for entry in METHODS.values() if entry.is_main == main for name in entry.estimators}

@@ -23,6 +23,7 @@ SETTINGS = {  # steps small enough that without forgetting the old labels last f
     kl.POLKClassifier: {"eta": 1.0},
     kl.DualSVRGClassifier: {"eta": 0.05},
     kl.AOGDClassifier: {"output": "last"},
+    kl.KRLSClassifier: {"points": 50},
 }
 
 

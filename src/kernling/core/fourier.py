@@ -79,7 +79,8 @@ class Linear(NamedTuple):
         width = 2 * L if L else d
         fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
         sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
-        if not fits or not sound or self.phase.shape != (L,):
+        turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
+        if not fits or not sound or not turned:
             raise ValueError("the arrays of the linear model do not fit each other")
 
 
@@ -211,6 +212,22 @@ def open_features(model, rows, start, b, scratch):
         products(X, model.frequencies, angles)
     _cosines_and_sines(angles, model.phase, Z)
     return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
+
+
+@jit
+def feature_table(model, rows, first, b):
+    """Features of events first .. first + b - 1, as a table of their own, (features, events)."""
+    out = np.empty((model.coef.shape[2], b))
+    _write_features(model, rows, first, new_feature_scratch(model, rows, b, 0), out)
+    return out
+
+
+@inner
+def _write_features(model, rows, first, scratch, out):
+    Z = open_features(model, rows, first, out.shape[1], scratch).Z
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = Z[j, i]
 
 
 @inner

@@ -78,14 +78,20 @@ def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting)
 
 
 @jit
-def kernel_matrix(kernel, A, a_norms, B, b_norms):
-    """Return the kernel values of two tables, both minus the same centre, whose squared norms are known."""
-    out = np.empty((A.shape[0], B.shape[0]), A.dtype)
+def kernel_values(kernel, A, a_norms, B, b_norms, out):
+    """Write the kernel values of two tables that are less the same centre, whose squared norms are known."""
     if out.size > 0:
         products(A, B, out)
         if kernels.is_isotropic(kernel):
             as_distances(out, 0, A.shape[0], a_norms, b_norms)
         kernels.transform(kernel, out.reshape(out.size))
+
+
+@jit
+def kernel_matrix(kernel, A, a_norms, B, b_norms):
+    """Kernel values of two tables, as a new one."""
+    out = np.empty((A.shape[0], B.shape[0]), A.dtype)
+    kernel_values(kernel, A, a_norms, B, b_norms, out)
     return out
 
 
@@ -151,12 +157,13 @@ def batch_loop(step: Callable) -> Callable:
 
 def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndarray:
     X = np.empty((last - first, len(model.centre)), model.points.dtype)
-    _rows_between(rows, first, model.centre, X)
+    rows_between(rows, first, model.centre, X)
     return batch_scores(kernel, model, X)[0]
 
 
 @jit
-def _rows_between(rows, first, centre, out):
+def rows_between(rows, first, centre, out):
+    """Write rows from ``first`` on, less the centre."""
     for i in range(out.shape[0]):
         centred_row(rows, first + i, centre, out[i])
 

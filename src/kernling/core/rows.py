@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .jit import inline, inner
+from .jit import inline, inner, jit
 
 
 class Rows(NamedTuple):
@@ -63,6 +63,20 @@ def centred_row(rows, i, centre, out):
         row = rows.dense[i]
         for c in range(out.size):
             out[c] = row[c] - centre[c]
+
+
+@jit
+def columns_between(rows, first, out):
+    """Write rows from ``first`` on as the columns of out, (d, rows)."""
+    for j in range(out.shape[1]):
+        if is_sparse(rows):
+            for c in range(out.shape[0]):
+                out[c, j] = 0.0
+            for p in range(rows.indptr[first + j], rows.indptr[first + j + 1]):
+                out[rows.indices[p], j] = rows.data[p]
+        else:
+            for c in range(out.shape[0]):
+                out[c, j] = rows.dense[first + j, c]
 
 
 @inner

@@ -28,7 +28,8 @@ def merge(
     Both what the merged model predicts with and what it goes on learning from are the weighted means of the models', up to
     ``certificate()["merge_error"]``, a bound on the distance in the norm of the kernel's space: for kernels of the distance no
     score of any row differs by more.  Approximation vector machines stay covered by cells, methods with a budget within it,
-    POLK within the error of its own steps; methods that never forget keep the union of the points, and random features the
+    POLK within the error of its own steps; kernel least squares on the same points or features add up to least squares on all
+    events, which is more than the mean; methods that never forget keep the union of the points, and random features the
     mean of their weights.  Events, class counts and class means add up, classes are united.
 
     Parameters

@@ -72,6 +72,7 @@ class Merge:
     harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
+    settle: Callable[[Any, Any], None] | None = None  # what is left to do once all parts of the state are there
     steps: dict[str, int] = field(default_factory=dict)  # where bare arrays count steps whose size depends on the count
 
 
@@ -138,7 +139,10 @@ def merged_states(
             found[name] = np.ascontiguousarray(rule.arrays[name](merging, name))
         else:
             found[name] = own.merged(other, None if start is None else getattr(start, name), merging)
-    return type(a)(**found), error
+    merged = type(a)(**found)
+    if rule.settle:
+        rule.settle(params, merged)
+    return merged, error
 
 
 def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:

@@ -1,0 +1,168 @@
+"""Kernel values against stored points, whitened: z(x) = L^-1 k(x) with L the Cholesky factor of the points' kernel matrix.
+
+Inner products <z(x), z(x')> are those of the projections on the span of the points, and r = k(x, x) - |z(x)|^2 is the squared
+distance from it: how new x is.  An event with r above a share of k(x, x) becomes a point while there is room, which appends the
+row [z, sqrt(r)] to L and leaves all other features what they were.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ..core import kernels
+from ..core.expansion import Expansion, padded
+from ..core.jit import jit
+from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
+from .gram import DEPENDENT, DEPENDENT_32
+
+
+class Whitening(NamedTuple):
+    factor: np.ndarray  # L, row by row in the first points^2 numbers
+    most: np.ndarray  # (1,) points at most
+
+    def grown(self, capacity: int) -> Whitening:
+        """The same with room for more points."""
+        n = min(capacity, int(self.most[0]))
+        return self if n * n <= len(self.factor) else self._replace(factor=padded(self.factor, 0, n * n))
+
+    def trimmed(self, size: int) -> Whitening:
+        """The same without spare room."""
+        return self._replace(factor=self.factor[: size * size].copy())
+
+    def merged(self, other: Whitening, start: Whitening | None, merging) -> Whitening:
+        """Of the points of the merged model."""
+        return self._replace(factor=point_factor(merging.kernel, merging.model).ravel())
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        fits = self.factor.shape == (size * size,) and self.most.shape == (1,) and size <= self.most[0]
+        if not fits or not (self.factor.reshape(size, size).diagonal() > 0.0).all():
+            raise ValueError("the factor of the kernel matrix does not fit the points")
+
+
+def new_whitening(most: int) -> Whitening:
+    """Of no points."""
+    return Whitening(np.zeros(0), np.array([most]))
+
+
+def point_factor(kernel, model: Expansion) -> np.ndarray:
+    """L of a model's points."""
+    matrix = point_matrix(kernel, model)
+    for lift in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
+        lower, failed = lapack.dpotrf(matrix + lift * np.diag(matrix.diagonal()), lower=1)
+        if not failed:
+            break
+    return np.ascontiguousarray(lower)
+
+
+def least_novelty(novelty: float, dtype) -> float:
+    """The share of k(x, x) that must be new: no less than rounding errors can be."""
+    return max(novelty, DEPENDENT_32 if np.dtype(dtype) == np.float32 else DEPENDENT)
+
+
+def whiten(whitening: Whitening, kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Write the features of rows into Z, (points or more, rows); returns what is new in each row, k(x, x) - |z|^2."""
+    n = model.stored
+    values = Z[:n]
+    if n:
+        if X.dtype == np.float64:
+            kernel_values(kernel, model.points[:n], model.norms[:n], X, norms, values)
+        else:
+            values[:] = kernel_matrix(kernel, model.points[:n], model.norms[:n], X, norms)
+        solve(whitening.factor, values)
+    return _new_parts(kernel, norms, values)
+
+
+def solve(factor: np.ndarray, values: np.ndarray) -> None:
+    """values <- L^-1 values, for C-ordered values (points, rows)."""
+    n = len(values)
+    L = factor[: n * n].reshape(n, n).T
+    if values.shape[1] == 1:
+        values[:, 0] = blas.dtrsv(L, values[:, 0], trans=1)
+    else:
+        blas.dtrsm(1.0, L, values.T, side=1, overwrite_b=1)
+
+
+def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """The coefficients L^-T w of the points, (outputs, points), for weights (outputs, points) of their features."""
+    n = W.shape[1]
+    L = factor[: n * n].reshape(n, n).T
+    if not n:
+        return W
+    return blas.dtrsv(L, W[0])[np.newaxis] if len(W) == 1 else blas.dtrsm(1.0, L, W.T).T
+
+
+def admit(whitening: Whitening, kernel, model: Expansion, X, norms, weights, new, novelty: float, Z: np.ndarray) -> int:
+    """Store those rows of a block that are new, in their order; writes their features into Z, 0 for the rows before them.
+
+    Returns the number of points then.
+    """
+    size, room = model.stored, min(int(whitening.most[0]), len(Z))
+    if size == room:
+        return size
+    own = _own_values(kernel, norms)
+    if not ((weights > 0.0) & (new > novelty * own)).any():
+        return size
+    chosen = np.empty(room - size, np.int64)
+    among = kernel_matrix(kernel, X, norms, X, norms)
+    n = size + _admit(among, own, new, weights, novelty, size, Z, chosen)
+    chosen = chosen[: n - size]
+    model.points[size:n] = X[chosen]
+    model.norms[size:n] = norms[chosen]
+    model.coef[:, :, size:n] = 0.0
+    model.size[0] = n
+    factor = np.zeros((n, n))
+    factor[:size, :size] = whitening.factor[: size * size].reshape(size, size)
+    factor[size:] = np.tril(Z[:n, chosen].T, size)
+    whitening.factor[: n * n] = factor.ravel()
+    return n
+
+
+@jit
+def _admit(among, own, new, weights, novelty, size, Z, chosen):
+    count = 0
+    b = new.size
+    for j in range(b):
+        if count == chosen.size:
+            break
+        if weights[j] > 0.0 and new[j] > novelty * own[j]:
+            root = math.sqrt(new[j])
+            k = size + count
+            z = Z[k]
+            for i in range(j):
+                z[i] = 0.0
+            z[j] = root
+            for i in range(j + 1, b):
+                z[i] = among[j, i]
+            for p in range(k):
+                share = Z[p, j]
+                for i in range(j + 1, b):
+                    z[i] -= share * Z[p, i]
+            for i in range(j + 1, b):
+                z[i] /= root
+                new[i] -= z[i] * z[i]
+            chosen[count] = j
+            count += 1
+    return count
+
+
+@jit
+def _own_values(kernel, norms):
+    """k(x, x) of each row."""
+    out = np.empty(norms.size)
+    for j in range(norms.size):
+        out[j] = kernels.self_value(kernel, np.float64(norms[j]))
+    return out
+
+
+@jit
+def _new_parts(kernel, norms, Z):
+    out = _own_values(kernel, norms)
+    for k in range(Z.shape[0]):
+        for j in range(out.size):
+            out[j] -= Z[k, j] * Z[k, j]
+    return out

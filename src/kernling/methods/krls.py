@@ -1,0 +1,298 @@
+"""KRLS, kernel recursive least squares on stored points, in exact blocks.
+
+Y. Engel, S. Mannor, R. Meir: The Kernel Recursive Least-Squares Algorithm.  IEEE Transactions on Signal Processing 52 (2004).
+
+The model after event t is the ridge regression on all events so far,
+
+    argmin_w  ridge |w|^2 + sum_i s_i (y_i - <w, [1, sqrt(gamma) x_i, z(x_i)]>)^2,
+
+where z(x) = L^-1 k(x) are the kernel values against the stored points, whitened by the Cholesky factor L of the points' kernel
+matrix.  An event becomes a point while there is room and the share of k(x, x) that the points do not explain,
+1 - |z(x)|^2 / k(x, x), is above ``novelty``: the paper's approximate linear dependence.  Classes are targets of -1 and 1: one
+column for two classes, one for each of more.
+
+Departures from the paper, each with its reason:
+
+- A ridge, since the paper's regression is as rough as its points let it be; and a constant and the columns beside the kernel,
+  for what is linear.  Times the root of gamma the columns are, with gamma="scale", about as long as z.
+- The number of points is bounded: once they are used up, events are seen through them.
+- Events are learned in blocks (components/least_squares.py), which changes the speed only.
+- ``features``: random Fourier features, or nothing, in the place of z(x).  Columns of their own are taken as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components.least_squares import (
+    FIXED,
+    LARGEST,
+    REGRET,
+    RHO,
+    LeastSquares,
+    Ridge,
+    learn,
+    leverages,
+    new_least_squares,
+    scores_of,
+)
+from ..components.whitened import Whitening, admit, coefficients, least_novelty, new_whitening, whiten
+from ..core.blas import one_thread
+from ..core.expansion import EVENTS, Expansion
+from ..core.fourier import Linear, feature_table, new_linear
+from ..core.kernels import ISOTROPIC, Kernel
+from ..core.limits import SCORE, Diverged
+from ..core.loop import WORK
+from ..core.minibatch import rows_between, squared_norms
+from ..core.rows import Rows, as_rows, columns_between, row_count
+from ..estimators.checking import canonical, checked
+from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion, kept_share
+from ..estimators.options import Forgets
+from ..estimators.parameters import parameter
+from ..estimators.ranges import Log
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
+
+BLOCK = 128  # events at most: in longer blocks, what happens inside costs more than it saves
+WIDE = 512  # columns, above which they are no features beside the points
+SHORTEST = 16  # events, at least, after which a forgotten ridge is restored
+
+
+class Params(NamedTuple):
+    ridge: Ridge
+    novelty: float  # the share of k(x, x) above which an event is new
+    most: int  # points at most
+    unit: float  # what the columns are multiplied by, as features
+
+
+class State(NamedTuple):
+    model: Expansion
+    linear: Linear  # on the columns
+    waves: Linear  # on a constant, which is a wave of frequency 0, and on random Fourier features
+    whitening: Whitening
+    squares: LeastSquares
+
+
+class Seen(NamedTuple):
+    """A block of events and its features."""
+
+    Z: np.ndarray  # (features, events): 1, waves, columns, whitened kernel values, and room for points to come
+    X: np.ndarray  # rows less the centre, where there can be points
+    norms: np.ndarray
+    new: np.ndarray  # k(x, x) - |z(x)|^2
+
+
+def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
+    """Learn events in blocks, as a loop of the driver; returns how far it got before points ran out of room, or time was up."""
+    last = min(last, first + BLOCK * max(1, WORK // (8 * BLOCK * max(1, state.squares.count**2))))
+    start = first
+    while start < last:
+        stop = min(start + min(BLOCK, setup.block_size), last)
+        if min(params.most, state.model.stored + stop - start) > len(state.model.points):
+            break
+        scores = step(params, state, setup.kernel, events, start, stop)
+        if len(before):
+            before[start:stop] = scores.T
+        start = stop
+    write_coefficients(params, state)
+    return start
+
+
+def step(params: Params, state: State, kernel: Kernel, events, start: int, stop: int) -> np.ndarray:
+    """Learn the events of a block; returns the scores before each, (outputs, events)."""
+    weights = events.weights[start:stop]
+    Z, X, norms, new = look(params, state, kernel, events.rows, start, stop, room=stop - start)
+    fixed = int(state.squares.size[FIXED])
+    n = fixed + state.model.stored
+    if not (np.abs(scores_of(state.squares, Z[:n])) <= SCORE).all():
+        raise Diverged
+    if params.most:
+        n = fixed + admit(state.whitening, kernel, state.model, X, norms, weights, new, params.novelty, Z[fixed:])
+    targets = columns_of(events.targets[start:stop], state.model.coef.shape[1])
+    scores = learn(state.squares, params.ridge, Z[:n], targets, weights)
+    state.model.clock[EVENTS] += np.count_nonzero(weights)
+    return scores
+
+
+def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: int = 0) -> Seen:
+    """The features of rows, with room for so many points to come."""
+    model, waves, b = state.model, state.waves, stop - start
+    fixed = int(state.squares.size[FIXED])
+    Z = np.empty((fixed + min(params.most, model.stored + room), b))
+    Z[0] = 1.0
+    L = len(waves.phase)
+    if L > 1:
+        turns = feature_table(waves, rows, start, b) * math.sqrt(L / (L - 1))
+        Z[1:L], Z[L : 2 * L - 1] = turns[1:L], turns[L + 1 :]
+    if fixed >= 2 * L:
+        columns_between(rows, start, Z[2 * L - 1 : fixed])
+        Z[2 * L - 1 : fixed] *= params.unit
+    if not params.most:
+        return Seen(Z, np.empty((0, 0)), np.empty(0), np.zeros(b))
+    X = np.empty((b, len(model.centre)), model.points.dtype)
+    rows_between(rows, start, model.centre, X)
+    norms = squared_norms(X)
+    return Seen(Z, X, norms, whiten(state.whitening, kernel, model, X, norms, Z[fixed:]))
+
+
+def columns_of(targets: np.ndarray, outputs: int) -> np.ndarray:
+    """Targets as least squares see them, (outputs, events): classes are 1 in their own column and -1 in others."""
+    if outputs == 1:
+        return targets[np.newaxis]
+    columns = np.full((outputs, len(targets)), -1.0)
+    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
+    return columns
+
+
+def write_coefficients(params: Params, state: State) -> None:
+    """Let the function that predicts be the one that least squares have found."""
+    model, linear, waves, whitening, squares = state
+    W, fixed, L = squares.weights[:, : squares.count], int(squares.size[FIXED]), len(waves.phase)
+    if not W.size:
+        return
+    waves.coef[0, :, 0] = W[:, 0] * math.sqrt(L)
+    if L > 1:
+        waves.coef[0, :, 1:L] = W[:, 1:L] * math.sqrt(L / (L - 1))
+        waves.coef[0, :, L + 1 :] = W[:, L : 2 * L - 1] * math.sqrt(L / (L - 1))
+    if fixed >= 2 * L:
+        linear.coef[0] = W[:, 2 * L - 1 : fixed] * params.unit
+    model.coef[0, :, : model.stored] = coefficients(whitening.factor, W[:, fixed:])
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    if o["features"] == "fourier" and o["kernel"] not in ISOTROPIC:
+        raise ValueError(f"random Fourier features need a kernel of the distance, which {o['kernel']!r} is not")
+    keep = kept_share(problem)
+    period = 0 if keep == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
+    most = o["points"] if o["features"] == "points" else 0
+    params = Params(
+        ridge=Ridge(o["ridge"], keep, period),
+        novelty=least_novelty(o["novelty"], problem.dtype),
+        most=most,
+        unit=1.0 if o["features"] == "linear" else math.sqrt(o["gamma"]),
+    )
+    return params, Needs(room=1)
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    o, d = problem.options, problem.d
+    linear = new_linear(problem, "linear", d, rng)
+    waves = with_constant(new_linear(problem, "fourier", o["points"], rng) if o["features"] == "fourier" else linear)
+    columns = d if d <= WIDE or o["features"] == "linear" else 0
+    squares = new_least_squares(params.ridge, waves.coef.shape[2] - 1 + columns, params.most, problem.outputs)
+    return State(empty_expansion(needs, problem), linear, waves, new_whitening(params.most), squares)
+
+
+def with_constant(linear: Linear) -> Linear:
+    """An empty model on the same frequencies, and before them on one that is 0."""
+    frequencies = np.vstack([np.zeros_like(linear.centre), linear.frequencies])
+    coef = np.zeros((1, linear.coef.shape[1], 2 * len(frequencies)))
+    return Linear(frequencies, np.zeros(len(frequencies)), linear.centre.copy(), coef, linear.clock.copy())
+
+
+def bound(params: Params, t: int) -> float:
+    """As many points as there may be."""
+    return min(t, params.most)
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """``least_loss`` is the least regularised loss of any w on the events so far, and no w was much better in their order.
+
+    With predictions clipped to the largest target Y, the sum of the weighted squared errors before learning is at most
+    ``least_loss + regret_bound``, where the second is 4 Y^2 log det(I + S / ridge) for each output (weights of 1): Theorem 4 of
+    V. Vovk, Competitive On-line Statistics, 2001, in the form of F. Zhdanov and Y. Kalnishkan, An Identity for Kernel Ridge
+    Regression, 2013.  With forgetting neither is promised.
+    """
+    found = {"points": state.model.stored, "points_bound": params.most}
+    if params.ridge.keep < 1.0:
+        return found
+    squares = state.squares
+    regret = 4.0 * squares.record[LARGEST] ** 2 * squares.record[REGRET] * len(squares.losses)
+    return {**found, "least_loss": float(squares.losses.sum()), "regret_bound": float(regret)}
+
+
+def within_limit(params: Params, a: State, b: State) -> Reduction:
+    """No more points than there may be, none in the span of the others."""
+    return Reduction(budget=params.most, independent=params.most > 0)
+
+
+LEARNER = Learner(
+    __name__,
+    one_thread(blocks),
+    configure,
+    start,
+    bound,
+    certificate,
+    merge=Merge(points=within_limit, settle=write_coefficients),
+)
+
+
+class _KRLS(Forgets):
+    """The parameters that all tasks share."""
+
+    learner = LEARNER
+    features: str = parameter(
+        default="points",
+        allowed=OneOf(("points", "fourier", "linear")),
+        doc="Besides a constant and the columns (of up to 512): kernel values against stored points, random Fourier features, "
+        "or nothing.",
+    )
+    points: int = parameter(
+        default=512,
+        allowed=Whole(1),
+        doc="The largest number of stored points, or the number of Fourier features. Time and memory grow with its square.",
+    )
+    ridge: float = parameter(default=0.1, allowed=POSITIVE, search=Log(0.001, 10.0), doc="Weight of the squared norm.")
+    novelty: float = parameter(
+        default=0.02,
+        allowed=Real(0.0, 1.0),
+        search=Log(0.001, 0.3),
+        doc="An event is stored, while there is room, if the stored points leave more than this share of it unexplained.",
+    )
+    forget: float | None = parameter(
+        default=None,
+        doc="Half-life in events, for streams that drift: after that many events, an event counts half.",
+    )
+
+
+class KRLSClassifier(_KRLS, OnlineClassifier):
+    """Kernel recursive least squares on targets of -1 and 1: the ridge regression on all events so far, in fixed memory."""
+
+    example = Example("1.00")
+
+    def _widen(self, place, change):
+        super()._widen(place, change)
+        write_coefficients(self._params, self._state)
+
+
+class KRLSRegressor(_KRLS, OnlineRegressor):
+    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, and how sure it is."""
+
+    example = Example("1.00", gamma=1.0)
+
+    def predict(self, X, return_std=False):
+        """The value of each row; with ``return_std`` a pair of arrays, values and their standard deviations.
+
+        These are those of a coming target: what the noise adds, by the errors so far, and how little is known of the row.
+        """
+        values = super().predict(X)
+        return (values, self._deviations(X)) if return_std else values
+
+    @one_thread
+    def _deviations(self, X) -> np.ndarray:
+        rows = as_rows(canonical(checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)))
+        n, squares = row_count(rows), self._state.squares
+        spread = np.full(n, np.inf)
+        for start in range(0, n if squares.count else 0, BLOCK):
+            part = slice(start, min(start + BLOCK, n))
+            seen = look(self._params, self._state, self._problem.kernel, rows, part.start, part.stop)
+            unseen = np.maximum(0.0, seen.new) / squares.record[RHO]
+            spread[part] = 1.0 + leverages(squares, seen.Z) + unseen
+        return np.sqrt(squares.noise * spread)

@@ -1,0 +1,102 @@
+"""Kernel least squares by their definition: after every event, the ridge regression on the features of all events so far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .common import Case, kept_share, kernel_values
+from .fogd import Features
+
+WIDE = 512
+
+
+class KRLS:
+    """Least squares on [1, Fourier features, columns, whitened kernel values]; points not stored yet are 0 in a row."""
+
+    uniforms = 0
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params = params
+        self.outputs = outputs
+        self.points: list[np.ndarray] = []
+        self.waves = Features({**params, "n_components": params["points"]}, d) if params["features"] == "fourier" else None
+        self.rows: list[np.ndarray] = []
+        self.targets: list[np.ndarray] = []
+        self.weights: list[float] = []
+        self.since = 0  # events since the ridge was full
+        self.solution()
+
+    def z(self, x: np.ndarray) -> np.ndarray:
+        """Whitened kernel values of the points so far."""
+        if not self.points:
+            return np.zeros(0)
+        P = np.array(self.points)
+        L = np.linalg.cholesky(np.array([kernel_values(self.params, P, p) for p in P]))
+        return np.linalg.solve(L, kernel_values(self.params, P, x))
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        waves = self.waves(x) if self.waves else np.zeros(0)
+        columns = x * math.sqrt(self.params["gamma"]) if len(x) <= WIDE else np.zeros(0)
+        if self.params["features"] == "linear":
+            columns = x
+        return np.concatenate([[1.0], waves, columns, self.z(x)])
+
+    def padded(self) -> np.ndarray:
+        """All rows so far, with zeros for the points that were not there yet."""
+        width = len(self.features(np.zeros_like(self.points[0]))) if self.points else max(map(len, self.rows), default=0)
+        return np.array([np.append(row, np.zeros(width - len(row))) for row in self.rows])
+
+    def solution(self) -> None:
+        """A = rho I + S and its solution."""
+        beta = kept_share(self.params)
+        self.rho = self.params["ridge"] * beta**self.since
+        if not self.rows:
+            self.W = np.zeros((0, self.outputs))
+            return
+        Z, T = self.padded(), np.array(self.targets)
+        s = np.array(self.weights) * beta ** np.arange(len(Z) - 1.0, -1.0, -1.0)
+        self.A = self.rho * np.eye(Z.shape[1]) + (Z.T * s) @ Z
+        self.W = np.linalg.solve(self.A, (Z.T * s) @ T)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return self.features(x)[: len(self.W)] @ self.W if len(self.W) else np.zeros(self.outputs)
+
+    def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        o = self.params
+        if o["features"] == "points" and len(self.points) < o["points"]:
+            own = kernel_values(o, x[np.newaxis], x)[0]
+            if own - np.sum(self.z(x) ** 2) > o["novelty"] * own:
+                self.points.append(x.copy())
+        self.rows.append(self.features(x))
+        self.targets.append(np.array([y]) if self.outputs == 1 else np.where(np.arange(self.outputs) == int(y), 1.0, -1.0))
+        self.weights.append(weight)
+        self.since += 1
+        if o["forget"] and len(self.rows) % max(16, math.ceil(o["forget"])) == 0:
+            self.since = 0
+        self.solution()
+
+
+def krls(stream: str, **params) -> Case:
+    return Case(KRLS, stream, {"gamma": 1.0, "points": 40, **params})
+
+
+CASES: dict[str, list[Case]] = {
+    "KRLSClassifier": [
+        krls("binary"),
+        krls("multiclass", points=15, ridge=1.0, gamma=0.6),
+        krls("binary", forget=40.0, kernel="matern32", novelty=0.1),
+        krls("multiclass", features="fourier", points=30, random_state=2),
+        krls("multiclass", features="linear", gamma=3.0),
+        krls("binary", kernel="poly", degree=2, coef0=1.0, points=8),
+    ],
+    "KRLSRegressor": [
+        krls("regression"),
+        krls("regression", forget=7.5, points=12, kernel="cauchy"),
+        krls("regression", features="fourier", points=20, random_state=3, forget=100.0),
+        krls("regression", features="linear", ridge=0.01),
+        krls("regression", kernel="linear", novelty=0.001),
+    ],
+}
