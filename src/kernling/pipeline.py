@@ -19,6 +19,7 @@ from .estimators.contents import Contents, plain, unplain
 from .estimators.facts import ShowsFacts
 from .streams.encode import part_from_state
 from .streams.frames import one_row
+from .streams.schema import names_of
 
 
 def _last_has(name: str):
@@ -431,8 +432,14 @@ def last_step(model: Any) -> Any:
 def columns_of(model: Any) -> dict[str, Any]:
     """The options of :func:`kernling.streams.stream` that read the columns of an estimator or pipeline from tables."""
     names = getattr(model, "feature_names_in_", None)
-    first = model.steps[0][1] if isinstance(model, StreamPipeline) else None
-    return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
+    first = getattr(model, "steps_", model.steps)[0][1] if isinstance(model, StreamPipeline) else None
+    if names is None or not hasattr(first, "schema_"):
+        return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
+    ignored = names_of(first.schema_, "ignore")
+    return {
+        "features": [name for name in names.tolist() if name not in ignored],
+        "categorical": names_of(first.schema_, "category", "date"),  # as written: "007" is not 7
+    }
 
 
 _DELEGATED = frozenset(

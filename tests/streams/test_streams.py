@@ -209,7 +209,6 @@ def test_csv_without_header_and_with_tabs(tmp_path):
     ("text", "message"),
     [
         ("a,b\n1,2\n3\n", r"row 2 has 1 columns, not 2: '3'"),
-        ("a,b\n1,x\n", r"row 1: 'x' in column 'b' is not a number"),
         ("", "empty"),
     ],
 )
@@ -392,7 +391,7 @@ def test_columns_by_name_in_another_order():
     with pytest.raises(ValueError, match="no column 'miles'"):
         stream(FRAME, target="late", features=["miles"]).load()
     with pytest.raises(ValueError, match="name the column in categorical"):
-        stream(FRAME, target="late").load()
+        np.asarray(stream(FRAME, target="late").load()[0])
     with pytest.raises(ValueError, match="categorical names 'harbour'"):
         stream(FRAME, target="late", categorical=["harbour"]).load()
 

@@ -51,9 +51,12 @@ def stream(
     features : sequence of str, optional
         The columns to use, in this order; all but the target if not given.
     categorical : sequence of str
-        Columns whose values are names, not numbers.  The target may be among them: then it is a label as written.
-    missing : {"error", "drop"}
-        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.
+        Columns whose values are names, also where they look like numbers.  The target may be among them: then it is a label as
+        written.
+    missing : {"error", "drop", "keep"}
+        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.  With "keep",
+        rows are given as they were read, and values that are not what they should be are no error: ``Encode(missing="impute")``
+        makes something of them.
     format : {"libsvm", "csv", "parquet", "arrow", "jsonl"}, optional
         The format of a file whose name and content don't tell.
     header : bool
