@@ -195,7 +195,7 @@ class Source:
 
 def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """The options of ``kernling.streams.stream`` that a model file decides; some of the command line win over them."""
-    from ..pipeline import columns_of
+    from ..streams.steps import columns_of
 
     for option in ("features", "categorical", "hash", "scale"):
         if getattr(reading, option) is not None:

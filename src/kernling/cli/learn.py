@@ -224,7 +224,8 @@ def info(model: Model) -> None:
 
     from .. import models
     from ..estimators.facts import facts as about
-    from ..pipeline import columns_of, last_step
+    from ..pipeline import last_step
+    from ..streams.steps import columns_of
 
     saved = models.read(model)
     whole, header = saved.model, saved.header

@@ -149,10 +149,22 @@ class Encode(TransformerMixin, BaseEstimator):
         scaled = names_of(schema, "number", "date")
         self._scaled = len(scaled)
         self._measured = [*scaled, *names_of(schema, "boolean")]  # a matrix of these is filled, then scaled in part
+        place = {name: place for place, name in enumerate(self._measured)}
         dense = [column for column in schema if self.hash is None or column.treatment != "category"]
         ends = np.cumsum([0, *(column.width for column in dense)]).tolist()
         self._layout = list(zip(dense, ends[:-1], strict=True))
         self._width = ends[-1]
+        self._plan = [
+            (
+                column,
+                first,
+                *((None, self._places[column.name]) if column.treatment == "category" else (place[column.name], None)),
+            )
+            for column, first in self._layout
+            if column.width
+        ]
+        self._is_plain = self.hash is None and not names_of(schema, "date")
+        self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
         self._fill = Fill(len(self._measured)) if fill is None else fill
         self._told: frozenset[str] = frozenset()  # what was warned of
 
@@ -197,24 +209,65 @@ class Encode(TransformerMixin, BaseEstimator):
         absent = np.isnan(values)
         if absent.any():
             values = self._fill.filled(values)
+        return self._rows(table, self._transformed(values), absent, times)
+
+    def _transformed(self, values: np.ndarray) -> np.ndarray:
         if self.scale_ is not None and self._scaled:
             values[:, : self._scaled] = self.scale_.scaled(values[:, : self._scaled])
-        return self._rows(table, values, absent, times)
+        return values
 
     def _learn(self, X: Any, scaled: Any) -> Any:
         table = self._table(X)
         values, times = self._values(table)
         absent = np.isnan(values)
+        return self._rows(table, self._learned(values, scaled), absent, times)
+
+    def _learned(self, values: np.ndarray, scaled: Any) -> np.ndarray:
         if self.missing == "impute":
             self._fill = self._fill.learn(values)
         if self.scale_ is not None and self._scaled:
             self.scale_ = copy.copy(self.scale_)  # so that a copy of the attributes is a copy of the state
             values[:, : self._scaled] = scaled(self.scale_, values[:, : self._scaled])
-        return self._rows(table, values, absent, times)
+        return values
 
     def transform_one(self, x: Any) -> np.ndarray:
         """One event, a dictionary of values or a 1-D array."""
-        return self.transform(one_row(x))[0]
+        found = self._plain_row(x)
+        if found is None:
+            return self.transform(one_row(x))[0]
+        row, values = found
+        return self._joined(row, self._transformed(values))
+
+    def learn_transform_one(self, x: Any) -> np.ndarray:
+        """Learn one event; returns it by what is known then."""
+        found = self._plain_row(x)
+        if found is None:
+            return self.learn_transform(one_row(x))[0]
+        row, values = found
+        return self._joined(row, self._learned(values, lambda part, rows: part.learn_transform(rows)))
+
+    def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """The categories and the values of an event, if it is a dictionary of plain numbers and texts: the cheap way."""
+        if type(x) is not dict or not self._is_plain:
+            return None
+        row, values = np.zeros(self._width), np.empty((1, len(self._measured)))
+        for column, first, place, known in self._plan:
+            value = x.get(column.name)
+            if known is None:
+                if not isinstance(value, (float, int)) or not -np.inf < value < np.inf:
+                    return None
+                values[0, place] = value
+            elif isinstance(value, str) and value:
+                row[first + column.place(value, known)] = 1.0
+            else:
+                return None
+        if len(x) > len(self._plan):
+            self._check_names(x)
+        return row, values
+
+    def _joined(self, row: np.ndarray, values: np.ndarray) -> np.ndarray:
+        row[self._firsts] = values[0]
+        return row
 
     def _table(self, X: Any) -> Table:
         """The rows as a table that has all columns."""

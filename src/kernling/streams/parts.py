@@ -132,6 +132,10 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """One row, a 1-D array, scaled by what is known now: the cheap way."""
         return self.scaled(np.asarray(x)[np.newaxis])[0]
 
+    def learn_transform_one(self, x: Any) -> np.ndarray:
+        """Learn one row, a 1-D array; returns it scaled by what is known then."""
+        return self.learn_transform(np.asarray(x)[np.newaxis])[0]
+
     def scaled(self, X: Any) -> np.ndarray:
         """The same as ``transform``, without what scikit-learn checks: the cheap way for few rows."""
         if not self.__sklearn_is_fitted__():
