@@ -131,6 +131,11 @@ def test_an_outlier_does_not_flatten_the_rest():
         Standardise(clip=0.0).fit([[1.0]])
 
 
+def test_an_outlier_does_not_spoil_what_is_imputed():
+    values = np.append(RNG.normal(size=500), [1e9, np.nan])
+    assert abs(Encode(missing="impute").learn_transform({"a": values})[-1, 0]) < 0.2
+
+
 def test_many_categories_are_hashed_beyond_the_most_frequent():
     towns = [f"town{i}" for i in range(30) for _ in range(30 - i)]
     encode = Encode(limit=10)

@@ -354,6 +354,19 @@ class Encode(TransformerMixin, BaseEstimator):
             places[gaps] = column.width - 1 if column.gaps else column.place("", known)
         return places
 
+    def readable(self, X: Any) -> np.ndarray:
+        """Which rows have what is needed to transform them; all of them where missing values are imputed."""
+        table = self._table(X)
+        good = np.ones(len(table), dtype=bool)
+        for column in self.schema_ if self.missing == "error" else ():
+            if column.treatment == "date":
+                good &= ~np.isnat(dates_of(table, column.name))
+            elif column.is_measured:
+                good &= np.isfinite(numbers(table.columns[column.name]))
+            elif column.treatment == "category":
+                good &= ~table.missing(column.name)
+        return good
+
     def _hashed(self, table: Table, dense: np.ndarray) -> sparse.csr_matrix:
         n, width = len(table), self.hash or 0
         hashed = sparse.csr_matrix((n, width))

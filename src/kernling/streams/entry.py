@@ -62,7 +62,7 @@ def stream(
     header : bool
         False for CSV whose first line is data; its columns are then called f0, f1, ...
     delimiter : str, optional
-        Of CSV; a comma, or a tab for .tsv.
+        Of CSV; a comma for .csv, a tab for .tsv, and otherwise the most frequent of both and the semicolon in the first line.
     n_features : int, optional
         The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; of what can be read only
         once, such as standard input, the first 8,192 rows tell.
@@ -146,7 +146,7 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
     """The tables of an open file."""
     if kind == "csv":
         words = set(how.columns.categorical)
-        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source))
+        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source, file))
     if kind == "parquet":
         return files.read_parquet(file, self.chunk)
     if kind == "arrow":
