@@ -13,12 +13,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from . import registry
+from .estimators.by_task import ByTask
 from .estimators.checking import checked
-from .estimators.contents import Contents, plain, unplain
+from .estimators.contents import Contents
 from .estimators.facts import ShowsFacts
-from .streams.encode import part_from_state
-from .streams.frames import one_row
+from .streams.encode import Encode, part_from_state
+from .streams.frames import named_row, one_row
+from .streams.parts import Standardise
+from .streams.steps import check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
+
+OUTLIER = 5.0  # deviations
 
 
 def _last_has(name: str):
@@ -58,7 +62,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     A call that raises leaves all steps as they were.  Sample weights are for the last step; scales count every row once.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are found by name: frames, dictionaries of
-    columns, lists of dictionaries, or the :class:`~kernling.streams.Table` that a file is read as.
+    columns, lists of dictionaries, or the :class:`~kernling.streams.Table` that a file is read as.  See ``auto``.
 
     Parameters
     ----------
@@ -88,12 +92,45 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         self.steps = steps
         self.target = target
 
+    @classmethod
+    def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
+        """A pipeline for any table: each column finds its treatment, gaps are filled, and numbers and targets are scaled.
+
+        Parameters
+        ----------
+        model : estimator, optional
+            The last step; AVMClassifier or AVMRegressor if not given.
+        task : {"classification", "regression"}, optional
+            Without it the first targets tell: text, booleans and whole numbers of at most 20 values are labels.  Give it where
+            events come one by one.
+        **columns
+            Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
+
+        Examples
+        --------
+        >>> import kernling as kl
+        >>> model = kl.StreamPipeline.auto()
+        >>> rows = [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
+        >>> model = model.partial_fit(rows, ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
+        >>> print(model.predict_one(rows[1]))
+        on time
+        >>> print(model.steps_[0][1].schema_)
+        hour  number               1 column
+        city  category (2 values)  3 columns
+        """
+        if model is None:
+            model = ByTask() if task is None else ByTask().model_of(task)
+        encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
+        may_be_values = isinstance(model, ByTask) or get_tags(model).estimator_type == "regressor"
+        return cls([("encode", encode), ("model", model)], target=Standardise() if may_be_values else None)
+
     # ------------------------------------------------------------------ learning
 
     def fit(self, X, y=None, sample_weight=None):
         """Forget everything and learn the rows: each step learns all of them before they go on to the next."""
         with self._untouched_on_error():
             self._new()
+            self._choose(y)
             X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
                 X = part.fit(X, y).transform(X)
@@ -125,12 +162,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():
-            rows = one_row(x)
+            self._choose([y])
+            x = named_row(x)
             for _, part in self.steps_[:-1]:
-                rows = part.learn_transform(rows)
+                x = part.learn_transform_one(x)
             if self.target_ is not None:
                 y = self.target_.learn_target([y])[0][0]
-            self.steps_[-1][1].learn_one(rows[0], y, sample_weight)
+            self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
 
     def begin(self, X, y=None):
@@ -146,9 +184,10 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             for _, part in self.steps_[:-1]:
                 if hasattr(part, "begin"):
                     part.begin(X)
-                X = _learned_and_transformed(copy.deepcopy(part), X, y)
+                X = learned_and_transformed(copy.deepcopy(part), X, y)
             self._remember_columns()
             if y is not None:
+                self._choose(y)
                 self.steps_[-1][1].partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
         return self
 
@@ -164,6 +203,14 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         self.steps_ = [(name, clone(step)) for name, step in self.steps]
         self.target_ = None if self.target is None else clone(self.target)
 
+    def _choose(self, y) -> None:
+        """Let targets tell which model it is that learns, if that is open."""
+        name, last = self.steps_[-1]
+        if isinstance(last, ByTask) and y is not None:
+            model = last.model_for(y)
+            self.steps_ = [*self.steps_[:-1], (name, model)]
+            self.target_ = self.target_ if model.task == "regression" else None
+
     def _prepared(self, X, y) -> Any:
         """Let all steps but the last learn; returns rows for it."""
         fresh = not hasattr(self, "steps_")
@@ -171,13 +218,14 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             self._new()
         X = self._rows(X, reset=fresh)
         for _, part in self.steps_[:-1]:
-            X = _learned_and_transformed(part, X, y)
+            X = learned_and_transformed(part, X, y)
         self._remember_columns()
         return X
 
     def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
         """Let all steps but the last learn; returns rows and targets for it, and what takes predictions back to their scale."""
         X = self._prepared(X, y)
+        self._choose(y)
         if self.target_ is None:
             return X, y, None
         y, shift, width = self.target_.learn_target(_column(y)[:, 0])
@@ -239,6 +287,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def _passed_one(self, x) -> np.ndarray:
         if not self._is_quick:
             return _dense(self.passed(one_row(x)))[0]
+        x = named_row(x)
         for _, part in self.steps_[:-1]:
             x = part.transform_one(x)
         return x
@@ -324,13 +373,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     def plain_params(self) -> dict[str, Any]:
         """The steps and their parameters as JSON; ``from_plain_params`` makes a pipeline of them."""
-        steps = [[name, _plain(step)] for name, step in self.steps]
-        return {"steps": steps, "target": None if self.target is None else _plain(clone(self.target))}
+        steps = [[name, plain_step(step)] for name, step in self.steps]
+        return {"steps": steps, "target": None if self.target is None else plain_step(clone(self.target))}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
         """The pipeline of ``plain_params``, new."""
-        steps = [(name, _from_plain(step)) for name, step in params["steps"]]
+        steps = [(name, step_from_plain(step)) for name, step in params["steps"]]
         return cls(steps, target=None if params["target"] is None else part_from_state(params["target"]))
 
     def to_contents(self) -> Contents:
@@ -342,7 +391,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             if hasattr(step, "to_state"):
                 steps.append([name, step.to_state()])
                 continue
-            _check_own(step, name)
+            check_own(step, name)
             contents = step.to_contents()
             steps.append([name, {"estimator": type(step).__name__, "learner": step.learner.name, **contents.header}])
             arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
@@ -358,7 +407,9 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         steps = []
         for place, (name, held) in enumerate(header["steps"]):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
-            steps.append((str(name), part_from_state(held) if "part" in held else _class(held).from_contents(held, own)))
+            steps.append(
+                (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
+            )
         target = None if header["target"] is None else part_from_state(header["target"])
         pipeline = cls([(name, clone(step)) for name, step in steps], target=None if target is None else clone(target))
         pipeline._check()
@@ -401,7 +452,8 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
         if self.target is not None and not hasattr(self.target, "learn_target"):
             raise TypeError(f"target must be Standardise() or MinMax(), not {self.target!r}")
-        if self.target is not None and get_tags(steps[-1]).estimator_type != "regressor":
+        may_be_values = isinstance(steps[-1], ByTask) or get_tags(steps[-1]).estimator_type == "regressor"
+        if self.target is not None and not may_be_values:
             raise ValueError(f"target is for regression, and {steps[-1]!r} learns no values: leave it out")
 
     @contextmanager
@@ -428,31 +480,9 @@ def last_step(model: Any) -> Any:
     return model._last if isinstance(model, StreamPipeline) else model
 
 
-def columns_of(model: Any) -> dict[str, Any]:
-    """The options of :func:`kernling.streams.stream` that read the columns of an estimator or pipeline from tables."""
-    names = getattr(model, "feature_names_in_", None)
-    first = model.steps[0][1] if isinstance(model, StreamPipeline) else None
-    return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
-
-
 _DELEGATED = frozenset(
     ("task", "learner", "classes_", "t_", "n_stored_", "n_support_", "n_waiting_", "nbytes_", "offset_", "certificate")
 )
-
-
-def _learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
-    if hasattr(part, "learn_transform"):
-        return part.learn_transform(X)
-    if not hasattr(part, "partial_fit"):
-        return part.fit_transform(X)
-    if not get_tags(part).target_tags.required:
-        part.partial_fit(X, y)
-        return part.transform(X)
-    if not hasattr(part, "t_"):
-        part.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # ready, but has learned nothing
-    rows = part.transform(X)
-    part.partial_fit(X, y)
-    return rows
 
 
 def _column(y: Any) -> np.ndarray:
@@ -467,27 +497,3 @@ def _dense(X: Any) -> np.ndarray:
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _check_own(step: Any, name: str) -> None:
-    if not hasattr(step, "to_contents") or isinstance(step, StreamPipeline):
-        cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode), or pickle the pipeline"
-        raise TypeError(f"step {name!r} is a {type(step).__name__}, which a model file cannot hold: {cure}")
-
-
-def _plain(step: Any) -> dict[str, Any]:
-    if hasattr(step, "to_state"):
-        return clone(step).to_state()
-    _check_own(step, type(step).__name__)
-    params = {name: plain(value, name) for name, value in step.get_params(deep=False).items()}
-    return {"estimator": type(step).__name__, "learner": step.learner.name, "params": params}
-
-
-def _from_plain(held: dict[str, Any]) -> Any:
-    if "part" in held:
-        return part_from_state(held)
-    return _class(held)(**{name: unplain(value) for name, value in held["params"].items()})
-
-
-def _class(held: dict[str, Any]) -> Any:
-    return registry.estimator(held["learner"], held["estimator"])

@@ -173,15 +173,19 @@ def test_a_damaged_compressed_file_gives_the_rows_before(compression, damage, fo
 
 
 def test_formats_are_told_by_content(tmp_path):
-    for format in ("parquet", "arrow", "stream", "jsonl"):
+    for format in ("parquet", "arrow", "stream", "jsonl", "csv"):
         path = tmp_path / f"{format}.data"
         path.write_bytes(gzip.compress(_bytes(format)))
         check(stream(path, chunk=300, **OPTIONS))
     (tmp_path / "a9a.t").write_bytes(b"-1 3:1 11:0.5 \n+1 1:1 \n")
     assert stream(tmp_path / "a9a.t").load()[0].shape == (2, 11)
-    (tmp_path / "table.data").write_bytes(_bytes("csv"))
-    with pytest.raises(ValueError, match="format="):
-        stream(tmp_path / "table.data", **OPTIONS).load()
+    for mark in (";", "\t"):
+        (tmp_path / "table.data").write_bytes(_bytes("csv").replace(b",", mark.encode()))
+        check(stream(tmp_path / "table.data", chunk=300, **OPTIONS))
+    for unclear in (b"some words\n", b"\x00\x01,\x02\n"):
+        (tmp_path / "table.data").write_bytes(unclear)
+        with pytest.raises(ValueError, match="format="):
+            stream(tmp_path / "table.data", **OPTIONS).load()
 
 
 def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
@@ -209,7 +213,6 @@ def test_csv_without_header_and_with_tabs(tmp_path):
     ("text", "message"),
     [
         ("a,b\n1,2\n3\n", r"row 2 has 1 columns, not 2: '3'"),
-        ("a,b\n1,x\n", r"row 1: 'x' in column 'b' is not a number"),
         ("", "empty"),
     ],
 )
@@ -392,7 +395,7 @@ def test_columns_by_name_in_another_order():
     with pytest.raises(ValueError, match="no column 'miles'"):
         stream(FRAME, target="late", features=["miles"]).load()
     with pytest.raises(ValueError, match="name the column in categorical"):
-        stream(FRAME, target="late").load()
+        np.asarray(stream(FRAME, target="late").load()[0])
     with pytest.raises(ValueError, match="categorical names 'harbour'"):
         stream(FRAME, target="late", categorical=["harbour"]).load()
 

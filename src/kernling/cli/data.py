@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # the last step of pipelines
 KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # what a model file keeps of how rows are read
-Missing = Literal["error", "drop"]
-Scale = Literal["standard", "minmax"]
+COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that say how columns are treated
+Missing = Literal["error", "drop", "impute"]
+Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
 Part = Literal["train", "test", "all"]
 
@@ -34,10 +35,13 @@ class Reading:
 
     target: Annotated[str | None, _option("Column with the target: its name, or its place (-1 is the last).")] = None
     features: Annotated[str | None, _option("Columns to use, separated by commas; all others if not given.")] = None
-    categorical: Annotated[str | None, _option("Columns whose values are names, separated by commas.")] = None
+    categorical: Annotated[str | None, _option("Columns that are categories, though they look like numbers.")] = None
+    numeric: Annotated[str | None, _option("Columns that are numbers, though they don't look like it.")] = None
+    date: Annotated[str | None, _option("Columns that are dates; numbers are seconds since 1970.")] = None
+    ignore: Annotated[str | None, _option("Columns to leave out.")] = None
     hash: Annotated[int | None, _option("Hash categories into so many columns.", min=1)] = None
-    missing: Annotated[Missing, _option("What to do about rows with a missing value.")] = "error"
-    scale: Annotated[Scale | None, _option("Running scaling of columns of numbers.")] = None
+    missing: Annotated[Missing | None, _option("What to do about missing values; impute if not given.")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of numbers; standard for tables if not given.")] = None
     format: Annotated[Format | None, _option("Where name and content don't tell.")] = None
     header: Annotated[bool, _option("Whether CSV begins with names.")] = True
     delimiter: Annotated[str | None, _option("Of CSV; a comma, or a tab for .tsv.")] = None
@@ -71,10 +75,18 @@ class Source:
 
     With ``saved``, a model file, further rows are read as those were that its model has learned.  From standard input, where
     rows may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the first rows settle depends
-    on nothing else.
+    on nothing else.  With ``every_row``, none is left out for what it lacks.
     """
 
-    def __init__(self, data: list[str], reading: Reading, *, chunk: int | None = None, saved: "Saved | None" = None):
+    def __init__(
+        self,
+        data: list[str],
+        reading: Reading,
+        *,
+        chunk: int | None = None,
+        saved: "Saved | None" = None,
+        every_row: bool = False,
+    ):
         from ..streams.base import CHUNK
 
         self.data, self.reading = data, reading
@@ -82,7 +94,12 @@ class Source:
         self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
-        self.stream = self._shuffled(self._open())
+        self._every_row = every_row
+        if every_row and reading.missing != "error":
+            self._known["missing"] = "keep"
+        self._unlabelled = 0  # rows left out because they had no target
+        self._opened = self._open()
+        self.stream = self._shuffled(self._opened)
         self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
@@ -117,8 +134,8 @@ class Source:
         return {
             "target": _place(reading.target),
             "features": _listed(reading.features),
-            "categorical": _listed(reading.categorical) or [],
-            "missing": reading.missing,
+            "categorical": [*(_listed(reading.categorical) or ()), *(_listed(reading.date) or ())],
+            "missing": "keep" if reading.missing in (None, "impute") else reading.missing,
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
@@ -149,13 +166,23 @@ class Source:
         """The rows asked for."""
         skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
         row = 0
-        for X, y in self.stream:
+        for X, y in self.stream if self._every_row else map(self._labelled, self.stream):
             first, row = row, row + X.shape[0]
             keep = slice(max(skip - first, 0), None if last is None else last - first)
             if X[keep].shape[0]:
                 yield X[keep], None if y is None else y[keep]
             if last is not None and row >= last:
                 return
+
+    def _labelled(self, chunk: "Chunk") -> "Chunk":
+        X, y = with_targets(*chunk)
+        self._unlabelled += chunk[0].shape[0] - X.shape[0]
+        return X, y
+
+    @property
+    def dropped(self) -> int:
+        """The rows left out so far because a value was missing."""
+        return self._opened.dropped + self._unlabelled
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
         """The first chunk, and all of them."""
@@ -166,45 +193,59 @@ class Source:
         return first, itertools.chain([first], chunks)
 
     def task_of(self, y: Any) -> str:
-        """Of a named data set its task; otherwise regression if a target has a fraction, else classification."""
-        import numpy as np
+        """The task of a named data set, or what the targets look like."""
+        from ..estimators.by_task import task_of
 
         if y is None:
             raise ValueError(f"the rows of {self.name} have no target; name its column with --target")
-        fractions = y.dtype.kind == "f" and not np.array_equal(y, np.floor(y))
-        return self._task or ("regression" if fractions else "classification")
+        return self._task or task_of(y)
 
     def steps(self, X: Any) -> list[tuple[str, Any]]:
         """What the options ask to do with rows like these before a model gets them."""
+        from ..pipeline import OUTLIER
         from ..streams import Encode, MinMax, Standardise, Table
 
         reading = self.reading
-        scalings: dict[str, Any] = {"standard": Standardise(), "minmax": MinMax()}
-        scale = scalings[reading.scale] if reading.scale else None
-        if isinstance(X, Table):
-            categorical = [name for name in _listed(reading.categorical) or () if name in X.names]
-            return [("encode", Encode(categorical, reading.hash, scale))]
-        return [("scale", scale)] if scale else []
+        scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
+        scale = scalings[reading.scale or ("standard" if isinstance(X, Table) else "none")]
+        if not isinstance(X, Table):
+            return [("scale", scale)] if scale else []
+        columns: dict[str, Any] = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
+        columns["categorical"] = [name for name in columns["categorical"] if name in X.names]  # not the target
+        missing = "impute" if reading.missing in (None, "impute") else "error"
+        return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """A model that takes rows like these."""
+        """A model that takes rows like these; where numbers of tables are scaled, so are targets that are values."""
         from ..pipeline import StreamPipeline
+        from ..streams import Standardise, Table
 
-        return StreamPipeline([*self.steps(X), (MODEL, model)])
+        scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
+        return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
+
+
+def with_targets(X: Any, y: Any) -> "Chunk":
+    """The rows that have a target, where rows have any."""
+    from ..streams.tables import missing
+
+    if y is None or not missing(y).any():
+        return X, y
+    there = ~missing(y)
+    return X[there], y[there]
 
 
 def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """The options of ``kernling.streams.stream`` that a model file decides; some of the command line win over them."""
-    from ..pipeline import columns_of
+    from ..streams.steps import columns_of
 
-    for option in ("features", "categorical", "hash", "scale"):
+    for option in ("features", *COLUMNS, "hash", "scale"):
         if getattr(reading, option) is not None:
             raise typer.BadParameter("the model keeps its columns and their scale: leave it out", param_hint=f"--{option}")
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)
-    if reading.missing == "drop":
-        known["missing"] = "drop"
+    if reading.missing in ("error", "drop"):
+        known["missing"] = reading.missing
     if reading.n_features is None:
         known["n_features"] = saved.model.n_features_in_
     return known

@@ -3,6 +3,7 @@
 # No "from __future__ import annotations" here: typer looks at the types themselves.
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -39,6 +40,7 @@ def run(
     checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
     results: Results = None,
     report: Report = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how the columns are treated, and learn nothing.")] = False,
     dask: spread.Dask = None,
     rounds: spread.Rounds = 1,
     merge_every: spread.MergeEvery = None,
@@ -69,13 +71,31 @@ def run(
 
     if dask:
         spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
+        reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that changes with the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
     source = Source(data, reading, chunk=min(every, checkpoint_every or every), saved=saved)
+    if dry_run:
+        _show_treatments(source, make)
+        return
     measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     _learn(source, make, measuring, save, checkpoint_every, results, report)
+
+
+def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
+    """Say what a run would do with the columns, by the first rows."""
+    (X, y), _ = source.begin()
+    model = make(source, X, y).begin(X)
+    typer.echo(f"{model.task} of {source.name}")
+    typer.echo(str(_schema(model) or f"{X.shape[1]:,} columns of numbers"))
+
+
+def _schema(model: Any) -> Any:
+    """How a pipeline treats the columns of tables; None for one that takes numbers only."""
+    steps = getattr(model, "steps_", None)
+    return getattr(steps[0][1], "schema_", None) if steps else None
 
 
 def _learn(
@@ -166,6 +186,9 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
     model = last_step(course.model)
     title = f"{type(model).__name__} on {source.name}"
     show(upright(rows[-1]), title)
+    counts = _counts(course.model, source)
+    if counts:
+        typer.echo(counts)
     if results:
         write_rows(rows, results)
     if report:
@@ -173,6 +196,15 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
         figures = [("What the model says, and the points it uses", surface(model, names=names))] if drawable else []
         page(rows, report, title, figures)
+
+
+def _counts(model: Any, source: Source) -> str | None:
+    """How many rows were dropped, imputed and clipped, where rows are those of a table."""
+    if _schema(model) is None:
+        return None
+    encode = model.steps_[0][1]
+    clipped = int(getattr(encode.scale_, "clipped_", 0))
+    return f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"
 
 
 @takes_reading
@@ -184,7 +216,10 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
 ) -> None:
-    """Write what a model says about each row, one line per row; where rows have targets, say how right it was."""
+    """Write what a model says about each row, one line per row; where rows have targets, say how right it was.
+
+    The line of a row that lacks a value is empty if the model has not learned to impute.
+    """
     import numpy as np
 
     from .. import models
@@ -192,6 +227,7 @@ def predict(
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
+    from ..streams.tables import missing
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
@@ -199,24 +235,38 @@ def predict(
         learned = type(last_step(saved.model)).__name__
         cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
         raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
-    source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}))  # rows need no target
+    source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
     measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
     rows = 0
     out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
     try:
         for X, y in source.chunks():
-            said = getattr(saved.model, method)(X)
-            lines = said[:, None] if said.ndim == 1 else said
-            out.write("".join(",".join(map(str, line)) + "\n" for line in lines.tolist()))
-            if y is not None and saved.model.task != "oneclass" and method == "predict":
-                measured.update(Batch(np.asarray(y), said))
-                rows += len(y)
+            usable = _usable(saved.model, X)
+            lines = [""] * X.shape[0]
+            if usable.any():
+                said = getattr(saved.model, method)(X if usable.all() else X[usable])
+                for place, line in zip(np.flatnonzero(usable), said.reshape(len(said), -1).tolist(), strict=True):
+                    lines[place] = ",".join(map(str, line))
+            out.write("".join(f"{line}\n" for line in lines))
+            if y is not None and usable.any() and saved.model.task != "oneclass" and method == "predict":
+                known = ~missing(y[usable])
+                measured.update(Batch(np.asarray(y)[usable][known], said[known]))
+                rows += int(known.sum())
     finally:
         if output:
             out.close()
     if rows:
         name = "mistakes" if saved.model.task == "classification" else "rmse"
         typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
+
+
+def _usable(model: Any, X: Any) -> Any:
+    """Which rows a model can say something about."""
+    import numpy as np
+
+    from ..streams import Table
+
+    return model.steps_[0][1].readable(X) if isinstance(X, Table) else np.ones(X.shape[0], dtype=bool)
 
 
 def info(model: Model) -> None:
@@ -226,7 +276,7 @@ def info(model: Model) -> None:
 
     from .. import models
     from ..estimators.facts import facts as about
-    from ..pipeline import columns_of, last_step
+    from ..pipeline import last_step
 
     saved = models.read(model)
     whole, header = saved.model, saved.header
@@ -249,8 +299,8 @@ def info(model: Model) -> None:
             facts[f"{name}, from the data"] = f"{getattr(learned, f'{name}_'):.6g}"
     if saved.reading:
         facts["target column"] = saved.reading.get("target") or "none"
-    if whole is not learned:
-        facts["categorical columns"] = ", ".join(columns_of(whole)["categorical"]) or "none"
+    for row in _schema(whole).rows() if _schema(whole) else ():
+        facts[f"column {row['column']}"] = f"{row['treatment']}: {row['becomes']}"
     facts |= about(learned)
     facts["written by"] = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
     table = Table(show_header=False)
@@ -265,10 +315,10 @@ def convert(
     output: Annotated[Path, typer.Argument(help="A .libsvm, .csv, .parquet or .jsonl file; text also with .gz, .bz2 or .xz.")],
     reading: Reading,
 ) -> None:
-    """Write rows in another format; categories become numbers on the way."""
+    """Write rows in another format; categories and dates become numbers on the way."""
     from ..streams import Stream, Table, write
 
-    source = Source([data], reading)
+    source = Source([data], replace(reading, scale=reading.scale or "none", missing=reading.missing or "error"))
     (X, _), chunks = source.begin()
     steps = [step for _, step in source.steps(X)]
     names = steps[0].begin(X).get_feature_names_out().tolist() if isinstance(X, Table) else None

@@ -30,7 +30,9 @@ def _known_metrics(text: str | None) -> str | None:
 LearnerOption = Annotated[str, typer.Option(help="The method; see 'kernling learners'.", callback=_known_learner)]
 SetOption = Annotated[list[str], typer.Option("--set", help="A parameter of the method, as name=value; may be repeated.")]
 Task = Literal["classification", "regression"]
-TaskOption = Annotated[Task | None, typer.Option(help="Without it, regression if a target has a fraction.")]
+TaskOption = Annotated[
+    Task | None, typer.Option(help="Without it, regression for numbers with a fraction or of more than 20 values.")
+]
 SeedOption = Annotated[int, typer.Option(help="Of the method's random choices.")]
 MetricsOption = Annotated[
     str | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import settings
-from .data import MODEL, Reading, Source, takes_reading
+from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Results, _check_outputs, _where_it_stopped
 
@@ -112,7 +112,7 @@ def _validation(path: Path, source: Source, X: Any) -> tuple[Any, Any]:
     from ..streams import stream
 
     columns = {"features": source.stream.names, "target": source.stream.target, "n_features": X.shape[1]}
-    X, y = stream(path, **source.options() | columns).load()
+    X, y = with_targets(*stream(path, **source.options() | columns).load())
     if y is None:
         raise ValueError(f"the rows of {path} have no target; name its column with --target")
     return X, y

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..pipeline import StreamPipeline, columns_of, last_step
+from ..pipeline import StreamPipeline, last_step
+from ..streams.steps import columns_of
 from .cluster import connected
 from .partitions import Partition, Reading, partitions_of, width_of
 from .results import BadPartitions, Interrupted, Progress

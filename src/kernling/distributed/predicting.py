@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..pipeline import columns_of
+from ..streams.steps import columns_of
 from . import training
 from .cluster import connected
 from .partitions import Reading, partitions_of

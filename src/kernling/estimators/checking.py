@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,8 @@ def _is_numeric(y) -> bool:
 
 def one_row(x) -> np.ndarray:
     """One event as an array."""
+    if isinstance(x, Mapping):
+        raise TypeError("x must be a 1-D array of numbers; kernling.StreamPipeline.auto(model) learns from dictionaries")
     try:
         x = np.asarray(x)
     except (ValueError, TypeError, OverflowError) as error:

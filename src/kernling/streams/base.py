@@ -32,6 +32,8 @@ class Stream:
         The columns' names, where the source has any and they are known already (files: once iteration has begun).
     target : str, int or None
         The target's column, by its name once that is known.
+    dropped : int
+        The rows of a table left out so far because a value was missing.
     info : dict
         What the source is, for the record: its name, a seed, a checksum.
 
@@ -62,6 +64,7 @@ class Stream:
         self.chunk = chunk
         self.names = names
         self.target = target
+        self.dropped = 0
         self.info = info or {}
 
     def __iter__(self) -> Iterator[Chunk]:

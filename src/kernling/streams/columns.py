@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from .base import Chunk, Stream
+from .schema import kind_of
 from .tables import FEW, RowError, Table, category, missing
 
-MISSING = ("error", "drop")
+MISSING = ("error", "drop", "keep")
 
 
 class Columns:
@@ -25,7 +26,7 @@ class Columns:
         missing: str = "error",
     ):
         if missing not in MISSING:
-            raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
+            raise ValueError(f"missing must be 'error', 'drop' or 'keep', not {missing!r}")
         if not isinstance(target, (str, int, type(None))):
             raise TypeError(f"target must be the name or the place of a column, not {target!r}")
         for name, names in (("features", () if features is None else features), ("categorical", categorical)):
@@ -35,16 +36,24 @@ class Columns:
         self.features = None if features is None else tuple(features)
         self.categorical = tuple(categorical)
         self.missing = missing
+        self.dropped = 0  # rows left out because a value was missing
         self._labels: bool | None = None  # whether targets are text, once one was seen
+        self._numbers: frozenset[str] | None = None  # the columns whose first values are numbers
 
     def split(self, table: Table, first_row: int = 0) -> tuple[Table, Any]:
         """The rows and targets of a table; ``first_row`` is the place of its first row in the stream, for messages."""
         names = self._chosen(table.names)
-        rows = {name: table.columns[name] if name in self.categorical else table.numbers(name, first_row) for name in names}
+        rows = {name: table.columns[name] for name in names}
         y = None if self.target is None else self._targets(table, first_row)
+        if self.missing == "keep":
+            return Table(rows), y
+        if self._numbers is None:
+            self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
+        rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
         good = self._complete(rows, y, first_row)
         if good.all():
             return Table(rows), y
+        self.dropped += int((~good).sum())
         return Table(rows)[good], None if y is None else y[good]
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -108,7 +117,7 @@ def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Ite
             except RowError as error:  # the rows before it are good, unless another column names an even earlier one
                 damage = error
                 table = table[: error.place]
-        self.names, self.target = columns.features, columns.target
+        self.names, self.target, self.dropped = columns.features, columns.target, columns.dropped
         row += len(table)
         yield rows, y
         if damage:

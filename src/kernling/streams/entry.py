@@ -51,15 +51,18 @@ def stream(
     features : sequence of str, optional
         The columns to use, in this order; all but the target if not given.
     categorical : sequence of str
-        Columns whose values are names, not numbers.  The target may be among them: then it is a label as written.
-    missing : {"error", "drop"}
-        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.
+        Columns whose values are names, also where they look like numbers.  The target may be among them: then it is a label as
+        written.
+    missing : {"error", "drop", "keep"}
+        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.  With "keep",
+        rows are given as they were read, and values that are not what they should be are no error: ``Encode(missing="impute")``
+        makes something of them.
     format : {"libsvm", "csv", "parquet", "arrow", "jsonl"}, optional
         The format of a file whose name and content don't tell.
     header : bool
         False for CSV whose first line is data; its columns are then called f0, f1, ...
     delimiter : str, optional
-        Of CSV; a comma, or a tab for .tsv.
+        Of CSV; a comma for .csv, a tab for .tsv, and otherwise the most frequent of both and the semicolon in the first line.
     n_features : int, optional
         The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; of what can be read only
         once, such as standard input, the first 8,192 rows tell.
@@ -143,7 +146,7 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
     """The tables of an open file."""
     if kind == "csv":
         words = set(how.columns.categorical)
-        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source))
+        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source, file))
     if kind == "parquet":
         return files.read_parquet(file, self.chunk)
     if kind == "arrow":

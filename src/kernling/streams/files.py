@@ -33,6 +33,7 @@ FORMATS = {
     "arrow": (".arrow", ".feather", ".ipc"),
     "jsonl": (".jsonl", ".ndjson"),
 }
+DELIMITERS = (",", "\t", ";")
 STEP = 1 << 16  # bytes decompressed at a time
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
 _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
@@ -210,14 +211,26 @@ def format_of(source: Any, file: io.BufferedReader) -> str:
         return "jsonl"
     if _LIBSVM_LINE.match(first):
         return "libsvm"
+    if _is_text(first) and any(mark.encode() in first for mark in DELIMITERS):
+        return "csv"
     what = "standard input" if source == "-" else repr(str(source))
     raise ValueError(f"cannot tell the format of {what}; pass format= one of {', '.join(map(repr, FORMATS))}")
 
 
-def delimiter_of(source: Any) -> str:
-    """The delimiter that a CSV file's name suggests."""
-    name = str(source).lower() if isinstance(source, (str, os.PathLike)) else ""
-    return "\t" if ".tsv" in Path(name).suffixes else ","
+def _is_text(line: bytes) -> bool:
+    try:
+        return line.decode().replace("\t", " ").isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def delimiter_of(source: Any, file: io.BufferedReader) -> str:
+    """The delimiter of CSV: what the name of a file suggests, and otherwise the most frequent one in the first line."""
+    suffixes = Path(str(source).lower()).suffixes if source != "-" and isinstance(source, (str, os.PathLike)) else []
+    if ".tsv" in suffixes or ".csv" in suffixes:
+        return "\t" if ".tsv" in suffixes else ","
+    first = file.peek(4096).split(b"\n", 1)[0]
+    return max(DELIMITERS, key=lambda mark: first.count(mark.encode()))
 
 
 def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> Iterator[Table]:

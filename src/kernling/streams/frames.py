@@ -32,7 +32,7 @@ def frames(source: Any) -> Iterator[Table]:
 def _column_of(series: Any) -> np.ndarray:
     """A pandas or polars column."""
     values = series.to_numpy()
-    if values.dtype.kind in "biufU":
+    if values.dtype.kind in "biufUM":
         return values
     values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
     if hasattr(series, "isna"):  # pandas has many values that are none
@@ -64,8 +64,16 @@ def as_table(X: Any) -> Table:
     return Table({f"x{place}": column for place, column in enumerate(X.T)})
 
 
+def named_row(x: Any) -> Any:
+    """One event as a dictionary if it has names, as a row of a frame and a named tuple have; otherwise as it is."""
+    if isinstance(x, tuple) and hasattr(x, "_asdict"):
+        return x._asdict()
+    return x.to_dict() if hasattr(x, "to_dict") and hasattr(x, "index") else x
+
+
 def one_row(x: Any) -> Any:
     """One event as a table or an array of one row."""
+    x = named_row(x)
     if isinstance(x, Mapping):
         return Table({str(name): objects([value]) for name, value in x.items()})
     return np.asarray(x)[np.newaxis]

@@ -16,23 +16,37 @@ from ..core.jit import jit_exact
 from ..core.limits import LARGEST
 
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
+ENOUGH = 30  # rows before one can be called an outlier
 
 
 @jit_exact
-def _standardise(X, count, mean, squares, out, shifts, widths):
-    """Welford's recurrence (Technometrics, 1962), row by row; mean and spread before each row, where there is room for them."""
+def _standardise(X, count, mean, squares, clip, out, shifts, widths):
+    """Welford's recurrence (Technometrics, 1962), row by row; mean and spread before each row, where there is room for them.
+
+    Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
+    """
+    clipped_rows = 0
     for i in range(X.shape[0]):
+        clipped = 0
+        reach = clip if count >= ENOUGH else np.inf
         count += 1.0
         for j in range(X.shape[1]):
             if shifts.shape[0] > 0:
                 shifts[i, j] = mean[j]
                 widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
-            difference = X[i, j] - mean[j]
+            value = X[i, j]
+            if reach < np.inf and squares[j] > 0.0:
+                far = reach * np.sqrt(squares[j] / (count - 1.0))
+                value = min(max(value, mean[j] - far), mean[j] + far)
+                if value != X[i, j]:
+                    clipped = 1
+            difference = value - mean[j]
             mean[j] += difference / count
-            squares[j] += difference * (X[i, j] - mean[j])
+            squares[j] += difference * (value - mean[j])
             spread = np.sqrt(squares[j] / count)
-            out[i, j] = (X[i, j] - mean[j]) / spread if spread > 0.0 else 0.0
-    return count
+            out[i, j] = min(max((value - mean[j]) / spread, -clip), clip) if spread > 0.0 else 0.0
+        clipped_rows += clipped
+    return count, clipped_rows
 
 
 @jit_exact
@@ -118,6 +132,10 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """One row, a 1-D array, scaled by what is known now: the cheap way."""
         return self.scaled(np.asarray(x)[np.newaxis])[0]
 
+    def learn_transform_one(self, x: Any) -> np.ndarray:
+        """Learn one row, a 1-D array; returns it scaled by what is known then."""
+        return self.learn_transform(np.asarray(x)[np.newaxis])[0]
+
     def scaled(self, X: Any) -> np.ndarray:
         """The same as ``transform``, without what scikit-learn checks: the cheap way for few rows."""
         if not self.__sklearn_is_fitted__():
@@ -163,7 +181,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The part that ``to_state`` described."""
         if state.get("part") != cls.__name__:
             raise ValueError(f"this is the state of {state.get('part')!r}, not of {cls.__name__!r}")
-        part = cls(**{name: float(state[name]) for name in cls._settings})
+        part = cls(**{name: None if state[name] is None else float(state[name]) for name in cls._settings})
         d = len(state[cls._fields[-1].rstrip("_")])
         if not d:
             return part
@@ -186,10 +204,18 @@ class Standardise(_Scaling):
 
     ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
 
+    Parameters
+    ----------
+    clip : float, optional
+        Outliers: a value more than this many deviations from the mean counts as if it were so far away, so that one value
+        cannot flatten all others.  The first 30 rows are believed.
+
     Attributes
     ----------
     count_, mean_, squares_ : array
         Rows seen, the mean of each column, and the sum of squared differences from it.
+    clipped_ : array
+        The number of rows learned in which a value was clipped.
 
     Examples
     --------
@@ -201,17 +227,29 @@ class Standardise(_Scaling):
     [[0.]] [3.]
     """
 
-    _fields = ("count_", "mean_", "squares_")
+    _fields = ("count_", "clipped_", "mean_", "squares_")
+    _settings = ("clip",)
+
+    def __init__(self, clip: float | None = None):
+        self.clip = clip
 
     def _begin(self, d: int) -> None:
-        self.count_, self.mean_, self.squares_ = np.zeros(()), np.zeros(d), np.zeros(d)
+        if self.clip is not None and not self.clip > 0.0:
+            raise ValueError(f"clip must be a number above 0, or None, not {self.clip!r}")
+        self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
 
     def _learn(self, X, out, shifts, widths) -> None:
-        self.count_ = np.array(_standardise(X, float(self.count_), self.mean_, self.squares_, out, shifts, widths))
+        state = float(self.count_), self.mean_, self.squares_, self._reach
+        count, clipped = _standardise(X, *state, out, shifts, widths)
+        self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
         right = (np.abs(self.mean_) <= MOST) & (self.squares_ >= 0.0) & (self.variance_ <= MOST**2)
-        return 0.0 <= float(self.count_) < np.inf and bool(right.all())
+        return 0.0 <= float(self.clipped_) <= float(self.count_) < np.inf and bool(right.all())
+
+    @property
+    def _reach(self) -> float:
+        return np.inf if self.clip is None else float(self.clip)
 
     @property
     def variance_(self) -> np.ndarray:
@@ -223,7 +261,8 @@ class Standardise(_Scaling):
 
     def _scaled(self, X):
         spread = np.sqrt(self.variance_)
-        return np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
+        scaled = np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
+        return scaled if self.clip is None else np.clip(scaled, -self.clip, self.clip)
 
 
 class MinMax(_Scaling):

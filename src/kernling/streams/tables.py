@@ -93,7 +93,8 @@ class Table:
         """The categories in a column and, for each row, the place of its own; found once, also for parts of the rows."""
         if name not in self._categories:
             found: dict[Any, int] = {}
-            values = self.columns[name].tolist()
+            column = self.columns[name]
+            values = (column.astype("datetime64[s]") if column.dtype.kind == "M" else column).tolist()
             raw = np.array([found.setdefault((type(v), v), len(found)) for v in values], dtype=np.intp)
             words = {place: category(v) for (_, v), place in found.items()}  # 3, 3.0 and "3" are one category
             known = {word: place for place, word in enumerate(sorted(set(words.values())))}
@@ -104,6 +105,21 @@ class Table:
     def missing(self, name: str) -> np.ndarray:
         """In which rows a column has no value; an empty text is none."""
         return missing(self.columns[name])
+
+
+def numbers(values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Values as float64, NaN for those that are no numbers."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:
@@ -122,6 +138,8 @@ def missing(values: np.ndarray) -> np.ndarray:
     """Which values are missing: NaN, None and empty texts."""
     if values.dtype.kind == "f":
         return np.isnan(values)
+    if values.dtype.kind == "M":
+        return np.isnat(values)
     if values.dtype.kind in "OU":
         return np.array([v is None or v == "" or v != v for v in values.tolist()], dtype=bool)
     return np.zeros(len(values), dtype=bool)

@@ -1,0 +1,71 @@
+"""The task, found by the first targets, and a model that waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from .. import registry
+
+CLASSES = 20  # whole numbers of at most so many values are labels
+
+
+def task_of(y: Any) -> str:
+    """Classification for text, booleans and whole numbers of at most 20 values; regression for other numbers.
+
+    Examples
+    --------
+    >>> from kernling.estimators.by_task import task_of
+    >>> task_of(["late", "on time"]), task_of([0, 1, 1]), task_of([0.5, 2.0])
+    ('classification', 'classification', 'regression')
+    """
+    y = np.asarray(y)
+    if y.dtype.kind == "O" and not any(isinstance(value, (str, bytes)) for value in y.tolist()):
+        y = np.array([np.nan if value is None else value for value in y.tolist()])
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    values = np.unique(y[np.isfinite(y)])
+    return "classification" if len(values) <= CLASSES and np.array_equal(values, np.floor(values)) else "regression"
+
+
+def _not_yet(name: str) -> Callable[..., Any]:
+    def method(self, *args, **kwargs):
+        raise NotFittedError("the model is chosen when the first targets are learned, and there were none yet")
+
+    method.__name__, method.__doc__ = name, "Not there before the first targets."
+    return method
+
+
+class ByTask(BaseEstimator):
+    """The classifier or the regressor of a method, as soon as the first targets tell which; :func:`task_of` has the rule.
+
+    Parameters
+    ----------
+    learner : str
+        The method's name.
+    """
+
+    def __init__(self, learner: str = "avm"):
+        self.learner = learner
+
+    def model_for(self, y: Any) -> Any:
+        """A new model for targets like these."""
+        return self.model_of(task_of(y))
+
+    def model_of(self, task: str) -> Any:
+        """A new model for a task."""
+        return registry.estimator_for(self.learner, task)()
+
+    fit = _not_yet("fit")
+    partial_fit = _not_yet("partial_fit")
+    predict_then_learn = _not_yet("predict_then_learn")
+    learn_one = _not_yet("learn_one")
+    predict = _not_yet("predict")
+    predict_one = _not_yet("predict_one")
+    decision_function = _not_yet("decision_function")
+    score_one = _not_yet("score_one")
+    score = _not_yet("score")

@@ -1,0 +1,59 @@
+"""Dates and times as features: angles of what comes round again, and the time elapsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+DAY = 86_400  # seconds
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)?")
+
+
+def moment(text: str) -> np.datetime64:
+    """A date as ISO 8601 writes it, to the second; not a time for any other text.
+
+    Time zones are left out: the hour on the clock says more than the hour in Greenwich.
+    """
+    found = _ISO.fullmatch(text.strip())
+    try:
+        return np.datetime64(f"{found[1]}T{found[2] or '00:00'}", "s") if found else np.datetime64("NaT", "s")
+    except ValueError:  # such as a 30th of February
+        return np.datetime64("NaT", "s")
+
+
+def moments(words: Iterable[str]) -> np.ndarray:
+    """Texts as dates."""
+    return np.array([moment(word) for word in words], dtype="datetime64[s]")
+
+
+def has_clock(times: np.ndarray) -> bool:
+    """Whether dates have a time of day."""
+    seconds = times[~np.isnat(times)].astype(np.int64)
+    return bool((seconds % DAY).any())
+
+
+def elapsed(times: np.ndarray, origin: int) -> np.ndarray:
+    """Days since a moment, which is given in seconds since 1970; NaN where there is no date."""
+    days = (times.astype(np.int64) - origin) / DAY
+    return np.where(np.isnat(times), np.nan, days)
+
+
+def angles(times: np.ndarray, clock: bool) -> np.ndarray:
+    """Sine and cosine of month, weekday and, with ``clock``, time of day; 0, amid the circle, where there is no date."""
+    known = np.where(np.isnat(times), np.datetime64(0, "s"), times)
+    seconds = known.astype(np.int64)
+    months = known.astype("datetime64[M]").astype(np.int64) % 12
+    turns = [months / 12, (seconds // DAY + 3) % 7 / 7]  # 1970 began on a Thursday
+    if clock:
+        turns.append(seconds % DAY / DAY)
+    angle = 2.0 * np.pi * np.column_stack(turns)
+    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=2).reshape(len(times), -1)
+    pairs[np.isnat(times)] = 0.0
+    return pairs
+
+
+def angle_names(clock: bool) -> list[str]:
+    """The names of the columns of ``angles``."""
+    return [f"{turn} {side}" for turn in ("month", "weekday", *(["hour"] if clock else [])) for side in ("sine", "cosine")]

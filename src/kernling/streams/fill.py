@@ -1,0 +1,78 @@
+"""Missing values take the running mean of their column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.jit import jit_exact
+from ..core.limits import LARGEST
+from .parts import ENOUGH
+
+FAR = 10.0  # mean deviations; a value further away moves the mean as if it were so far away
+
+
+@jit_exact
+def _fill(X, count, mean, deviation):
+    """Row by row: NaN becomes the mean of the values before it, which other values move; returns how many rows had one."""
+    rows = 0
+    for i in range(X.shape[0]):
+        filled = 0
+        for j in range(X.shape[1]):
+            if np.isnan(X[i, j]):
+                X[i, j] = mean[j]
+                filled = 1
+            else:
+                difference = X[i, j] - mean[j]
+                if count[j] >= ENOUGH and deviation[j] > 0.0:
+                    difference = min(max(difference, -FAR * deviation[j]), FAR * deviation[j])
+                count[j] += 1.0
+                mean[j] += difference / count[j]
+                deviation[j] += (abs(difference) - deviation[j]) / count[j] if count[j] > 1.0 else 0.0
+        rows += filled
+    return rows
+
+
+class Fill:
+    """The running mean of each column, which outliers hardly move, and the number of rows in which a value was missing."""
+
+    _fields = ("count", "mean", "deviation")
+
+    def __init__(self, d: int):
+        self.count, self.mean, self.deviation, self.rows = np.zeros(d), np.zeros(d), np.zeros(d), 0
+
+    def begin(self, X: np.ndarray) -> None:
+        """Take the first value of each column for the mean until a row with one was learned."""
+        there = ~np.isnan(X)
+        first = X[there.argmax(axis=0), np.arange(X.shape[1])]
+        self.mean = np.where(there.any(axis=0), first, 0.0)
+
+    def learn(self, X: np.ndarray) -> Fill:
+        """Fill the gaps of the rows where they stand; returns what is known then, and stays as it is."""
+        later = Fill(0)
+        later.count, later.mean, later.deviation = self.count.copy(), self.mean.copy(), self.deviation.copy()
+        later.rows = self.rows + _fill(X, later.count, later.mean, later.deviation)
+        return later
+
+    def filled(self, X: np.ndarray) -> np.ndarray:
+        """The rows with their gaps filled by what is known now."""
+        return np.where(np.isnan(X), self.mean, X)
+
+    def to_state(self) -> dict[str, Any]:
+        """The state as JSON would hold it."""
+        return {name: getattr(self, name).tolist() for name in self._fields} | {"rows": self.rows}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], d: int) -> Fill:
+        """The means that ``to_state`` described."""
+        fill = cls(d)
+        fill.count, fill.mean, fill.deviation = held = [np.array(state[name], dtype=np.float64) for name in cls._fields]
+        fill.rows = state["rows"]
+        right = all(array.shape == (d,) for array in held) and type(fill.rows) is int and fill.rows >= 0
+        if not right or not all(
+            (np.abs(array) <= LARGEST["float64"]).all() and (name == "mean" or (array >= 0.0).all())
+            for name, array in zip(cls._fields, held, strict=True)
+        ):
+            raise ValueError(f"these are no means that {d} columns can have")
+        return fill

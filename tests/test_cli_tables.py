@@ -1,0 +1,121 @@
+"""Any table on the command line: nothing but its target has to be named."""
+
+import numpy as np
+import pandas
+import pytest
+from typer.testing import CliRunner
+
+import kernling
+from kernling.cli import app
+
+N = 2001
+RNG = np.random.default_rng(3)
+FRAME = pandas.DataFrame(
+    {
+        "at": (np.datetime64("2026-03-01T00:00:00") + 3600 * np.arange(N)).astype(str),
+        "town": RNG.choice(["Bergen", "Oslo", "Rome"], N, p=[0.01, 0.5, 0.49]),
+        "km": RNG.normal(5e4, 2e4, N),
+        "rain": RNG.random(N) < 0.5,
+        "ticket": [f"T{i}" for i in range(N)],
+    }
+)
+LATE = np.where((FRAME["km"] > 5e4) == (FRAME["town"] == "Oslo"), "late", "on time")
+TABLE = FRAME.astype({"rain": object}).assign(late=LATE)
+for _name in ("km", "town", "rain", "at"):
+    TABLE.loc[RNG.random(N) < 0.05, _name] = None
+
+
+def call(*arguments, code=0, stdin=None):
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments], input=stdin)
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("rows.csv", index=False)
+    return tmp_path
+
+
+def test_a_table_needs_its_target_and_nothing_else():
+    output = call("run", "rows.csv", "--target", "late", "--save", "m.kern").output
+    model = kernling.load("m.kern")
+    before = kernling.StreamPipeline.auto().predict_then_learn(TABLE.drop(columns="late"), LATE)
+    assert f"{100 * np.mean(before != LATE):.2f} %" in output  # Python's answer
+    assert np.mean(model.predict(TABLE.drop(columns="late")) == LATE) > 0.7
+    gaps = TABLE[["km", "rain", "at"]].isna().any(axis=1).sum()
+    assert f"rows: 0 dropped, {gaps} imputed, 0 clipped" in output
+    names = model.steps_[0][1].get_feature_names_out().tolist()
+    rows = model.passed(TABLE.drop(columns="late"))
+    towns = rows[:, [names.index(f"town={town}") for town in ("Bergen", "Oslo", "Rome")]]
+    assert set(np.unique(towns)) == {0.0, 1.0}  # a rare category is not blown up
+
+
+def test_a_line_for_every_row():
+    call("run", "rows.csv", "--target", "late", "--save", "m.kern")
+    assert len(call("predict", "m.kern", "rows.csv").stdout.splitlines()) == N
+    TABLE.assign(late=TABLE["late"].where(TABLE.index > 4)).to_csv("some.csv", index=False)
+    result = call("predict", "m.kern", "some.csv", "--target", "late")
+    assert len(result.stdout.splitlines()) == N
+    assert f"{N - 5:,} rows" in result.stderr
+    for missing in ("drop", "error"):
+        TABLE.dropna().to_csv("whole.csv", index=False)
+        call("run", "whole.csv", "--target", "late", "--missing", missing, "--save", "m.kern")
+        lines = call("predict", "m.kern", "rows.csv").stdout.splitlines()
+        assert [bool(line) for line in lines] == TABLE.notna().all(axis=1).tolist()
+
+
+def test_dropped_and_clipped_rows_are_counted():
+    table = TABLE.assign(late=TABLE["late"].where(TABLE.index > 4))
+    table.loc[1000, "km"] = 1e12
+    table.to_csv("rows.csv", index=False)
+    assert "rows: 5 dropped" in call("run", "rows.csv", "--target", "late").output
+    assert " 1 clipped" in call("run", "rows.csv", "--target", "late").output
+    gaps = table.isna().any(axis=1).sum()
+    assert f"rows: {gaps} dropped, 0 imputed" in call("run", "rows.csv", "--target", "late", "--missing", "drop").output
+
+
+def test_treatments_are_shown_before_and_after_learning(folder):
+    shown = call("run", "rows.csv", "--target", "late", "--dry-run", "--save", "m.kern").output.splitlines()
+    assert shown[0] == "classification of rows.csv"
+    treatments = {line.split()[0]: " ".join(line.split()[1:]) for line in shown[1:]}
+    assert treatments == {
+        "at": "date with time of day, gaps marked 8 columns",
+        "town": "category (3 values), gaps marked 5 columns",
+        "km": "number, gaps marked 2 columns",
+        "rain": "boolean, gaps marked 2 columns",
+        "ticket": "ignored 0 columns",
+    }
+    assert not (folder / "m.kern").exists()
+    call("run", "rows.csv", "--target", "late", "--save", "m.kern")
+    output = call("info", "m.kern").output
+    assert "category (3 values), gaps marked: 5 columns" in output
+    chosen = ("--ignore", "at,town", "--numeric", "rain", "--categorical", "ticket", "--task", "classification")
+    other = call("run", "rows.csv", "--target", "late", *chosen, "--dry-run").output
+    assert "others hashed into 16" in other
+    assert other.count("ignored") == 2
+    assert "boolean" not in other
+    assert call("run", "checkerboard", "--dry-run").output.splitlines()[1] == "2 columns of numbers"
+    refused = call("run", "rows.csv", "--target", "late", "--ignore", "miles", code=1).stderr
+    assert "ignore names 'miles', which is not among the columns" in refused
+
+
+def test_the_task_is_found_and_targets_are_scaled():
+    pandas.DataFrame({"x": FRAME["km"], "y": 1e6 + 3.0 * FRAME["km"]}).to_csv("values.csv", index=False)
+    errors = {}
+    for scale in ("standard", "none"):
+        call("run", "values.csv", "--target", "y", "--scale", scale, "--save", "m.kern", "--results", "r.csv")
+        assert kernling.load("m.kern").task == "regression"
+        errors[scale] = pandas.read_csv("r.csv")["rmse"].iloc[-1]
+    assert errors["standard"] < 0.2 * errors["none"]
+    counts = pandas.DataFrame({"x": FRAME["km"], "y": np.arange(N) % 30})
+    assert "regression" in call("run", "-", "--target", "y", "--dry-run", stdin=counts.to_csv(index=False)).output
+    told = call("run", "-", "--target", "y", "--task", "classification", "--dry-run", stdin=counts.to_csv(index=False))
+    assert "classification" in told.output
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_csv_on_standard_input_is_recognised(mark):
+    text = TABLE.to_csv(index=False, sep=mark)
+    assert "events" in call("run", "-", "--target", "late", stdin=text).output
