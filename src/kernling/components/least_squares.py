@@ -253,7 +253,7 @@ def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[n
             U = _times(P, Z)
             G = Z.T @ U
         M = G.copy()
-        M[np.diag_indices_from(M)] += noise + lift * np.trace(G)
+        M.ravel()[:: len(M) + 1] += noise + lift * np.trace(G)
         C, failed = lapack.dpotrf(M, lower=1)
         if not failed and (np.square(C.diagonal()) >= 0.5 * noise).all():
             return C, U.T
