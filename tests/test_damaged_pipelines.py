@@ -17,6 +17,7 @@ PIPELINES = {
     "classifier": ("binary", kernling.StreamPipeline([("scale", Standardise()), CLASSIFIER])),
     "regressor": ("regression", kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), REGRESSOR], target=Standardise())),
     "encoder": ("binary", kernling.StreamPipeline([("encode", Encode(["x0"])), ("scale", MinMax()), CLASSIFIER])),
+    "table": ("binary", kernling.StreamPipeline.auto(CLASSIFIER[1], categorical=["x0"])),
     "hashes": ("binary", kernling.StreamPipeline([("encode", Encode(["x0"], hash=5)), CLASSIFIER])),
     "metric": ("multiclass", kernling.StreamPipeline([("metric", kernling.AOGDMetric(random_state=0)), CLASSIFIER])),
 }
@@ -65,7 +66,7 @@ def use_forged_headers(saved, path, name, every=1):
         forgery.use_all(whole, itertools.islice(forgery.of_headers(whole), 0, None, every), path, X, y)
 
 
-@pytest.mark.parametrize("name", ["regressor", "encoder"])
+@pytest.mark.parametrize("name", ["regressor", "encoder", "table"])
 def test_some_forged_headers(saved, path, name):
     use_forged_headers(saved, path, name, every=23)  # no divisor of the number of ways to change an entry
 

@@ -265,8 +265,13 @@ def _usable(model: Any, X: Any) -> Any:
     import numpy as np
 
     from ..streams import Table
+    from ..streams.tables import numbers
 
-    return model.steps_[0][1].readable(X) if isinstance(X, Table) else np.ones(X.shape[0], dtype=bool)
+    if not isinstance(X, Table):
+        return np.ones(X.shape[0], dtype=bool)
+    if _schema(model) is not None:
+        return model.steps_[0][1].readable(X)
+    return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
 
 
 def info(model: Model) -> None:
