@@ -233,7 +233,7 @@ def learn(
             done(state, stopped - first)
             first = stopped
             if interrupted():
-                break
+                raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
     return state, before
 
 
@@ -300,7 +300,7 @@ def _with_room(state: Any, points: int) -> Any:
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that the loop asks between compiled calls; it is raised where the loop ends."""
+    """Turn Ctrl-C into a question that the loop asks between compiled calls; one that comes after the last is raised here."""
     hits: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -81,13 +81,13 @@ def fit(
     Examples
     --------
     >>> import numpy as np, kernling as kl
-    >>> from kernling import scale
+    >>> from kernling import distributed
     >>> rng = np.random.default_rng(0)
     >>> for part in range(2):
     ...     X = rng.normal(size=(500, 2))
     ...     np.savetxt(f"part{part}.csv", np.c_[X, X[:, 0] > X[:, 1]], delimiter=",", header="a,b,late", comments="")
     >>> model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3)
-    >>> model = scale.fit("local:1", model, ["part0.csv", "part1.csv"], target="late")
+    >>> model = distributed.fit("local:1", model, ["part0.csv", "part1.csv"], target="late")
     >>> print(model.t_, model.predict([[1.0, -1.0], [-1.0, 1.0]]))
     1000 [1. 0.]
     """

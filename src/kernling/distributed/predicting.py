@@ -36,10 +36,10 @@ def predict(client: Any, model: Any, data: Any, method: str = "predict", **readi
     Examples
     --------
     >>> import dask.array, numpy as np, kernling as kl
-    >>> from kernling import scale
+    >>> from kernling import distributed
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3).fit(X, X[:, 0] > X[:, 1])
-    >>> said = scale.predict("local:1", model, dask.array.from_array(X, chunks=(250, 2)))
+    >>> said = distributed.predict("local:1", model, dask.array.from_array(X, chunks=(250, 2)))
     >>> print(f"{np.mean(said == (X[:, 0] > X[:, 1])):.1f}")
     1.0
     """

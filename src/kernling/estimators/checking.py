@@ -25,6 +25,8 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
             wrong = TypeError if isinstance(error, TypeError) else ValueError
             raise wrong(f"{culprit} must hold numbers only: {error}") from None
+        if "Complex" in str(error):  # with all of the data
+            raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
     X = found[0] if isinstance(found, tuple) else found
     check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)

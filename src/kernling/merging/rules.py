@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.averages import AVERAGE, LAST, SUFFIX, growth, output_mix, suffix_start
+from ..core.averages import AVERAGE, LAST, SUFFIX, growth, suffix_start, write_mix
 from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear
 from ..core.minibatch import squared_norms
@@ -184,7 +184,7 @@ def _columns(model: Expansion, kind: Kind) -> np.ndarray:
     if kind.output == AVERAGE:
         return np.stack([w, mean])
     mix = np.empty(len(coef))
-    output_mix(model, SUFFIX, kind.fraction, mix)
+    write_mix(model, SUFFIX, kind.fraction, mix)
     output = np.tensordot(mix, coef, (0, 0))
     return np.stack([w, mean, output, *(_sum_until(model, share, mean) for share in _shares(model, kind.fraction))])
 
