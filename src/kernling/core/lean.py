@@ -5,7 +5,7 @@ since it links all code that a function may need into the library of that functi
 A unit is compiled once; its callers find it by its symbol, as in any other compiled language.  A fragment becomes part of
 its callers, and is never optimised nor turned into machine code by itself.
 
-This leans on Numba's inside: the classes of libraries and pipelines.  jit.py goes without if they have changed.
+This leans on private classes of Numba, those of libraries and pipelines; jit.py goes without if they cannot be imported.
 """
 
 from __future__ import annotations
