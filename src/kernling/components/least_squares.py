@@ -122,7 +122,7 @@ class LeastSquares(NamedTuple):
             parts[i] = (*parts[i][:2], share * (events - began) / own if own > 0.0 else 0.0)
         if start is not None:
             parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
-        n = int(self.size[FIXED]) + merging.model.stored
+        n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
         for (state, sums, factor), share in zip(parts, (*merging.shares, 0.0), strict=False):
             turn = _into(merging, state, sums, n)
@@ -137,7 +137,7 @@ class LeastSquares(NamedTuple):
         size = np.array([n, *self.size[FIXED:]])
         sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, total(lambda sums: sums.losses), size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
-        if not same:
+        if self.size[MOST] and not same:
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
             B[:] = W @ S + record[RHO] * W
         renew(sums)
@@ -146,9 +146,10 @@ class LeastSquares(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n, fixed, most = self.size.tolist() if self.size.shape == (3,) else (-1, 0, 0)
+        joined = min(size, most)
         fits = (
-            (n == fixed + size or n == size == 0)
-            and size <= most
+            (n == fixed + joined or n == joined == 0)
+            and fixed >= 0
             and self.inverse.shape == self.squares.shape == (n * n,)
             and self.weights.shape == self.moments.shape == (outputs, n)
             and self.losses.shape == (outputs,)
@@ -170,7 +171,24 @@ def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> Leas
     )
 
 
+def clear(sums: LeastSquares, ridge: Ridge) -> None:
+    """Forget all events and features."""
+    sums.size[FEATURES] = 0
+    sums.losses[:] = 0.0
+    sums.record[:] = 0.0
+    sums.record[RHO] = ridge.ridge
+
+
 # ---------------------------------------------------------------------- learning
+
+
+def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
+    """Targets as least squares see them, (outputs, events): classes are 1 in their own column and -1 in others."""
+    if outputs == 1:
+        return targets[np.newaxis]
+    columns = np.full((outputs, len(targets)), -1.0)
+    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
+    return columns
 
 
 def scores_of(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:

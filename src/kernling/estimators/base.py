@@ -169,6 +169,10 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Resolve what comes from the data, and make an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
+        self._settle_on(X)
+
+    def _settle_on(self, X) -> None:
+        """Measure rows from the first one, where distances are all that counts."""
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -176,12 +180,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Make an empty model from resolved parameters."""
-        self.gamma_ = float(options["gamma"])
+        gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
-            raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
+        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+            raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
+        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
@@ -261,7 +265,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+        return scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
     def score_one(self, x):
         """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
@@ -502,7 +506,8 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 _NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
-def _thread_count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
+    """As many threads as the parameter means."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
