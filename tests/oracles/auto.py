@@ -258,12 +258,12 @@ def auto(oracle: type, stream: str, **params) -> Case:
 
 CASES: dict[str, list[Case]] = {
     "AutoClassifier": [
-        auto(AutoClasses, "binary"),
+        auto(AutoClasses, "binary", gamma=0.4),
         auto(AutoClasses, "multiclass", points=15),
         auto(AutoClasses, "multiclass", standardise=False, kernel="cauchy", gamma=0.6),
     ],
     "AutoRegressor": [
-        auto(AutoValues, "regression"),
-        auto(AutoValues, "regression", standardise=False, gamma=2.0, points=12),
+        auto(AutoValues, "regression", gamma=0.4),
+        auto(AutoValues, "regression", standardise=False, points=12),
     ],
 }

@@ -53,7 +53,13 @@ class Early(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n, most = self.count.tolist() if self.count.shape == (2,) else (-1, 0)
-        fits = 0 <= n <= most and self.X.shape == (n, d) and self.targets.shape == self.weights.shape == (n,)
+        fits = (
+            0 <= n <= most
+            and most in (0, *SETTLE)
+            and most * d <= ROOM
+            and self.X.shape == (n, d)
+            and self.targets.shape == self.weights.shape == (n,)
+        )
         if not fits or not are_targets(self.targets, outputs) or not (self.weights >= 0.0).all():
             raise ValueError("the first events do not fit the model")
         if self.gamma.shape != (1,) or not self.gamma[0] > 0.0:

@@ -35,8 +35,8 @@ DRIFT = 1e-9  # of P A from the identity, above which P is computed anew
 UNHEARD = 1e200  # the noise of an event that is scored only
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
-RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED = range(9)  # what record holds
-RECORDS = 9
+RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED, FULL = range(10)  # what record holds; FULL is the ridge
+RECORDS = 10
 
 
 class Ridge(NamedTuple):
@@ -71,6 +71,7 @@ class LeastSquares(NamedTuple):
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
         if n <= self.weights.shape[1]:
             return self
+        check_room(n, n, "features")
         return self._replace(
             inverse=padded(self.inverse, 0, n * n),
             squares=padded(self.squares, 0, n * n),
@@ -131,7 +132,7 @@ class LeastSquares(NamedTuple):
             W += share * (sums.weights[:, : sums.count] @ turn.T)
         total = lambda value: added(self, other, start, value)  # noqa: E731
         record = total(lambda sums: sums.record)
-        record[RHO] = merging.params.ridge.ridge
+        record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
@@ -154,7 +155,7 @@ class LeastSquares(NamedTuple):
             and self.weights.shape == self.moments.shape == (outputs, n)
             and self.losses.shape == (outputs,)
             and self.record.shape == (RECORDS,)
-            and (self.record[RHO] > 0.0)
+            and (self.record[[RHO, FULL]] > 0.0).all()
         )
         if not fits:
             raise ValueError("the sums of least squares do not fit the model")
@@ -162,9 +163,8 @@ class LeastSquares(NamedTuple):
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
     """Of no events, on so many features, the first of which is 1, and at most so many others."""
-    check_room(fixed + most, fixed + most, "features")
     record = np.zeros(RECORDS)
-    record[RHO] = ridge.ridge
+    record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))
     return LeastSquares(
         np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), np.array([0, fixed, most]), record
@@ -176,7 +176,7 @@ def clear(sums: LeastSquares, ridge: Ridge) -> None:
     sums.size[FEATURES] = 0
     sums.losses[:] = 0.0
     sums.record[:] = 0.0
-    sums.record[RHO] = ridge.ridge
+    sums.record[RHO] = sums.record[FULL] = ridge.ridge
 
 
 # ---------------------------------------------------------------------- learning

@@ -15,9 +15,9 @@ import numpy as np
 from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
 from ..core.limits import COEFFICIENT
-from ..core.minibatch import kernel_matrix
+from ..core.minibatch import kernel_matrix, squared_norms
 
-SIZE, NEXT, MOST = range(3)  # what place holds: events stored, where the next one goes once all places are taken, and how many
+SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
 RATE = 0.3  # of least mean squares
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
@@ -27,7 +27,7 @@ VALUES = 3
 
 class Window(NamedTuple):
     points: np.ndarray  # (room, d)
-    norms: np.ndarray  # (room,) squared
+    norms: np.ndarray  # (events at most,) squared: the only array that always has its full length
     coef: np.ndarray  # (powers, columns, room)
     place: np.ndarray  # see SIZE and the rest above
 
@@ -38,17 +38,16 @@ class Window(NamedTuple):
 
     def grown(self, capacity: int) -> Window:
         """With all the room that it may need: memory is constant from the first event on."""
-        n = int(self.place[MOST])
-        if n == len(self.norms):
+        n = len(self.norms)
+        if n == len(self.points):
             return self
-        return self._replace(points=padded(self.points, 0, n), norms=padded(self.norms, 0, n), coef=padded(self.coef, 2, n))
+        check_room(n, self.points.shape[1], "events")
+        return self._replace(points=padded(self.points, 0, n), coef=padded(self.coef, 2, n))
 
     def trimmed(self, size: int) -> Window:
         """Without spare room."""
-        return self._first(self.stored)
-
-    def _first(self, n: int) -> Window:
-        return self._replace(points=self.points[:n].copy(), norms=self.norms[:n].copy(), coef=self.coef[:, :, :n].copy())
+        n = self.stored
+        return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
 
     def widened(self, change: np.ndarray) -> Window:
         """With outputs ``change @ outputs``."""
@@ -60,7 +59,7 @@ class Window(NamedTuple):
 
     def merged(self, other: Window, start: Window | None, merging) -> Window:
         """The latest events of both, in turn; each counts for the share of its model."""
-        most = int(self.place[MOST])
+        most = len(self.norms)
         sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
         rows = [(age, side, place) for side, (window, *_) in enumerate(sides) for age, place in enumerate(window.by_age())]
         kept = sorted(rows)[:most][::-1]
@@ -69,17 +68,17 @@ class Window(NamedTuple):
         n = len(kept)
         table = np.array(points, self.points.dtype).reshape(n, self.points.shape[1])
         columns = np.moveaxis(np.array(coef).reshape(n, *self.coef.shape[:2]), 0, 2)
-        norms = np.einsum("ic,ic->i", table, table)
-        return Window(table, norms, np.ascontiguousarray(columns), np.array([n, n % most, most]))
+        norms = np.zeros_like(self.norms)
+        norms[:n] = squared_norms(table)
+        return Window(table, norms, np.ascontiguousarray(columns), np.array([n, n % most]))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
-        n, following, most = self.place.tolist() if self.place.shape == (3,) else (-1, 0, 0)
+        (n, following), most = self.place.tolist(), len(self.norms)
         fits = (
             0 <= n <= most
-            and (0 <= following < max(n, 1) if n == most else following == n)
+            and (0 <= following < n if n == most else following == n)
             and self.points.shape == (n, d)
-            and self.norms.shape == (n,)
             and self.coef.shape[2] == n
             and bool((np.abs(self.coef) <= COEFFICIENT).all())
         )
@@ -89,8 +88,8 @@ class Window(NamedTuple):
 
 def new_window(most: int, d: int, dtype, powers: int, columns: int) -> Window:
     """An empty window of at most so many events."""
-    check_room(most, d, "events")
-    return Window(np.zeros((0, d), dtype), np.zeros(0, dtype), np.zeros((powers, columns, 0)), np.array([0, 0, most]))
+    check_room(most, 1, "events")
+    return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
 
 
 def clear(window: Window) -> None:
@@ -111,7 +110,7 @@ class Seen(NamedTuple):
 def see(window: Window, kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
     """Kernel values of rows, with room for so many events to come, and the sums that they make with the coefficients."""
     n, powers = window.stored, len(window.coef)
-    values = np.empty((powers, min(n + room, int(window.place[MOST])), len(X)))
+    values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
     values[0, :n] = kernel_matrix(kernel, window.points[:n], window.norms[:n], X, norms)
     _raise(values, n)
     sums = np.empty((powers, window.coef.shape[1], len(X)))
@@ -143,10 +142,10 @@ def _enter(window, values, sums, among, X, norms, j, entry):
     """Store event j with these coefficients, (powers, columns), in the place of the oldest, and correct the sums behind it."""
     place = window.place
     slot = place[NEXT]
-    fresh = place[SIZE] < place[MOST]
+    fresh = place[SIZE] < window.norms.size
     if fresh:
         place[SIZE] += 1
-    place[NEXT] = (slot + 1) % place[MOST]
+    place[NEXT] = (slot + 1) % window.norms.size
     for c in range(X.shape[1]):
         window.points[slot, c] = X[j, c]
     window.norms[slot] = norms[j]

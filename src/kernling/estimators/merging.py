@@ -29,8 +29,9 @@ def merge(
     ``certificate()["merge_error"]``, a bound on the distance in the norm of the kernel's space: for kernels of the distance no
     score of any row differs by more.  Approximation vector machines stay covered by cells, methods with a budget within it,
     POLK within the error of its own steps; kernel least squares on the same points or features add up to least squares on all
-    events, which is more than the mean; methods that never forget keep the union of the points, and random features the
-    mean of their weights.  Events, class counts and class means add up, classes are united.
+    events, which is more than the mean; of a mixture, each expert merges as it would alone; methods that never forget keep the
+    union of the points, and random features the mean of their weights.  Events, class counts and class means add up, classes
+    are united.
 
     Parameters
     ----------
@@ -166,6 +167,8 @@ def _differences(a: Any, b: Any):
             resolved = isinstance(given, str) and not isinstance(own, str)
             cure = f"it came from the data by {name}={given!r}; give a number" if resolved else "use the same value"
             yield name, f"{other!r} and {own!r}; {cure}"
+    if a.gamma_ != b.gamma_:
+        yield "gamma", f"{b.gamma_:g} and {a.gamma_:g}, which settled on the data; give a number, or begin both from one model"
     for own, other in zip(a._state, b._state, strict=True):
         if isinstance(own, Linear) and not np.array_equal(own.frequencies, other.frequencies):
             yield "random frequencies", "give all models the same random_state"
