@@ -99,7 +99,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         Parameters
         ----------
         model : estimator, optional
-            The last step; AVMClassifier or AVMRegressor if not given.
+            The last step; AutoClassifier or AutoRegressor if not given, without scales of their own.
         task : {"classification", "regression"}, optional
             Without it the first targets tell: text, booleans and whole numbers of at most 20 values are labels.  Give it where
             events come one by one.

@@ -76,6 +76,7 @@ _ENTRIES = (
     Entry("koil", "KOILClassifier"),
 )
 METHODS = {entry.name: entry for entry in _ENTRIES}
+DEFAULT = "auto"  # the method where none is asked for
 
 # Estimators around others, which a model file or a result may name, too.
 AROUND = {"StreamPipeline": "pipeline"}

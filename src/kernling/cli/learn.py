@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ..registry import DEFAULT
 from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
@@ -28,7 +29,7 @@ Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with fig
 def run(
     data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files follow one another.")],
     reading: Reading,
-    learner: settings.LearnerOption = "avm",
+    learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
@@ -60,7 +61,7 @@ def run(
     _check_outputs(save, results, report)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
-    if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
+    if saved and learner not in (DEFAULT, saved.model.learner.name):
         name = saved.model.learner.name
         raise typer.BadParameter(f"a {name} model that goes on stays one: leave it out", param_hint="--learner")
 
