@@ -301,6 +301,12 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         self._fitted()
         return -self._radius if self._radius else 1.0
 
+    @property
+    def ball_(self) -> tuple[float, float] | None:
+        """The radius of the ball and the squared norm of its centre; None for a half-space."""
+        self._fitted()
+        return (self._radius, self._squared_norm()) if self._radius else None
+
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)
 
