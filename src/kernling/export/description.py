@@ -16,7 +16,6 @@ from ..core.expansion import Expansion
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..estimators.base import OnlineEstimator
-from ..methods.aogd_metric import AOGDMetric
 from ..pipeline import StreamPipeline
 from ..streams import schema
 from ..streams.encode import Encode
@@ -78,13 +77,13 @@ class KernelSum(NamedTuple):
 
 
 class FourierSum(NamedTuple):
-    """The sum of cosines[o, i] cos(angle_i) + sines[o, i] sin(angle_i), with angle_i = <frequencies_i, x - centre> + phase_i."""
+    """The sum of cosines_i cos(angle_i) + sines_i sin(angle_i), with angle_i = <frequencies_i, x - centre> + phase_i."""
 
     centre: np.ndarray  # (columns,)
     frequencies: np.ndarray  # (frequencies, columns)
     phase: np.ndarray  # (frequencies,)
     cosines: np.ndarray  # (outputs, frequencies)
-    sines: np.ndarray  # (outputs, frequencies)
+    sines: np.ndarray  # (outputs, frequencies); all 0 for a single output, where cosines are enough
 
 
 class LinearSum(NamedTuple):
@@ -104,21 +103,21 @@ class Labels(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The score on the scale of the target: shift + width score."""
+    """The score itself, on the scale of the target."""
 
-    shift: float
-    width: float
+
+class Ball(NamedTuple):
+    """A ball in feature space: the score is radius - sqrt(max(0, squared_norm - 2 f + k(x, x))), f the sum of all parts."""
+
+    radius: float
+    squared_norm: float  # of the centre
+    kernel: KernelFunction
 
 
 class Inside(NamedTuple):
-    """1 if the score is at least 0, else -1.
+    """1 if the score is at least 0, else -1; with a ball, the score is the depth inside of it."""
 
-    With a ball, the score is first made of the sum f: radius - sqrt(max(0, squared_norm - 2 f + k(x, x))).
-    """
-
-    radius: float | None  # None: a half-space
-    squared_norm: float | None
-    kernel: KernelFunction
+    ball: Ball | None
 
 
 class Description(NamedTuple):
@@ -173,7 +172,7 @@ def _step(part: Any) -> Affine:
     """A step between columns and model."""
     if isinstance(part, (Standardise, MinMax)):
         return _affine(part.scale_now())
-    if isinstance(part, AOGDMetric):
+    if getattr(part, "task", None) == "metric":
         return Affine(np.zeros(part.n_features_in_), np.sqrt(part.weights_))
     cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode)"
     raise TypeError(f"a {type(part).__name__} in a pipeline cannot be exported: {cure}")
@@ -182,7 +181,7 @@ def _step(part: Any) -> Affine:
 def _affine(scale: Scale) -> Affine:
     """A scale as factors, 0 for columns that have not varied so far."""
     factor = np.divide(scale.height, scale.width, out=np.zeros(np.shape(scale.width)), where=scale.width > 0.0)
-    return Affine(scale.shift, factor, scale.low, None if math.isinf(scale.reach) else scale.reach)
+    return Affine(np.where(factor > 0.0, scale.shift, 0.0), factor, scale.low, None if math.isinf(scale.reach) else scale.reach)
 
 
 def _columns(encode: Encode) -> tuple[Column, ...]:
@@ -211,18 +210,19 @@ def _column(column: schema.Column, fill: float | None, scale: Scale | None) -> C
 
 def _last(model: Any, target: Any) -> tuple[tuple[Affine, ...], tuple, np.ndarray, Any]:
     """Steps, parts, offset and output of a model; ``target`` is the scale of its targets."""
-    if isinstance(model, AOGDMetric):
+    if getattr(model, "task", None) == "metric":
         return (_step(model),), (), np.zeros(0), None
     if not isinstance(model, OnlineEstimator) or model.task not in _OUTPUTS:
         raise TypeError(f"a {type(model).__name__} cannot be exported: only kernling's own models can")
     function = model.function()
-    parts, offset = [], function.offset
+    shift, width = (0.0, 1.0) if target is None else target.scale_now().affine()
+    parts, offset = [], shift + width * function.offset
     for held in function.parts:
-        part, constant = _part(function.kernel, held)
+        part, constant = _part(function.kernel, held._replace(coef=width * held.coef))
         parts += [part] if part is not None else []
         offset = offset + constant
     nothing = LinearSum(np.zeros((len(offset), model.n_features_in_)))  # every row has a score, also of an empty model
-    output, shift = _OUTPUTS[model.task](model, target)
+    output, shift = _OUTPUTS[model.task](model)
     return (), tuple(parts) or (nothing,), offset + shift, output
 
 
@@ -240,32 +240,34 @@ def _part(kernel: Kernel, part: Expansion | Linear) -> tuple[Any, Any]:
     cosines, sines = coef[:, :count] / math.sqrt(count), coef[:, count:] / math.sqrt(count)
     waves = part.frequencies.any(axis=1)  # of frequency 0: a constant
     constant = cosines[:, ~waves] @ np.cos(part.phase[~waves]) + sines[:, ~waves] @ np.sin(part.phase[~waves])
-    if not waves.any():
+    if not coef[:, np.tile(waves, 2)].any():
         return None, constant
-    centre, frequencies, phase = part.centre, part.frequencies[waves], part.phase[waves]
-    return FourierSum(centre, frequencies, phase, cosines[:, waves], sines[:, waves]), constant
+    phase, cosines, sines = part.phase[waves], cosines[:, waves], sines[:, waves]
+    if len(coef) == 1:  # a cos t + b sin t = r cos(t - s) saves half of the work
+        phase, cosines, sines = phase - np.arctan2(sines, cosines)[0], np.hypot(cosines, sines), np.zeros_like(sines)
+    return FourierSum(part.centre, part.frequencies[waves], phase, cosines, sines), constant
 
 
-def _labels(model: Any, target: Any) -> tuple[Labels, float]:
+def _labels(model: Any) -> tuple[Labels, float]:
     two = len(model.classes_) == 2
     probability = ("sigmoid" if two else "softmax") if hasattr(model, "predict_proba") else None
     return Labels(model.classes_, probability), 0.0
 
 
-def _value(model: Any, target: Any) -> tuple[Value, float]:
-    if target is None:
-        return Value(0.0, 1.0), 0.0
-    shift, width = target.scale_now().affine()
-    return Value(float(shift[0]), float(width[0])), 0.0
+def _value(model: Any) -> tuple[Value, float]:
+    return Value(), 0.0
 
 
-def _inside(model: Any, target: Any) -> tuple[Inside, float]:
-    kernel = _kernel(model.function().kernel)
-    return (Inside(None, None, kernel), -model.offset_) if model.ball_ is None else (Inside(*model.ball_, kernel), 0.0)
+def _inside(model: Any) -> tuple[Inside, float]:
+    if model.ball_ is None:
+        return Inside(None), -model.offset_
+    radius, squared_norm = model.ball_
+    return Inside(Ball(radius, squared_norm, _kernel(model.function().kernel))), 0.0
 
 
 def _kernel(kernel: Kernel) -> KernelFunction:
     return KernelFunction(KERNELS[kernel.kind], *kernel[1:])
 
 
-_OUTPUTS = {"classification": _labels, "regression": _value, "oneclass": _inside}
+# what the scores of a task mean, and what is added to them
+_OUTPUTS: dict[str, Any] = {"classification": _labels, "regression": _value, "oneclass": _inside}

@@ -1,4 +1,8 @@
-"""Models as ONNX graphs of standard operators (ai.onnx), which onnxruntime and others predict with."""
+"""Models as ONNX graphs of standard operators (ai.onnx), which onnxruntime and others predict with.
+
+Products of matrices are Gemm, not MatMul: onnxruntime joins a MatMul with a multiplication by a number beside it, and rounds
+that number to single precision whatever the type.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import numpy as np
 from .. import __version__
 from ..atomic import replaced
 from ..core.kernels import FAR
-from .description import Description, FourierSum, Inside, KernelFunction, KernelSum, Labels, LinearSum, Value, describe
+from .description import Ball, Description, FourierSum, Inside, KernelFunction, KernelSum, Labels, LinearSum, Value, describe
 from .table import scaled, table_rows
 
 if TYPE_CHECKING:
@@ -75,19 +79,17 @@ def _centred(graph: Graph, X: str, centre: np.ndarray) -> str:
 
 def _kernel_sum(graph: Graph, part: KernelSum, X: str) -> str:
     values = _kernel_values(graph, part, _centred(graph, X, part.centre))
-    return graph.add("MatMul", values, part.coefficients.T)
+    return graph.add("Gemm", values, part.coefficients.T)
 
 
 def _fourier_sum(graph: Graph, part: FourierSum, X: str) -> str:
-    angles = graph.add(
-        "Gemm", _centred(graph, X, part.centre), part.frequencies, part.phase, transB=1
-    )
-    cosines = graph.add("MatMul", graph.add("Cos", angles), part.cosines.T)
-    return graph.add("Add", cosines, graph.add("MatMul", graph.add("Sin", angles), part.sines.T))
+    angles = graph.add("Gemm", _centred(graph, X, part.centre), part.frequencies, part.phase, transB=1)
+    waves = [("Cos", part.cosines), ("Sin", part.sines)]
+    return graph.total([graph.add("Gemm", graph.add(wave, angles), coef.T) for wave, coef in waves if coef.any()])
 
 
 def _linear_sum(graph: Graph, part: LinearSum, X: str) -> str:
-    return graph.add("MatMul", X, part.coefficients.T)
+    return graph.add("Gemm", X, part.coefficients.T)
 
 
 _ADD: dict[type, Any] = {KernelSum: _kernel_sum, FourierSum: _fourier_sum, LinearSum: _linear_sum}
@@ -97,7 +99,7 @@ def _kernel_values(graph: Graph, part: KernelSum, X: str) -> str:
     """Return the kernel values of rows and points."""
     kernel, points = part.kernel, part.points.astype(np.float64)
     if not kernel.is_isotropic:
-        return _of_products(graph, kernel, graph.add("MatMul", X, points.T))
+        return _of_products(graph, kernel, graph.add("Gemm", X, points, transB=1))
     squares = graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1)
     rows = graph.add("Concat", X, squares, axis=1)
     norms = np.einsum("ij,ij->i", points, points)
@@ -105,7 +107,7 @@ def _kernel_values(graph: Graph, part: KernelSum, X: str) -> str:
     def distances(factor: float) -> str:
         """Return squared distances times a factor, by one product of matrices; rounding makes none of the wrong sign."""
         columns = np.vstack([-2.0 * factor * points.T, np.full(len(points), factor)])
-        values = graph.add("Gemm", rows, columns, (factor * norms))
+        values = graph.add("Gemm", rows, columns, factor * norms)
         return graph.add("Max" if factor > 0.0 else "Min", values, 0.0)
 
     return _OF_DISTANCES[kernel.name](graph, kernel, distances)
@@ -194,29 +196,25 @@ def _labels(graph: Graph, output: Labels, X: str, score: str) -> None:
 
 
 def _value(graph: Graph, output: Value, X: str, score: str) -> None:
-    value = _flat(graph, score)
-    if output != Value(0.0, 1.0):
-        value = graph.add("Add", graph.add("Mul", value, output.width), output.shift)
-    graph.output("value", value, "n")
+    graph.output("value", _flat(graph, score), "n")
 
 
 def _inside(graph: Graph, output: Inside, X: str, score: str) -> None:
-    if output.radius is not None:
-        score = _depth(graph, output, X, score)
+    if output.ball is not None:
+        score = _depth(graph, output.ball, X, score)
     score = _flat(graph, score)
     inside = graph.add("GreaterOrEqual", score, 0.0)
     graph.output("label", graph.add("Where", inside, np.array(1), np.array(-1)), "n", dtype=np.int64)
     graph.output("score", score, "n")
 
 
-def _depth(graph: Graph, output: Inside, X: str, score: str) -> str:
+def _depth(graph: Graph, ball: Ball, X: str, score: str) -> str:
     """Return how far inside of a ball the rows are."""
-    own: Any = 1.0
-    if not output.kernel.is_isotropic:
-        own = _of_products(graph, output.kernel, graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1))
-    squared = graph.add("Add", graph.add("Mul", score, -2.0), own)
-    squared = graph.add("Max", graph.add("Add", squared, output.squared_norm), 0.0)
-    return graph.add("Sub", output.radius, graph.add("Sqrt", squared))
+    own: str | float = 1.0
+    if not ball.kernel.is_isotropic:
+        own = _of_products(graph, ball.kernel, graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1))
+    squared = graph.add("Add", graph.add("Add", graph.add("Mul", score, -2.0), own), ball.squared_norm)
+    return graph.add("Sub", ball.radius, graph.add("Sqrt", graph.add("Max", squared, 0.0)))
 
 
 _OUTPUTS: dict[type, Any] = {Labels: _labels, Value: _value, Inside: _inside}
