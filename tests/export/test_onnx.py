@@ -1,7 +1,5 @@
 """ONNX graphs say what the models say that they were written from."""
 
-from datetime import datetime, timedelta
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +11,7 @@ import onnx
 import kernling as kl
 from benchmarks.onnx_runs import Exported
 from checks import EVENTS, PROBES, estimators, one_per_kind_of_state
+from export.tables import table
 from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
@@ -121,28 +120,6 @@ def test_standard_operators_only(tmp_path):
 
 
 # ---------------------------------------------------------------------- pipelines
-
-
-def table(rows, seed=0):
-    """Numbers, booleans, text and dates, from 1890 on, with gaps; and labels."""
-    rng = np.random.default_rng(seed)
-    numbers = rng.normal(50.0, 20.0, size=(rows, 2))
-    numbers[::7, 0] = np.nan
-    numbers[5::50, 1] = np.inf
-    dates = [datetime(1890, 1, 1) + timedelta(days=37.43 * row) for row in rng.permutation(rows)]
-    frame = pd.DataFrame(
-        {
-            "city": rng.choice(["Oslo", "Rome", "Kyiv", ""], rows),
-            "open": rng.integers(2, size=rows).astype(bool),
-            "width": numbers[:, 0],
-            "when": pd.to_datetime(pd.Series(dates)).astype("datetime64[s]"),
-            "height": numbers[:, 1],
-            "row": [f"row {place}" for place in range(rows)],  # hardly repeats, and is ignored
-            "day": pd.Series(dates).map(lambda date: date.strftime("%Y-%m-%d")),
-        }
-    )
-    frame.loc[3::11, "when"] = pd.NaT
-    return frame, np.where((frame["city"] == "Oslo") ^ (numbers[:, 1] > 50.0), "up", "down")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
