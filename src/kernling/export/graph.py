@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,14 @@ class Graph:
     def beside(self, values: list[str]) -> str:
         """Return tables side by side."""
         return self.add("Concat", *values, axis=1) if len(values) > 1 else values[0]
+
+    def sine(self, angles: str) -> str:
+        """Return the sine of angles."""
+        return self.add("Sin", angles)
+
+    def cosine(self, angles: str) -> str:
+        """Return the cosine of angles; as a sine, since older versions of onnxruntime have no Cos in double precision."""
+        return self.sine(self.add("Add", angles, 0.5 * math.pi))
 
     def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
         """Return the whole, once it has proved to be right."""

@@ -122,7 +122,7 @@ def _angles(graph: Graph, column: Column, value: str) -> str:
     pairs = [graph.add("Gather", _circle(12), _month(graph, days)), graph.add("Gather", _circle(7), weekday)]
     if column.clock:
         angle = _upright(graph, graph.add("Mul", graph.cast(clock), 2.0 * math.pi / DAY))
-        pairs += [graph.add("Sin", angle), graph.add("Cos", angle)]
+        pairs += [graph.sine(angle), graph.cosine(angle)]
     return graph.add("Where", _upright(graph, missing), 0.0, graph.beside(pairs))
 
 

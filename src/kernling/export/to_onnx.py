@@ -84,8 +84,8 @@ def _kernel_sum(graph: Graph, part: KernelSum, X: str) -> str:
 
 def _fourier_sum(graph: Graph, part: FourierSum, X: str) -> str:
     angles = graph.add("Gemm", _centred(graph, X, part.centre), part.frequencies, part.phase, transB=1)
-    waves = [("Cos", part.cosines), ("Sin", part.sines)]
-    return graph.total([graph.add("Gemm", graph.add(wave, angles), coef.T) for wave, coef in waves if coef.any()])
+    waves = [(graph.cosine, part.cosines), (graph.sine, part.sines)]
+    return graph.total([graph.add("Gemm", wave(angles), coef.T) for wave, coef in waves if coef.any()])
 
 
 def _linear_sum(graph: Graph, part: LinearSum, X: str) -> str:
