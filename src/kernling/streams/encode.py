@@ -166,7 +166,7 @@ class Encode(TransformerMixin, BaseEstimator):
         self._is_plain = self.hash is None and not names_of(schema, "date")
         self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # what was warned of
+        self._told: tuple[str, ...] = ()  # what was warned of
 
     def _checked(self) -> dict[str, Any]:
         """The treatments that are given, once the parameters have proved right."""
@@ -293,7 +293,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def _warn(self, about: str, message: str) -> None:
         """Warn once about a column, or with an empty name about new ones."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
