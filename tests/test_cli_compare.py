@@ -174,9 +174,9 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
     ("options", "message"),
     [
         (("--learners", "avm,nosuch"), "no learner is called 'nosuch'"),
-        (("--learners", "avm,spa", "--set", "foo=1"), "no method that takes part has a parameter 'foo'"),
+        (("--learners", "avm,spa", "--set", "foo=1"), "none of the compared methods has a parameter 'foo'"),
         (("--learners", "avm,spa", "--set", "spa.foo=1"), "spa has no parameter 'foo'"),
-        (("--learners", "avm", "--set", "spa.eta=1"), "does not take part"),
+        (("--learners", "avm", "--set", "spa.eta=1"), "is not being compared"),
     ],
 )
 def test_compare_refuses_names_of_nobody(options, message):
