@@ -80,7 +80,7 @@ def test_what_is_set_is_not_searched():
     assert len({one["lam"] for one in tried()}) == 4
     assert "gamma" not in output.splitlines()[-1]
     everything = ("--set", "gamma=5", "--set", "lam=0.1", "--set", "delta=1")
-    assert "nothing is left to search" in call("tune", "spirals", *everything, code=2).stderr
+    assert "no parameter is left to search" in call("tune", "spirals", *everything, code=2).stderr
     assert "fixed by --set" in call("tune", "spirals", "--set", "gamma=5", "--range", "gamma=1:9", code=2).stderr
 
 

@@ -102,5 +102,7 @@ def test_several_files_without_a_cluster_follow_one_another(files):
 def test_wrong_arguments(files):
     for option in (("--rounds", 2), ("--merge-every", 1), ("--parts", 2), ("--skip-bad",)):
         assert "needs --dask, such as --dask local:2" in call("run", *files, *SETTINGS, *option, code=2)
-    assert "cannot be combined with --dask" in call("run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2)
+    assert "cannot be combined with --dask" in call(
+        "run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2
+    )
     assert "must name a number of processes" in call("run", *files, *SETTINGS, "--dask", "local:x", code=1)

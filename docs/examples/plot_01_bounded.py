@@ -25,7 +25,7 @@ models = {
     "Pegasos": PegasosClassifier(gamma=40.0, lam=1e-3),
     "AVM": kl.AVMClassifier(gamma=40.0, lam=1e-3, delta=0.2),
 }
-courses = {name: test_then_train(model, stream(X, y), every=500) for name, model in models.items()}
+runs = {name: test_then_train(model, stream(X, y), every=500) for name, model in models.items()}
 
 # %%
 # The surface is the score of AVM; circles are all the points it stores.
@@ -39,7 +39,7 @@ limit = np.percentile(np.abs(score), 98)
 plane.imshow(score, origin="lower", extent=(-1.15, 1.15) * 2, cmap="RdBu", vmin=-1.4 * limit, vmax=1.4 * limit)
 plane.scatter(*model.support_vectors_.T, s=16, facecolors="white", edgecolors="0.15", linewidths=0.8)
 plane.set(title=f"AVM after {model.t_:,} events: {model.n_support_} points", xticks=[], yticks=[])
-for (name, rows), colour, style in zip(courses.items(), COLOURS, ("--", "-"), strict=False):
+for (name, rows), colour, style in zip(runs.items(), COLOURS, ("--", "-"), strict=False):
     events, points = zip(*((row["events"], row["n_support"]) for row in rows), strict=True)
     size.plot(events, points, style, color=colour, linewidth=2.2)
     mistakes = f"{name}: {points[-1]:,} points,\n{rows[-1]['mistakes']:.1%} mistakes"
@@ -48,6 +48,6 @@ size.set(title="points stored", xlabel="events", xlim=(0, EVENTS))
 size.xaxis.set_major_formatter("{x:,.0f}")
 size.yaxis.set_major_formatter("{x:,.0f}")
 size.set_xticks(range(0, EVENTS + 1, 5000))
-size.set_ylim(0, 1.2 * courses["Pegasos"][-1]["n_support"])
+size.set_ylim(0, 1.2 * runs["Pegasos"][-1]["n_support"])
 size.spines[["top", "right"]].set_visible(False)
 size.grid(alpha=0.3)

@@ -82,6 +82,6 @@ def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
 
 def run(model: Any, data: Stream, advance: Callable[[int], None] = lambda events: None) -> ProgressiveRun:
     """Test and teach a model on a stream; ``advance`` hears how many events it has learned."""
-    course = ProgressiveRun(model, {"source": data.name})
-    feed(course, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(course.events))
-    return course
+    evaluation = ProgressiveRun(model, {"source": data.name})
+    feed(evaluation, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(evaluation.events))
+    return evaluation

@@ -29,13 +29,13 @@ def compare(
     every: Every = 10_000,
     seed: settings.SeedOption = 0,
     permutations: Annotated[
-        int, typer.Option(min=1, help="Random orders of the rows; more than 1 keeps all rows in memory.")
+        int, typer.Option(min=1, help="Number of random orders; more than 1 needs memory for all rows.")
     ] = 1,
     results: Results = None,
     report: Report = None,
 ) -> None:
     """Compare several methods on the same rows, in one pass over the data."""
-    from ..evaluate import Courses, feed, write_rows
+    from ..evaluate import ProgressiveRuns, feed, write_rows
     from ..report import page
 
     _check_outputs(None, results, report)
@@ -50,18 +50,18 @@ def compare(
     with Interrupts() as interrupts:
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
-            courses = Courses({})
+            runs = ProgressiveRuns({})
             with interrupts.held_back():
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 (X, y), chunks = source.begin()
                 measuring["extra"] = {"permutation": order}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
-                courses = _courses(
+                runs = _progressive_runs(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
-                feed(courses, chunks, cut=PIECE, guard=interrupts.deferred)
-            failed |= courses.failed
-            rows += [row for course in courses.running.values() if course.events for row in course.end()]
+                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
+            failed |= runs.failed
+            rows += [row for run in runs.running.values() if run.events for row in run.end()]
             if interrupts.stopped:
                 break
     if rows:
@@ -131,16 +131,16 @@ def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, faile
     return models
 
 
-def _courses(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
+def _progressive_runs(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
     """Return a progressive run for each model that can be evaluated."""
-    from ..evaluate import Courses, ProgressiveRun
+    from ..evaluate import ProgressiveRun, ProgressiveRuns
 
-    courses = {}
+    runs = {}
     for name, model in models.items():
         try:
-            courses[name] = ProgressiveRun(model, source.stream.info, **measuring)
+            runs[name] = ProgressiveRun(model, source.stream.info, **measuring)
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
-    if not courses:
+    if not runs:
         raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()))
-    return Courses(courses)
+    return ProgressiveRuns(runs)

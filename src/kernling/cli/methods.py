@@ -51,20 +51,20 @@ def _comparison(stream, results):
         table.add_column(column, justify="right")
     table.add_row("majority class", f"{stream.majority:.1%}")
     notes = []
-    for name, course in results.items():
-        if isinstance(course, Exception):
+    for name, run in results.items():
+        if isinstance(run, Exception):
             table.add_row(name, "cannot run")
-            notes.append(f"{name} cannot run: {course}")
+            notes.append(f"{name} cannot run: {run}")
             continue
-        points = getattr(course.model, "n_stored_", None)
+        points = getattr(run.model, "n_stored_", None)
         table.add_row(
             name,
-            f"{course.value('mistakes'):.1%}",
+            f"{run.value('mistakes'):.1%}",
             "none" if points is None else f"{points:,}",
-            f"{course.events / course.seconds:,.0f}",
-            f"{course.seconds:.2f}",
+            f"{run.events / run.seconds:,.0f}",
+            f"{run.seconds:.2f}",
         )
-    warmup = sum(course.warmup for course in results.values() if not isinstance(course, Exception))
+    warmup = sum(run.warmup for run in results.values() if not isinstance(run, Exception))
     table.caption = "\n".join([*notes, f"Preparation, including compilation, took another {warmup:.1f} s."])
     return table
 

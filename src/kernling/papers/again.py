@@ -12,7 +12,7 @@ import numpy as np
 from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
 from ..evaluate.protocols import ProgressiveRun, batch, feed
-from ..evaluate.rows import Row, loaded, model_of
+from ..evaluate.rows import Row, load_data, model_of
 from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk
 from ..streams.synthetic import STREAMS
@@ -57,12 +57,12 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
-    course = ProgressiveRun(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
+    run = ProgressiveRun(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
-    course.begin(*first)  # by all of the first chunk, also if not all of it was learned
-    feed(course, Stream(lambda _: itertools.chain([first], chunks), chunk=row["first_chunk"]).take(row["events"]))
-    return course.end()
+    run.begin(*first)  # by all of the first chunk, also if not all of it was learned
+    feed(run, Stream(lambda _: itertools.chain([first], chunks), chunk=row["first_chunk"]).take(row["events"]))
+    return run.end()
 
 
 def _in_order(given: Any, info: Row, row: Row) -> tuple[Stream, Row]:
@@ -70,7 +70,7 @@ def _in_order(given: Any, info: Row, row: Row) -> tuple[Stream, Row]:
     named = {name: row[name] for name in ("permutation", "seed") if row.get(name) is not None}
     if isinstance(given, Stream) and "seed" not in named:
         return given, data_facts(given.info) | named
-    X, y, facts = loaded(given, info.get("part", "train"))
+    X, y, facts = load_data(given, info.get("part", "train"))
     if "seed" in named:
         order = np.random.default_rng(named["seed"] + named["permutation"]).permutation(len(y))
         X, y = X[order], y[order]
