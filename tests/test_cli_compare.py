@@ -173,7 +173,7 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--learners", "avm,nosuch"), "no learner is called 'nosuch'"),
+        (("--learners", "avm,nosuch"), "there is no method 'nosuch'"),
         (("--learners", "avm,spa", "--set", "foo=1"), "none of the compared methods has a parameter 'foo'"),
         (("--learners", "avm,spa", "--set", "spa.foo=1"), "spa has no parameter 'foo'"),
         (("--learners", "avm", "--set", "spa.eta=1"), "is not being compared"),

@@ -330,7 +330,7 @@ def test_convert_keeps_every_digit(name):
         (("run", "checkerboard", "--set", "gama=1"), 1, "no parameter 'gama'"),
         (("run", "checkerboard", "--set", "gamma=-1"), 1, "gamma must be"),
         (("run", "checkerboard", "--set", "gamma"), 2, "name=value"),
-        (("run", "checkerboard", "--learner", "none"), 2, "no learner is called 'none'"),
+        (("run", "checkerboard", "--learner", "none"), 2, "there is no method 'none'"),
         (("run", "checkerboard", "--task", "ranking"), 2, "ranking"),
         (("run", "checkerboard", "--missing", "fill"), 2, "fill"),
         (("run", "checkerboard", "--format", "xml"), 2, "xml"),

@@ -269,7 +269,7 @@ def test_categories_given():
     assert sparse.issparse(Encode(["x0"], hash=3).fit_transform([["a", 1.0], ["c", 2.0]]))
     with pytest.raises(ValueError, match="row 1 has no value in column 'x0'"):
         Encode().fit([[np.nan]])
-    with pytest.raises(ValueError, match="the categories of 'x0' must differ"):
+    with pytest.raises(ValueError, match="the categories of 'x0' must be distinct"):
         Encode({"x0": [1, "1"]}).fit([["1"]])
     with pytest.raises(ValueError, match="X has 1 features, but Encode is expecting 2"):
         encode.transform([["a"]])

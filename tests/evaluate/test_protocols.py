@@ -203,9 +203,9 @@ def test_errors():
     rows = synthetic("spirals", 10)
     with pytest.raises(ValueError, match="a metric must be one of"):
         test_then_train(MODEL, rows, metrics=["kappa"])
-    with pytest.raises(ValueError, match="'rmse' is not for classification"):
+    with pytest.raises(ValueError, match="'rmse' is not defined for classification"):
         test_then_train(MODEL, rows, metrics=["rmse"])
-    with pytest.raises(ValueError, match="'auc' is not for regression"):
+    with pytest.raises(ValueError, match="'auc' is not defined for regression"):
         test_then_train(kl.AVMRegressor(), rows, metrics=["auc"])
     with pytest.raises(ValueError, match="log_loss needs probabilities"):
         test_then_train(FIVE, rows, metrics=["log_loss"])

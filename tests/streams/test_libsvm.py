@@ -148,7 +148,7 @@ def test_blocks_of_any_size_give_the_same_rows(monkeypatch):
         ("1 2:.", "'2:.' is not index:value"),
         ("1 -2:1", "'-2:1' is not index:value"),
         ("1 qid:3 qid:4 1:1", "'qid:4' is not index:value"),
-        ("1 0:1", "begin at 1"),
+        ("1 0:1", "start at 1"),
         ("1 2:1 2:3", "not larger"),
         ("1 3:1 2:3", "not larger"),
         ("1 99999999999999999999:3", "too large"),

@@ -139,7 +139,7 @@ def _part(recent, o, size):
     negatives, positives = min(RECENT, recent.counts[o, 0]), min(RECENT, recent.counts[o, 1])
     if negatives == 0.0 or positives == 0.0:
         return
-    best = value = 0.0  # times twice the size of both sides: whole numbers, so that ties are ties
+    best = value = 0.0  # times twice the size of both sides: integers, so that ties are ties
     recent.threshold[o] = scores[0]
     for i in range(size - 1):
         value += positives - (positives + negatives) * sides[i]  # either positives or -negatives, without a branch
