@@ -301,9 +301,9 @@ def test_one_file_goes_on_bit_for_bit(pipeline, tmp_path):
 
 def test_what_a_file_cannot_hold(tmp_path):
     path = tmp_path / "p.kern"
-    with pytest.raises(TypeError, match="StandardScaler, which a model file cannot hold"):
+    with pytest.raises(TypeError, match="StandardScaler, which cannot be stored in a model file"):
         kernling.save(classifier(StandardScaler()).fit(X, LABELS), path)
-    with pytest.raises(TypeError, match="StreamPipeline, which a model file cannot hold"):
+    with pytest.raises(TypeError, match="StreamPipeline, which cannot be stored in a model file"):
         kernling.save(kernling.StreamPipeline([("p", classifier())]).fit(X, LABELS), path)
     with pytest.raises(ValueError, match="not fitted"):
         kernling.save(classifier(), path)

@@ -181,7 +181,7 @@ def test_a_column_that_changes_its_kind():
     encode.learn_transform(TABLE)
     numbers = encode.transform(TABLE[:5].assign(town=3))
     assert (numbers[:, 1:5] == [0, 0, 0, 1]).all()
-    with pytest.warns(UserWarning, match="'far' in column 'km' is no number that can be read, and counts as missing"):
+    with pytest.warns(UserWarning, match="'far' in column 'km' cannot be read as a number and counts as missing"):
         words = encode.learn_transform(TABLE[:5].assign(km="far"))
     np.testing.assert_allclose(words[:, 0], 0.0, atol=1e-9)
     assert encode.imputed_ == 5

@@ -183,7 +183,7 @@ def test_a_source_that_is_read_once_is_as_wide_as_its_first_chunk_says(monkeypat
     X, y = next(rows)
     assert X.shape == (4, 2)
     assert y.tolist() == [1, 1, 1, 2]
-    with pytest.raises(ValueError, match="line 5: index 3 does not fit into 2 columns; pass n_features="):
+    with pytest.raises(ValueError, match="line 5: index 3 does not fit into 2 columns; pass the right n_features="):
         next(rows)
 
 

@@ -115,9 +115,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     """Return the errors of pruning: ||f - f~|| never exceeded the eps of its step if largest_share <= 1.
 
     The order is the number of points.  Only a tiny eps can be exceeded, by points that are in the span of others up to
-    rounding,
-
-    Only a tiny eps can be exceeded, by points that are in the span of others up to rounding, which are never stored.
+    rounding, which are never stored.
     """
     return {
         "eps": float(state.stats[EPS]),

@@ -454,7 +454,7 @@ class Encode(TransformerMixin, BaseEstimator):
 def _check_present(name: str, gaps: np.ndarray) -> None:
     if gaps.any():
         row = int(gaps.argmax())
-        raise RowError(f"row {row + 1} has no value in column {name!r}: fill or drop missing values before encoding", row)
+        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before encoding", row)
 
 
 def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
