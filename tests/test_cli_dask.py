@@ -61,7 +61,7 @@ def test_a_run_on_a_cluster(files, address):
     assert "use --skip-bad to skip such files" in output
     assert kernling.load("some.kern").t_ == ROWS  # nothing trained is lost
     output = call("run", *files, *SETTINGS, "--dask", address, "--skip-bad", "--save", "rest.kern")
-    assert "1.csv cannot be read and was left out" in output
+    assert "1.csv cannot be read and was skipped" in output
     assert kernling.load("rest.kern").t_ == ROWS
 
 

@@ -306,7 +306,7 @@ def test_nothing_to_learn_from_is_an_error(client):
     [
         ((["a"],), {"rounds": 0}, "rounds must be at least 1"),
         (([],), {}, "no partitions"),
-        ((["a", "b"],), {"merge_every": 1}, "merge_every=1 needs parts: each of 2 partitions"),
+        ((["a", "b"],), {"merge_every": 1}, "merge_every=1 needs parts=: by default each of 2 partitions"),
         ((["a"], [1]), {}, "y is for Dask arrays"),
     ],
 )

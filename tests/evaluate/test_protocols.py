@@ -174,7 +174,7 @@ def test_a_row_says_what_was_run():
     other[3, 3] = 2.0
     changed = online(MODEL, (other, np.arange(20) % 2))[0]
     assert changed["data_info"] != row["data_info"]
-    with pytest.raises(ValueError, match="has to be given as data="):
+    with pytest.raises(ValueError, match="must be passed as data="):
         run_again(row)
     again = run_again(row, (np.eye(20), np.arange(20) % 2))
     assert without_times(again[0]) == without_times(row)

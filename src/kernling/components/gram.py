@@ -293,7 +293,7 @@ def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
 
 
 def mind_drift(gram: Gram, size: int) -> None:
-    """Probe the inverse; recompute it when it has drifted, unless that would not make it better."""
+    """Check the inverse and recompute it if it has drifted, unless that would not improve it."""
     drift = probe(gram, size)
     gram.record[WORST] = max(gram.record[WORST], drift)
     if not drift <= max(DRIFT, 4.0 * gram.record[FLOOR]):
