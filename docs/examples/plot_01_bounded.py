@@ -2,10 +2,10 @@
 A model that stops growing
 ==========================
 
-Two intertwined spirals, 20,000 events, one label in ten wrong. AVM (:class:`kernling.AVMClassifier`) puts a cell around
-the first event that comes from a place, and lets the cell's core point stand for all later ones. Without cells the same
-method is kernel Pegasos (:class:`kernling.baselines.PegasosClassifier`), which stores every event that falls short of
-the margin.
+Two intertwined spirals, 20,000 events, 10 % label noise. AVM (:class:`kernling.AVMClassifier`) opens a cell around
+the first event in a region, and represents all later ones by the cell's core point. Without cells the same
+method is kernel Pegasos (:class:`kernling.baselines.PegasosClassifier`), which stores every event with a
+margin below 1.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ from kernling.streams import stream, synthetic
 
 EVENTS = 20_000
 X, y = synthetic("spirals", EVENTS).load()
-noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds make equal numbers
+noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds give equal numbers
 y = np.where(noise.random(EVENTS) < 0.1, -y, y)
 models = {
     "Pegasos": PegasosClassifier(gamma=40.0, lam=1e-3),
@@ -28,7 +28,7 @@ models = {
 runs = {name: test_then_train(model, stream(X, y), every=500) for name, model in models.items()}
 
 # %%
-# The surface is the score of AVM; circles are all the points it stores.
+# The surface is the score of AVM; circles are the stored points.
 
 model = models["AVM"]
 figure, (plane, size) = plt.subplots(1, 2, figsize=(9, 4.1), layout="constrained")

@@ -3,14 +3,14 @@
 B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm.
 IEEE Transactions on Neural Networks and Learning Systems 23 (2012).
 
-With e = y_t - f(x_t) and c the nearest stored point, if it is within delta / 2, else x_t itself, which is then stored,
+With e = y_t - f(x_t) and c the nearest stored point if it is within delta / 2, else x_t itself, which is then stored,
 
     f <- f + eta e K(c, .).
 
 Departures from the paper, each with its reason:
 
 - An event exactly delta / 2 away opens a cell, as everywhere in this library.
-- delta is a diameter, twice the quantisation size of the paper, so that "auto" means what it means for AVM.
+- delta is a diameter, twice the quantisation size of the paper, so that "auto" has the same meaning as for AVM.
 """
 
 from __future__ import annotations
