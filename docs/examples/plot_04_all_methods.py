@@ -38,9 +38,7 @@ for place, (name, model) in enumerate(models.items()):
     wrong.plot(events, [100 * row["mistakes_window"] for row in rows], **look)
     size.plot(events, [max(row["n_stored"], 0.5) for row in rows], **look)
 wrong.axhline(10, color="grey", linewidth=1, linestyle=(0, (1, 2)))
-wrong.annotate(
-    "label noise", (EVENTS, 10), xytext=(0, -12), textcoords="offset points", ha="right", color="grey"
-)
+wrong.annotate("label noise", (EVENTS, 10), xytext=(0, -12), textcoords="offset points", ha="right", color="grey")
 wrong.set(title="mistakes in the last 2,000 events (%)", xlabel="events", ylim=(0, None))
 size.set(title="points stored", xlabel="events", yscale="log", ylim=(0.4, None))
 size.set_yticks([0.5, 10, 100, 1000, 10000], ["none", "10", "100", "1,000", "10,000"])

@@ -56,12 +56,12 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
-    """delta_phi bounds ||Phi(x) - Phi(c)|| for all events so far."""
+    """Return delta_phi, a bound on ||Phi(x) - Phi(c)|| for all events so far."""
     return {"delta_phi": feature_distance(problem.kernel, params.coverage.radius), "points": state.model.stored}
 
 
 def apart(params: Params, a: PointState, b: PointState) -> Reduction:
-    """The points of merged models are as far apart as those of one."""
+    """Keep the points of merged models as far apart as those of a single one."""
     return Reduction(coverage=params.coverage)
 
 

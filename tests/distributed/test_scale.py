@@ -288,7 +288,7 @@ def test_a_bad_partition_is_named_and_the_others_are_learned(client, files):
         warnings.simplefilter("always")
         model = scale.fit(client, avm(), bad, target="label", skip_bad=True, rounds=2)
     assert model.t_ == 8 * ROWS
-    about = [str(one.message) for one in told if "left out" in str(one.message)]
+    about = [str(one.message) for one in told if "was skipped" in str(one.message)]
     assert len(about) == 2
     assert "part2-damaged.parquet" in about[0]
     assert "nowhere.parquet" in about[1]

@@ -34,9 +34,7 @@ def connected(where: Any) -> Iterator[Any]:
         return
     if not where.startswith("local:"):
         if "://" not in where:
-            raise ValueError(
-                f"a cluster must be 'local:N' (N processes) or an address such as tcp://host:8786, not {where!r}"
-            )
+            raise ValueError(f"a cluster must be 'local:N' (N processes) or an address such as tcp://host:8786, not {where!r}")
         with distributed.Client(where) as client:
             yield client
         return

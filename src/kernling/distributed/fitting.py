@@ -99,9 +99,7 @@ def fit(
     if not partitions:
         raise ValueError("data has no partitions")
     if merge_every and not parts and len(partitions) <= MOST_PARTS:
-        raise ValueError(
-            f"merge_every={merge_every} needs parts=: by default each of {len(partitions)} partitions is a part"
-        )
+        raise ValueError(f"merge_every={merge_every} needs parts=: by default each of {len(partitions)} partitions is a part")
     if isinstance(model, StreamPipeline) and model.is_running:
         raise ValueError("parts would learn on different scales: remove running scalers, or scale the data first")
     with connected(client) as connection:

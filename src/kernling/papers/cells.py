@@ -120,9 +120,7 @@ def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
             found = [row["chosen"] for row in rows] if asked["grid"] else None
         else:
             order = np.random.default_rng(SEARCH_SEED).permutation(len(y))
-            apart = (
-                asked["protocol"] != "online" and not test
-            )  # a test part does not contain rows of the search
+            apart = asked["protocol"] != "online" and not test  # a test part does not contain rows of the search
             rest = order[asked["search_rows"] if apart else 0 :]
             if asked["grid"] and found is None:
                 found = _choice(asked, X[order], y[order], SEARCH_SEED).params
