@@ -231,6 +231,11 @@ class ProgressiveRun:
         """One of the metrics, now."""
         return float(self._running[name].value)
 
+    def lately(self, name: str) -> float:
+        """Return one of the metrics over the window."""
+        counts = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
+        return float(self._recent.value(partial(metric, name, counts)))
+
     def end(self) -> list[Row]:
         """What was measured, one row per moment; the last is now."""
         if not self.rows or self.rows[-1]["events"] != self.events:
@@ -239,13 +244,12 @@ class ProgressiveRun:
 
     def _moment(self) -> None:
         row = self._facts | {"events": self.events, "seconds": self.seconds}
-        lately = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
         for name in self.metrics:
             row[name] = self.value(name)
-            row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
-        if lately:
+            row[f"{name}_window"] = self.lately(name)
+        if self.model.task == "classification":
             row["majority"] = float(self._counts.majority)
-            row["majority_window"] = float(lately.majority)
+            row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
         self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,10 @@ from .metrics import metric_class
 from .protocols import Courses, ProgressiveRun, feed
 from .rows import Row
 
+GIVEN = 0  # the candidate that has the parameters of the model as it was given
+BLOCKS = 10  # blocks of rows up to the first rung, or of the validation rows
+NOISE = 2.0  # standard errors by which a candidate must be better than the model as it was given
+
 
 class Found(NamedTuple):
     """What a search found.
@@ -29,13 +33,23 @@ class Found(NamedTuple):
     >>> from kernling.evaluate import search
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(delta=0.2), synthetic("spirals", 1000), candidates=3, first=200)
-    >>> type(found).__name__, len(found.rows)
-    ('Found', 3)
+    >>> sorted(row["candidate"] for row in found.rows)
+    [0, 1, 2, 3]
     """
 
     model: Any  # the winner, which has learned all rows
     params: dict[str, Any]  # those that were searched for
     rows: list[Row]  # one per candidate, the best first, at the moment it dropped out; of one that failed with the reason
+
+    @property
+    def given(self) -> Row:
+        """The row of the model with the parameters it was given."""
+        return next(row for row in self.rows if row["candidate"] == GIVEN)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a candidate is better than the model as it was given, by more than the noise of the rows."""
+        return self.rows[0] is not self.given
 
 
 @dataclass
@@ -43,6 +57,7 @@ class _Candidate:
     params: dict[str, Any]
     course: ProgressiveRun
     validated: float | None = None  # the metric on the validation rows, where there are some
+    blocks: list[float] = field(default_factory=list)  # the metric on one block of rows after the other
 
 
 def search(
@@ -65,7 +80,12 @@ def search(
     All candidates learn the same rows, test-then-train.  After ``first`` events only the best of each ``factor`` go on, again
     after ``factor`` times as many, and so on; the last one learns the rest of the stream, and is the model returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
-    One that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
+
+    The model with the parameters it was given is candidate 0.  It stays to the end of the search, and it wins unless the best of
+    the others is better by more than the noise of the rows: by two standard errors of the difference, which is measured on
+    blocks of ``first`` / 10 rows.
+
+    A candidate that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
     under ``failed``; if none is left, the first reason is raised.
 
     Parameters
@@ -77,7 +97,7 @@ def search(
         Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.  Parameters that are whole
         numbers get whole numbers.
     candidates : int
-        How many are drawn at random; with ``grid``, at most so many points of an even grid.
+        How many are drawn at random; with ``grid``, the largest number of points of an even grid.
     grid : bool
         Whether to take a grid instead.
     metric : str, optional
@@ -89,7 +109,7 @@ def search(
         Candidates that store more points come after all others.
     seed : int
     on_rung : callable, optional
-        Called with events and the number of candidates left.
+        Called with events and the number of candidates left, the model as it was given included.
 
     Returns
     -------
@@ -103,7 +123,7 @@ def search(
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(), synthetic("spirals", 4000), candidates=9, first=300, seed=1)
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
-    4000 ['delta', 'gamma', 'lam'] 9
+    4000 ['delta', 'gamma', 'lam', 'output'] 10
     """
     running = Search(
         model,
@@ -170,6 +190,7 @@ class Search:
         self._model, self._info, self._ranges = model, info, fitting(ranges, model)
         self._draw = candidates, grid, seed
         self._rung, self._factor = first, factor
+        self._block = max(1, first // BLOCKS)
         self._max_points = max_points
         self._on_rung = on_rung
         self._candidates: list[_Candidate] = []
@@ -187,53 +208,89 @@ class Search:
         return self._courses.begun
 
     def begin(self, X: Any, y: np.ndarray) -> None:
-        """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
-        drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
-        models = [clone(self._model).set_params(**params) for params in drawn]
-        courses = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
-        self._candidates = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
-        self._courses = Courses(dict(enumerate(courses)))
+        """Draw the candidates, and resolve what the first rows decide by these; nothing is learned yet."""
+        given = {name: self._model.get_params()[name] for name in self._ranges}
+        tried = [given, *_drawn(self._ranges, _bases(X, y, self._model), *self._draw)]
+        for place, params in enumerate(tried):
+            model = clone(self._model).set_params(**params)
+            extra = {"candidate": place}
+            course = ProgressiveRun(model, self._info, metrics=[self.metric], window=self._block, extra=extra)
+            self._candidates.append(_Candidate(params, course))
+        self._courses = Courses({place: one.course for place, one in enumerate(self._candidates)})
         self._courses.begin(X, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Let the candidates test and learn some rows, and the worse ones drop out where it is time."""
+        """Let the candidates test and learn some rows, and the worse ones drop out at each rung."""
         if not self.begun:
             self.begin(X, y)
         done = 0
         while done < len(y):
             left = len(y) - done
-            step = min(left, self._rung - self.events) if len(self._courses.running) > 1 else left
+            comparing = len(self._courses.running) > 1
+            step = min(left, self._rung - self.events, self._block - self.events % self._block) if comparing else left
             self._courses.learn(X[done : done + step], y[done : done + step])
             done += step
-            if len(self._courses.running) > 1 and self.events == self._rung:
-                self._drop_the_worse()
+            if comparing:
+                self._compare()
+
+    def _compare(self) -> None:
+        """Note how the candidates did on the last block, and let the worse ones drop out, where it is time for that."""
+        if self.events % self._block == 0:
+            for place, course in self._courses.running.items():
+                self._candidates[place].blocks.append(course.lately(self.metric))
+        if self.events == self._rung:
+            self._drop_the_worse()
+            self._rung *= self._factor
 
     def _drop_the_worse(self) -> None:
-        order = self._sorted()
-        keep = max(1, len(order) // self._factor)
-        self._out = order[keep:] + self._out
-        self._courses.running = {place: self._candidates[place].course for place in order[:keep]}
-        self._rung *= self._factor
+        order = self._order()
+        drawn = [place for place in order if place != GIVEN]
+        kept = set(drawn[: max(1, len(drawn) // self._factor)]) | {GIVEN} if len(drawn) > 1 else {order[0]}
+        self._out = [place for place in order if place not in kept] + self._out
+        self._courses.running = {place: self._candidates[place].course for place in order if place in kept}
         if self._on_rung:
-            self._on_rung(self.events, keep)
+            self._on_rung(self.events, len(self._courses.running))
 
-    def _sorted(self) -> list[int]:
-        """The places of the candidates that are left, the best first."""
-        for place, course in self._courses.running.items():
-            measured = None if self.validation is None else measure(course.model, *self.validation, self.metric)
-            self._candidates[place].validated = measured
-        return sorted(self._courses.running, key=lambda place: self._badness(self._candidates[place]))
+    def _order(self) -> list[int]:
+        """Return the places of the candidates that are left, the best first."""
+        if self.validation is not None:
+            for place in self._courses.running:
+                self._validate(self._candidates[place], *self.validation)
+        order = sorted(self._courses.running, key=lambda place: self._badness(self._candidates[place]))
+        if GIVEN in order and not self._is_better(self._candidates[order[0]], self._candidates[GIVEN]):
+            order.remove(GIVEN)
+            order.insert(0, GIVEN)
+        return order
+
+    def _validate(self, one: _Candidate, X: Any, y: np.ndarray) -> None:
+        one.validated = measure(one.course.model, X, y, self.metric)
+        cuts = np.linspace(0, len(y), min(BLOCKS, len(y)) + 1).astype(int)
+        one.blocks = [measure(one.course.model, X[i:j], y[i:j], self.metric) for i, j in itertools.pairwise(cuts)]
 
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
         value = one.course.value(self.metric) if one.validated is None else one.validated
-        too_many = self._max_points is not None and one.course.model.n_stored_ > self._max_points
-        return too_many, (value if metric_class(self.metric).low_is_good else -value) if value == value else np.inf
+        return self._is_too_large(one), self._sign * value if value == value else np.inf
+
+    def _is_too_large(self, one: _Candidate) -> bool:
+        return self._max_points is not None and one.course.model.n_stored_ > self._max_points
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if metric_class(self.metric).low_is_good else -1.0
+
+    def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
+        """Whether the mean difference over the blocks is larger than its noise."""
+        if self._is_too_large(one) != self._is_too_large(given):
+            return self._is_too_large(given)
+        gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))
+        gains = gains[~np.isnan(gains)]
+        return len(gains) > 1 and bool(gains.mean() > NOISE * gains.std(ddof=1) / np.sqrt(len(gains)))
 
     def end(self) -> Found:
-        """What was found in the rows so far."""
+        """Return what was found in the rows so far."""
         if not self.events:
             raise ValueError("the stream has no rows to search on")
-        order = self._sorted()
+        order = self._order()
         best = self._candidates[order[0]]
         places = (*order, *self._out, *self._courses.failed)
         return Found(best.course.model, best.params, [self._row(place) for place in places])

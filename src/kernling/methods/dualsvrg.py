@@ -213,6 +213,7 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
     eta: float | None = parameter(
         default=None,
         allowed=(NOTHING, POSITIVE),
+        search=Log(0.01, 3.0),
         doc="Step size; 1 / (76 M) by default, M the smoothness of the loss. The theory asks for it; short streams want more.",
     )
     oracle: str = parameter(
