@@ -81,12 +81,12 @@ def search(
     after ``factor`` times as many, and so on; the last one learns the rest of the stream, and is the model returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
 
-    The model with the parameters it was given is candidate 0.  It stays to the end of the search, and it wins unless the best of
-    the others is better by more than the noise of the rows: by two standard errors of the difference, which is measured on
+    The model with the parameters it was given is candidate 0.  It stays to the end of the search, and it wins unless the best
+    of the others is better by more than the noise of the rows: by two standard errors of the difference, which is measured on
     blocks of ``first`` / 10 rows.
 
-    A candidate that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
-    under ``failed``; if none is left, the first reason is raised.
+    A candidate that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row
+    says why under ``failed``; if none is left, the first reason is raised.
 
     Parameters
     ----------
