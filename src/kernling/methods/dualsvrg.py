@@ -214,6 +214,7 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
     eta: float | None = parameter(
         default=None,
         allowed=(NOTHING, POSITIVE),
+        search=Log(0.01, 3.0),
         doc="Step size; by default the theory's 1 / (76 M), M being the smoothness of the loss. Short streams need more.",
     )
     oracle: str = parameter(
