@@ -13,6 +13,7 @@ _OTHERS = {
     "load": "models",
     "merge": "estimators.merging",
     "save": "models",
+    "to_onnx": "export",
 }
 
 

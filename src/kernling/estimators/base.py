@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -35,6 +35,14 @@ from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
+
+
+class Function(NamedTuple):
+    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
+
+    kernel: Kernel
+    parts: list[Expansion | Linear]
+    offset: np.ndarray  # (outputs,)
 
 
 class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
@@ -261,7 +269,11 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Return the outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+
+    def _offset(self) -> np.ndarray:
+        """What is added to each output of the model, (outputs,)."""
+        return np.zeros(self._problem.outputs)
 
     def score_one(self, x):
         """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
@@ -327,6 +339,14 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             if isinstance(part, Expansion):
                 return part.points[: part.stored] + part.centre, part.coef[0, :, : part.stored].T
         raise AttributeError(f"a {type(self).__name__} stores no points")
+
+    @one_thread
+    def function(self) -> Function:
+        """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
+        check_is_fitted(self)
+        if type(self)._scores is not OnlineEstimator._scores:
+            raise TypeError(f"the scores of a {type(self).__name__} are no sum of kernel values and features")
+        return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
     @property
     def nbytes_(self) -> int:

@@ -348,6 +348,11 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
                     del ordered[bisect_left(ordered, window.pop(0))]
         return offsets
 
+    @property
+    def ball_(self) -> tuple[float, float] | None:
+        """Distance of the boundary from the ball's centre, and the squared norm of the centre; None for a half-space."""
+        return (-self.offset_, self._squared_norm()) if self._radius else None
+
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
-from .parts import MinMax, Standardise
+from .parts import MinMax, Scale, Standardise
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, numbers
 
@@ -391,6 +391,15 @@ class Encode(TransformerMixin, BaseEstimator):
     def imputed_(self) -> int:
         """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
+
+    def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
+        """For each column of numbers, booleans and dates: what stands for a missing value, if anything, and its scale."""
+        fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
+        scales: list[Scale | None] = [None] * len(self._measured)
+        if self.scale_ is not None and self._scaled:
+            shift, width, *rest = self.scale_.scale_now()
+            scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
+        return dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Return the names of the encoded columns."""
