@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, learn, methods, papers, tune
+from . import compare, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -68,6 +68,7 @@ for command in (
     learn.convert,
     papers.papers,
     papers.reproduce,
+    serve.serve,
     methods.learners,
     methods.demo,
 ):
