@@ -7,7 +7,6 @@ import json
 import secrets
 import tempfile
 import threading
-import time
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
@@ -21,13 +20,13 @@ from starlette.exceptions import HTTPException
 from .. import __version__, models
 from .guard import Guard
 from .live import LiveModel
-from .metrics import Metrics
+from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
 from .rows import TARGET, id_of, parse
 from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
 from .service import Service
 
-FEW = 32  # rows that are predicted at once, without a thread
+FEW = 8  # rows that are predicted at once, without a thread
 TICK = 1.0  # seconds between two server-sent events
 
 
@@ -62,15 +61,7 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
     app.get("/models/{name}/events", summary="Server-sent events")(endpoints.events)
     _answer_errors(app)
 
-    @app.middleware("http")
-    async def measure(request: Request, call_next: Any) -> Response:
-        begin = time.perf_counter()
-        response = await call_next(request)
-        route = request.scope.get("route")
-        what = f"{request.method} {route.path}" if route else "other"
-        metrics.seconds.labels(what, str(response.status_code)).observe(time.perf_counter() - begin)
-        return response
-
+    app.add_middleware(Timed, metrics=metrics)
     app.add_middleware(Guard, token=token)
     return app
 
@@ -128,10 +119,11 @@ class Endpoints:
         ids = [id_of(row, place, self.settings) or secrets.token_hex(12) for place, row in enumerate(rows)]
         for row in rows:
             row.pop(TARGET, None)
+        state, layout = model.published, model.traits.layout
         if len(rows) <= FEW:
-            said = _predictions(model, rows)
+            said = state.predict_few(rows, layout)
         else:
-            said = await asyncio.to_thread(_predictions, model, rows)
+            said = await asyncio.to_thread(state.predict, rows, layout)
         if keep:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, said, strict=True)])
@@ -179,10 +171,6 @@ class Endpoints:
         except TimeoutError:
             raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
         return b"".join(parts)
-
-
-def _predictions(model: LiveModel, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return model.published.predict(model.traits.layout.read(rows), len(rows))
 
 
 def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from .blocks import Block
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS models (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS models (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
     traits TEXT NOT NULL, cut INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS blocks (position INTEGER PRIMARY KEY AUTOINCREMENT, model INTEGER NOT NULL, rows INTEGER NOT NULL,
     checksum INTEGER NOT NULL, content BLOB NOT NULL);
@@ -93,6 +93,15 @@ class Journal:
     def close(self) -> None:
         """Merge the log into the database and close it."""
         self.database.close()
+
+    def go_on_after(self, number: int, position: int) -> None:
+        """Give no model a number, and no block a position, up to these: a damaged journal may have forgotten that they exist."""
+        last = self.database.execute("SELECT MAX(position) FROM ids").fetchone()[0] or 0
+        for table, least in (("models", number), ("blocks", max(position, last))):
+            held = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+            if least > (held[0] if held else 0):
+                self.database.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+                self.database.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, least))
 
     # ------------------------------------------------------------------ models
 

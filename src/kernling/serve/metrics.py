@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -54,3 +55,23 @@ class Metrics:
                 if facts.get(name) is not None:
                     family.add_metric((model.name,), facts[name])
         yield from families.values()
+
+
+class Timed:
+    """An ASGI application around another that notes how long answers take to begin."""
+
+    def __init__(self, app: Any, metrics: Metrics):
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Awaitable[None]]) -> None:
+        begin = time.perf_counter()
+
+        async def note(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                route = scope.get("route")
+                what = f"{scope['method']} {route.path}" if route else "other"
+                self.metrics.seconds.labels(what, str(message["status"])).observe(time.perf_counter() - begin)
+            await send(message)
+
+        await self.app(scope, receive, note if scope["type"] == "http" else send)

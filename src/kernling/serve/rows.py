@@ -23,6 +23,7 @@ TYPES: dict[str, frozenset[type]] = {
     "text or numbers": frozenset((int, float, str, bool)),
 }
 NOTHING = type(None)
+MOST = LARGEST["float64"]
 
 
 def parse(body: bytes, settings: Settings) -> list[dict[str, Any]]:
@@ -90,6 +91,22 @@ class Layout(NamedTuple):
         opened = [name for name, kind in columns.items() if kind is None]
         return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
 
+    def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
+        """Return the columns of one row, checked as ``read`` does: the cheap way for few rows."""
+        found = {}
+        for name, kind in self.columns.items():
+            if name not in row:
+                raise bad_row(place, f"there is no column {name!r}")
+            value = found[name] = row[name]
+            if kind is not None and not self._allows(kind, value):
+                self.read([row] * (place + 1))  # says what is wrong with it
+        return found
+
+    def _allows(self, kind: str, value: Any) -> bool:
+        if value is None:
+            return self.gaps
+        return type(value) in TYPES[kind] and (type(value) in (str, bool) or -MOST <= value <= MOST)
+
     def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         """Return the rows as columns, float64 where they hold numbers; raises for the first row that does not fit."""
         found = {}
@@ -139,14 +156,14 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
     except OverflowError:
         _check_finite(values, name)
         raise
-    if not (np.abs(column) <= LARGEST["float64"]).all():  # NaN where a value is null, or given as such
+    if not (np.abs(column) <= MOST).all():  # NaN where a value is null, or given as such
         _check_finite(values, name)
     return column
 
 
 def _check_finite(values: list[Any], name: str) -> None:
     for place, value in enumerate(values):
-        if value is not None and not -LARGEST["float64"] <= value <= LARGEST["float64"]:
+        if value is not None and not -MOST <= value <= MOST:
             raise bad_row(place, f"{_shown(value)} in column {name!r} is no number that can be learned; send null for a gap")
 
 

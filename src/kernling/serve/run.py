@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 import threading
@@ -32,9 +33,13 @@ class Server(uvicorn.Server):
         self.stopping = stopping
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop."""
+        """Stop, at once if Ctrl-C comes twice.
+
+        Unlike uvicorn's, it does not have the signal raised again in the end: that would come before snapshots are written.
+        """
         self.stopping.set()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def serve(

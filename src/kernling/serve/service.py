@@ -63,6 +63,7 @@ class Service:
         self.snapshots = Snapshots(folder / "snapshots")
         self.journal, damage = opened(folder / "journal.sqlite")
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
+        self.journal.go_on_after(*self.snapshots.last())
         self._recover(damage)
         self._learner = threading.Thread(target=self._learn_forever, name="learner")
         self._keeper = threading.Thread(target=self._keep_forever, name="keeper")
@@ -88,6 +89,11 @@ class Service:
         self.waiting.close()
         self.journal.close()
         self._lock.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been stopped."""
+        return self._keeper.is_alive()
 
     # ------------------------------------------------------------------ requests
 

@@ -33,6 +33,11 @@ class Snapshots:
         """Return the snapshots of a model, oldest first."""
         return sorted((self.folder / str(number)).glob("*.kern"))
 
+    def last(self) -> tuple[int, int]:
+        """Return the highest number of a model and the highest position that there is a file of, whole or not."""
+        found = [path for path in self.folder.glob("*/*") if path.stem.isdigit() and path.parent.name.isdigit()]
+        return max((int(path.parent.name) for path in found), default=0), max((int(path.stem) for path in found), default=0)
+
     def write(self, number: int, state: State, history: Sequence[Any]) -> int:
         """Keep a state on disk; returns the position up to which the journal is not needed any more."""
         path = self.folder / str(number) / f"{state.position:016d}.kern"

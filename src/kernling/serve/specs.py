@@ -7,7 +7,7 @@ from typing import Any
 from .. import registry
 from ..pipeline import StreamPipeline, last_step
 from ..streams.schema import Schema
-from .refusal import Refused
+from .refusal import Refused, first_line
 from .rows import Layout
 from .targets import KINDS, Targets
 
@@ -39,10 +39,13 @@ def checked_spec(spec: Any) -> dict[str, Any]:
     cls = _estimator_class(estimator)
     if task not in (None, cls.task):
         raise Refused(422, f"{cls.__name__} is for {cls.task}: leave task out")
+    known = cls().get_params(deep=False)
+    if not set(parameters) <= set(known):
+        raise Refused(422, f"{cls.__name__} has the parameters {', '.join(known)}, and no others")
     try:
-        cls.check_parameters(cls(**parameters).get_params(deep=False))
+        cls.check_parameters(known | parameters)
     except (TypeError, ValueError) as error:
-        raise Refused(422, f"{cls.__name__}: {error}") from None
+        raise Refused(422, first_line(error)) from None
     return {"estimator": cls.__name__, "parameters": parameters, "task": cls.task}
 
 

@@ -56,7 +56,7 @@ class Targets(NamedTuple):
 
 
 def _has_fraction(value: Any) -> bool:
-    return type(value) is float and value != _whole(value)
+    return type(value) is float and not value.is_integer()
 
 
 def _whole(value: Any) -> Any:

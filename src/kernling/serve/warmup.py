@@ -30,4 +30,6 @@ def _learn_anything() -> None:
         model = LiveModel(0, "", {}, traits, first_rows=ROWS // 2, window=ROWS)
         for position, block in enumerate(Block(columns, values, (ROWS // 2, ROWS // 2)).split()):
             model.learn(position, block)
-        model.published.predict({name: column[:1] for name, column in columns.items()}, 1)
+        row = {name: float(column[0]) for name, column in columns.items()}
+        for predict in (model.published.predict, model.published.predict_few):
+            predict([row], traits.layout)
