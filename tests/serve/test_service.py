@@ -7,6 +7,7 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 
+import serving
 from kernling import models
 from kernling.serve.blocks import Block
 from kernling.serve.refusal import Refused
@@ -46,9 +47,7 @@ def start(tmp_path):
 def contents(service, name):
     """The model as plain numbers, and how it did."""
     state = service.models[name].published
-    held = state.model.to_contents()
-    arrays = {key: array.tobytes() for key, array in held.arrays.items()}
-    return held.header, arrays, state.progress.to_plain(), state.position
+    return *serving.contents(state.model), state.progress.to_plain(), state.position
 
 
 def send(service, rows, size, name="flights"):

@@ -95,7 +95,7 @@ class Journal:
         self.database.close()
 
     def go_on_after(self, number: int, position: int) -> None:
-        """Give no model a number, and no block a position, up to these: a damaged journal may have forgotten that they exist."""
+        """Give no model a number, and no block a position, up to these, which a damaged journal may have forgotten."""
         last = self.database.execute("SELECT MAX(position) FROM ids").fetchone()[0] or 0
         for table, least in (("models", number), ("blocks", max(position, last))):
             held = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
