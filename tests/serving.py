@@ -17,10 +17,10 @@ _CONTEXT = multiprocessing.get_context("forkserver")  # whose processes have imp
 _CONTEXT.set_forkserver_preload(["kernling.serve.run", "kernling.methods.avm"])
 
 
-def _serve(folder, options, uncut, pipe):
+def _serve(folder, port, options, uncut, pipe):
     if uncut:
         Journal.cut = lambda *_: None  # so that all of it can be learned again
-    serve(folder, "127.0.0.1", 0, settings=Settings(**options), tell=pipe.send)
+    serve(folder, "127.0.0.1", port, settings=Settings(**options), tell=pipe.send)
 
 
 class Server:
@@ -30,10 +30,10 @@ class Server:
         self.folder, self.uncut, self.options = folder, uncut, options
         self.start()
 
-    def start(self) -> None:
+    def start(self, port: int = 0) -> None:
         """Start it, for the first time or again."""
         there, here = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=_serve, args=(self.folder, self.options, self.uncut, here), daemon=True)
+        self.process = _CONTEXT.Process(target=_serve, args=(self.folder, port, self.options, self.uncut, here), daemon=True)
         self.process.start()
         here.close()
         self.address = there.recv().split()[-1]

@@ -143,11 +143,20 @@ class LiveModel:
         self.window = window
         self._state = self.published = State()
         self._first: list[Block] = []  # rows that wait until there are enough to begin
+        self._last: Block | None = None
 
     def set_state(self, state: State) -> None:
         """Go on from a state that was saved."""
         self._state = state
         self.publish()
+
+    @property
+    def example(self) -> dict[str, Any]:
+        """A row that was learned lately, or one that is all gaps."""
+        columns = self._last.columns if self._last else {}
+        found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
+        numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}
+        return found | {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
     def learn(self, position: int, block: Block) -> list[str | None]:
         """Learn a block; returns for each of its pieces None, or one sentence that says why it could not be learned.
@@ -164,6 +173,7 @@ class LiveModel:
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block, and publish nothing."""
+        self._last = block
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.window)
         self._state = self._state._replace(progress=progress, position=position)
         if self._state.model is None:

@@ -133,6 +133,7 @@ class Service:
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
             "evicted": self.waiting.evicted[model.number],
+            "example": model.example,
             "errors": list(self.errors[model.name]),
         }
 
