@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import re
 import socket
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import kernling as kl
+from kernling.cli import app
 from kernling.serve.app import create_app
 from kernling.serve.guard import find_token
 from kernling.serve.service import Service
@@ -185,6 +189,15 @@ def test_slow_clients_do_not_hold_up_others(client):
             one.close()
 
 
+def test_the_client_of_the_guide_works(client, capsys):
+    page = (Path(__file__).parents[2] / "docs/guide/serve.md").read_text()
+    program = re.search(r"^```python\n(import httpx\n.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
+    exec(program.replace("http://127.0.0.1:8042/models/flights", str(client.base_url.join("/models/guide"))), {})
+    label, answer = capsys.readouterr().out.splitlines()
+    assert label in ("late", "on time")
+    assert answer == "{'learned': 1, 'repeated': [], 'unknown': []}"
+
+
 # ---------------------------------------------------------------------- who may ask
 
 
@@ -227,6 +240,16 @@ def test_others_than_this_machine_need_a_token(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNLING_TOKEN", "short")
     with pytest.raises(ValueError, match="at least 16"):
         find_token(None, "0.0.0.0")
+
+
+def test_the_command_says_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNLING_TOKEN", raising=False)
+    told = CliRunner().invoke(app, ["serve", "--host", "0.0.0.0", "--data", str(tmp_path)])
+    assert told.exit_code == 1
+    assert told.output.startswith("error: others can reach 0.0.0.0: give a token with --token-file")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        told = CliRunner().invoke(app, ["serve", "--port", str(taken.getsockname()[1]), "--data", str(tmp_path)])
+    assert (told.exit_code, "in use" in told.output) == (1, True)
 
 
 def test_a_full_queue_says_when_to_come_back(service):
