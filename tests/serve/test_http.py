@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -171,22 +172,19 @@ def test_metrics_pages_and_health(client):
     assert "flights" in [one["name"] for one in client.get("/models").json()]
 
 
-def test_slow_clients_do_not_hold_up_others(client):
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
+def test_slow_clients_do_not_hold_up_others(client, count):
     host = urlsplit(str(client.base_url))
     head = f"POST /models/flights/predict HTTP/1.1\r\nHost: {host.netloc}\r\nContent-Length: 1000\r\n\r\n".encode()
-    slow = [socket.create_connection((host.hostname, host.port)) for _ in range(300)]
-    try:
-        for one in slow[:150]:
-            one.sendall(head + b"{")  # and nothing more
-        for one in slow[150:]:
-            one.sendall(head[:20])
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection((host.hostname, host.port))) for _ in range(count)]
+        for place, one in enumerate(slow):
+            one.sendall(head + b"{" if place % 2 == 0 else head[:20])  # and nothing more
         for _ in range(5):
             assert client.post("/models/flights/predict", json=ROW).status_code == 200
-        slow[0].settimeout(10.0)
+            assert client.post("/models/flights/learn", json=ROW | {"target": "late"}).status_code == 200
+        slow[0].settimeout(30.0)
         assert b"408" in slow[0].recv(100)
-    finally:
-        for one in slow:
-            one.close()
 
 
 def test_the_client_of_the_guide_works(client, capsys):

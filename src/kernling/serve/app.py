@@ -22,7 +22,7 @@ from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import TARGET, id_of, parse
+from .rows import TARGET, parse, take_ids
 from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
 from .service import Service
 
@@ -116,7 +116,7 @@ class Endpoints:
         """Predict rows, and keep them for labels that come later by their id."""
         model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
-        ids = [id_of(row, place, self.settings) or secrets.token_hex(12) for place, row in enumerate(rows)]
+        ids = [one or secrets.token_hex(12) for one in take_ids(rows, self.settings)]
         for row in rows:
             row.pop(TARGET, None)
         state, layout = model.published, model.traits.layout

@@ -10,7 +10,7 @@ from .ids import KnownIds
 from .jobs import Job
 from .live import LiveModel, Traits
 from .refusal import Refused, bad_row
-from .rows import ID, TARGET, id_of
+from .rows import ID, TARGET, take_ids
 from .settings import Settings
 from .waiting import Waiting
 
@@ -33,9 +33,8 @@ class Draft:
 
     def add(self, job: Job, waiting: Waiting) -> None:
         """Add the rows of a request; raises, and changes nothing, if one of them is wrong."""
-        rows = [dict(row) for row in job.rows]
-        ids = [id_of(row, place, self.settings) for place, row in enumerate(rows)]
-        targets = [_target_of(row, place) for place, row in enumerate(rows)]
+        rows = [row.copy() for row in job.rows]
+        ids, targets = take_ids(rows, self.settings), _take_targets(rows)
         late = [one for one, row in zip(ids, rows, strict=True) if one is not None and not row]
         found = waiting.find(self.model.number, late) if late else {}
         places, repeated, unknown = [], [], []
@@ -92,7 +91,8 @@ class Draft:
         return joined(self.pieces)
 
 
-def _target_of(row: dict[str, Any], place: int) -> Any:
-    if row.get(TARGET) is None:
-        raise bad_row(place, f"there is no {TARGET!r}")
-    return row.pop(TARGET)
+def _take_targets(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    targets = [row.pop(TARGET, None) for row in rows]
+    if None in targets:
+        raise bad_row(targets.index(None), f"there is no {TARGET!r}")
+    return targets

@@ -32,7 +32,16 @@ class Targets(NamedTuple):
     def read(self, values: Sequence[Any], places: Sequence[int], settings: Settings) -> list[Any]:
         """Return checked targets; ``places`` are those of their rows in the request."""
         check = self._value if self.task == "regression" else self._label
-        return [check(value, place, settings) for value, place in zip(values, places, strict=True)]
+        found: list[Any] = []
+        known: set[str] = set()  # labels, which repeat
+        for value, place in zip(values, places, strict=True):
+            if type(value) is str and value in known:
+                found.append(value)
+                continue
+            found.append(check(value, place, settings))
+            if type(value) is str:
+                known.add(value)
+        return found
 
     def _value(self, value: Any, place: int, settings: Settings) -> float:
         if type(value) not in (int, float) or not -TARGET["float64"] <= value <= TARGET["float64"]:
