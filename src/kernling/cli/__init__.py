@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, export, learn, methods, papers, tune
+from . import compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -69,6 +69,7 @@ for command in (
     export.export,
     papers.papers,
     papers.reproduce,
+    serve.serve,
     methods.learners,
     methods.demo,
 ):
