@@ -177,6 +177,10 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
+        self._settle_on(X)
+
+    def _settle_on(self, X) -> None:
+        """Measure rows from the first one, where distances are all that counts."""
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -184,12 +188,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Create an empty model from resolved parameters."""
-        self.gamma_ = float(options["gamma"])
+        gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
-            raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
+        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+            raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
+        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
@@ -269,7 +273,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Return the outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
     def _offset(self) -> np.ndarray:
         """What is added to each output of the model, (outputs,)."""
@@ -522,7 +526,8 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 _NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
-def _thread_count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
+    """As many threads as the parameter means."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

@@ -12,41 +12,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
-from ..core.limits import LARGEST
-
-MOST = LARGEST["float64"]  # largest value in the state of a loaded scaler: beyond it, scaled rows may not be finite
-ENOUGH = 30  # rows before outliers are clipped
-
-
-@jit_exact
-def _standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Standardise row by row by Welford's recurrence (Technometrics, 1962); optionally store mean and scale before each row.
-
-    Values more than ``clip`` deviations away are clipped, once there are enough rows.
-    """
-    clipped_rows = 0
-    for i in range(X.shape[0]):
-        clipped = 0
-        reach = clip if count >= ENOUGH else np.inf
-        count += 1.0
-        for j in range(X.shape[1]):
-            if shifts.shape[0] > 0:
-                shifts[i, j] = mean[j]
-                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
-            value = X[i, j]
-            if reach < np.inf and squares[j] > 0.0:
-                far = reach * np.sqrt(squares[j] / (count - 1.0))
-                value = min(max(value, mean[j] - far), mean[j] + far)
-                if value != X[i, j]:
-                    clipped = 1
-            difference = value - mean[j]
-            mean[j] += difference / count
-            squares[j] += difference * (value - mean[j])
-            spread = np.sqrt(squares[j] / count)
-            out[i, j] = min(max((value - mean[j]) / spread, -clip), clip) if spread > 0.0 else 0.0
-        clipped_rows += clipped
-    return count, clipped_rows
 
 
 @jit_exact
@@ -259,7 +226,7 @@ class Standardise(_Scaling):
 
     def _learn(self, X, out, shifts, widths) -> None:
         state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = _standardise(X, *state, out, shifts, widths)
+        count, clipped = standardise(X, *state, out, shifts, widths)
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
