@@ -5,7 +5,7 @@ from typing import Any as _Any
 
 from . import registry as _registry
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OTHERS = {
     "StreamPipeline": "pipeline",
