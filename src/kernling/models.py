@@ -26,6 +26,7 @@ from .atomic import replaced
 FORMAT = 3
 SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
 BLANK = "0" * 64
+BEFORE = "before"  # the array that holds the file of an earlier model
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
@@ -35,12 +36,21 @@ class Saved(NamedTuple):
     model: Any
     reading: dict[str, Any]  # how rows for it are read, besides what it knows of its columns; empty if that was not saved
     header: dict[str, Any]
+    place: dict[str, Any] | None = None  # how far which data have been learned, where a command has learned them
+    before: bytes | None = None  # the file of an earlier model from which going on is exact, where this one's place is not
 
 
-def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike,
+    reading: dict[str, Any] | None = None,
+    place: dict[str, Any] | None = None,
+    before: Any = None,
+) -> None:
     """Write a fitted estimator or pipeline to one file, replacing what is there only once the new file is whole.
 
-    ``reading`` is for how its rows are read from files, such as the name of the target: anything that JSON can hold.
+    ``reading`` is for how its rows are read from files, such as the name of the target, and ``place`` for how far they have
+    been learned: anything that JSON can hold.  ``before`` is an earlier model, from which going on gives an uncut run's.
 
     Examples
     --------
@@ -50,6 +60,15 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     >>> print(kl.load("model.kern").t_)
     4
     """
+    data = _packed(model, reading, place, None if before is None else _packed(before))
+    with replaced(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _packed(
+    model: Any, reading: dict[str, Any] | None = None, place: dict[str, Any] | None = None, before: bytes | None = None
+) -> bytes:
+    """A model file."""
     contents = model.to_contents()
     header = {
         "format": FORMAT,
@@ -58,13 +77,12 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
         "versions": versions(),
         **contents.header,
     }
-    if reading:
-        header["reading"] = reading
+    header |= {name: value for name, value in (("reading", reading), ("place", place)) if value}
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
-    data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
-    with replaced(path) as temporary:
-        temporary.write_bytes(data)
+    if before is not None:
+        arrays[BEFORE] = np.frombuffer(before, np.uint8)
+    return signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -85,18 +103,26 @@ def load(path: str | os.PathLike) -> Any:
 
 def read(path: str | os.PathLike) -> Saved:
     """Read a model file with what else it holds."""
-    header, arrays = _read(Path(path))
+    return unpacked(Path(path).read_bytes(), path)
+
+
+def unpacked(data: bytes, path: str | os.PathLike) -> Saved:
+    """What the bytes of a model file hold; messages name the path."""
+    header, arrays = _checked(data, path)
+    before = arrays.pop(BEFORE, None)
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
-        return Saved(cls.from_contents(header, arrays), header.get("reading", {}), header)
+        model = cls.from_contents(header, arrays)
+        return Saved(
+            model, header.get("reading", {}), header, header.get("place"), None if before is None else before.tobytes()
+        )
     except Exception as error:  # whatever a header can make happen, the file is at fault
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
 
 
-def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+def _checked(data: bytes, path: str | os.PathLike) -> tuple[dict, dict[str, np.ndarray]]:
     """The header and arrays of a file, once they have proved whole."""
-    data = path.read_bytes()
     try:
         size = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + size])["__metadata__"]

@@ -52,11 +52,12 @@ def compare(
             with interrupts.held_back():
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 (X, y), chunks = source.begin()
-                measuring["extra"] = {"permutation": order}
+                measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
                 courses = _courses(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
+                courses.begin(X, y)
                 feed(courses, chunks, cut=PIECE, guard=interrupts.deferred)
             failed |= courses.failed
             rows += [row for course in courses.running.values() if course.events for row in course.end()]

@@ -2,12 +2,13 @@
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from .resume import START, Start
 
 if TYPE_CHECKING:
     from ..models import Saved
@@ -51,7 +52,7 @@ class Reading:
     part: Annotated[Part, _option("Of a named data set.")] = "train"
     positive: Annotated[str | None, _option("Of a named data set: the labels, separated by commas, that become +1.")] = None
     shuffle: Annotated[int | None, _option("Random order of this seed; needs memory for all rows.", metavar="SEED")] = None
-    skip: Annotated[int, _option("Leave out the first rows.", min=0)] = 0
+    skip: Annotated[int | None, _option("Leave out the first rows.", min=0)] = None
     rows: Annotated[int | None, _option("Read at most so many rows.", min=1)] = None
 
 
@@ -75,7 +76,7 @@ class Source:
 
     With ``saved``, a model file, further rows are read as those were that its model has learned.  From standard input, where
     rows may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the first rows settle depends
-    on nothing else.  With ``every_row``, none is left out for what it lacks.
+    on nothing else.  With ``every_row``, none is left out for what it lacks.  ``start`` says where a model goes on.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Source:
         chunk: int | None = None,
         saved: "Saved | None" = None,
         every_row: bool = False,
+        start: Start = START,
     ):
         from ..streams.base import CHUNK
 
@@ -94,13 +96,16 @@ class Source:
         self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
+        self.skip = reading.skip or start.skip
+        self._last = None if reading.rows is None else self.skip + start.again + reading.rows
+        self.ends: set[int] = set()  # the rows at which whole chunks ended, whatever rows were asked for
         self._every_row = every_row
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
         self._unlabelled = 0  # rows left out because they had no target
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
-        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
+        self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
         from pathlib import Path
@@ -124,7 +129,7 @@ class Source:
             return named.stream(reading.part, chunk=self.chunk)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS), chunk=self.chunk)
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
@@ -164,14 +169,27 @@ class Source:
 
     def chunks(self) -> "Iterator[Chunk]":
         """The rows asked for."""
-        skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
+        return self._asked_for(self._after_skip())
+
+    def _after_skip(self) -> "Iterator[Chunk]":
         row = 0
-        for X, y in self.stream if self._every_row else map(self._labelled, self.stream):
-            first, row = row, row + X.shape[0]
-            keep = slice(max(skip - first, 0), None if last is None else last - first)
-            if X[keep].shape[0]:
-                yield X[keep], None if y is None else y[keep]
-            if last is not None and row >= last:
+        for whole in self.stream:
+            X, y = whole if self._every_row else self._labelled(whole)
+            skip = max(self.skip - row, 0)
+            row += X.shape[0]
+            if whole[0].shape[0] == self.chunk:
+                self.ends.add(row)
+            if X.shape[0] > skip:
+                yield X[skip:], None if y is None else y[skip:]
+
+    def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+        """As many of the rows as --rows says."""
+        row = self.skip
+        for X, y in chunks:
+            left = None if self._last is None else self._last - row
+            yield X[:left], None if y is None else y[:left]
+            row += X.shape[0]
+            if self._last is not None and row >= self._last:
                 return
 
     def _labelled(self, chunk: "Chunk") -> "Chunk":
@@ -185,12 +203,14 @@ class Source:
         return self._opened.dropped + self._unlabelled
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """The first chunk, and all of them."""
-        chunks = self.chunks()
-        first = next(chunks, None)
+        """The rows that settle what the first rows decide, whatever --rows says; and all chunks that were asked for."""
+        from ..streams.base import first_rows
+
+        first, chunks = first_rows(self._after_skip(), live=self.stream.once)
         if first is None:
+            next(chunks, None)  # what kept it from giving rows
             raise ValueError(f"{self.name} has no rows")
-        return first, itertools.chain([first], chunks)
+        return first, self._asked_for(chunks)
 
     def task_of(self, y: Any) -> str:
         """The task of a named data set, or what the targets look like."""

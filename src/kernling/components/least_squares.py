@@ -161,7 +161,7 @@ class LeastSquares(NamedTuple):
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
     """Of no events, on so many features, the first of which is 1, and at most so many others."""
-    check_room(fixed + most, fixed + most, "features")
+    check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
     record[RHO] = ridge.ridge
     nothing = np.zeros((outputs, 0))

@@ -101,9 +101,9 @@ def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
     return out
 
 
-def check_room(count: int, d: int, what: str = "points") -> None:
-    """Raise if a table of this size is more than a model may hold."""
-    if count * d > room.get():
+def check_room(count: int, d: int, what: str = "points", *, later: bool = False) -> None:
+    """Raise if a table of this size is more than a model may hold; one that comes ``later`` may be larger than a file."""
+    if count * d > (LIMIT if later else room.get()):
         raise ValueError(
             f"{count} {what} of {d} columns are too many to store; hash the columns to fewer "
             f"(sklearn.feature_extraction.FeatureHasher) or bound the number of {what}"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..streams import Stream, stream
-from ..streams.base import Chunk
+from ..streams.base import Chunk, first_rows
 from .measuring import (
     chosen_metrics,
     data_facts,
@@ -27,7 +27,7 @@ from .measuring import (
     tested,
     warm_up,
 )
-from .metrics import Counts, Window, metric
+from .metrics import Batch, Counts, Window, metric
 from .rows import Row, described, loaded
 
 
@@ -104,19 +104,22 @@ def feed(
     chunks: Iterable[Chunk],
     *,
     cut: int | None = None,
+    start: int = 0,
     guard: Callable[[], AbstractContextManager] = nullcontext,
     after: Callable[[], None] = lambda: None,
 ) -> None:
     """Have a course test and learn the chunks of a stream: the loop behind everything that is evaluated test-then-train.
 
-    The whole first chunk settles what the first rows decide, in however many pieces it is then learned.
+    The first 8,192 rows settle what the first rows decide, in however many chunks they come; of what can be read only once,
+    where rows may come slowly, the first chunk does.
 
     Parameters
     ----------
     course : ProgressiveRun, Courses or Search
     chunks : iterable of (X, y)
     cut : int, optional
-        Pieces end at multiples of this many events.
+        Pieces end at multiples of this many events, and of ``start`` that came before them.
+    start : int
     guard : callable, optional
         Makes a context in which a piece is learned: what has to wait for its end can wait there.
     after : callable, optional
@@ -133,22 +136,32 @@ def feed(
     >>> seen
     [1000, 2000, 2500]
     """
+    row = start + course.events
+    if not course.begun:
+        beginning, chunks = first_rows(chunks, live=getattr(chunks, "once", False))
+        if beginning:
+            course.begin(*_with_target(*beginning))
     for X, y in chunks:
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        if not course.begun:
-            course.begin(X, y)
-        cuts = range(cut - course.events % cut, len(y), cut) if cut else ()
+        _with_target(X, y)
+        cuts = range(cut - row % cut, len(y), cut) if cut else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             with guard():
                 course.learn(X[first:last], y[first:last])
                 after()
+        row += len(y)
+
+
+def _with_target(X: Any, y: Any) -> Chunk:
+    if y is None:
+        raise ValueError("the stream has no target; name its column with target=")
+    return X, y
 
 
 class ProgressiveRun:
     """Test-then-train of one model, for whoever holds the rows.
 
-    The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
+    The arguments are those of :func:`test_then_train`; ``info`` is the stream's.  A run that goes on with a stream begins at
+    row ``row`` of it, and moments count from the stream's first row; the first ``again`` rows have been measured before.
 
     Examples
     --------
@@ -173,6 +186,8 @@ class ProgressiveRun:
         every: int | None = None,
         on_row: Callable[[Row], None] | None = None,
         extra: Row | None = None,
+        row: int = 0,
+        again: int = 0,
     ):
         self.model = model
         self.metrics = chosen_metrics(metrics, model.task)
@@ -186,6 +201,8 @@ class ProgressiveRun:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
+        self.row = row
+        self._again = again
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
         self._facts |= described(model) | data_facts(info) | (extra or {})
@@ -210,7 +227,7 @@ class ProgressiveRun:
         if not self.begun:
             self.begin(X, y)
         every = self._every
-        cuts = range(every - self.events % every, len(y), every) if every else ()
+        cuts = range(every - self.row % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
@@ -218,13 +235,20 @@ class ProgressiveRun:
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
-        self.events += len(y)
+        self.row += len(y)
+        again = min(self._again, len(y))
+        self._again -= again
+        if again < len(y):
+            self._measure(batch.last(len(y) - again) if again else batch)
+
+    def _measure(self, batch: Batch) -> None:
+        self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
-        if self._every and self.events % self._every == 0:
+        if self._every and self.row % self._every == 0:
             self._moment()
 
     def value(self, name: str) -> float:
