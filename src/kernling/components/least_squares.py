@@ -27,7 +27,7 @@ from scipy.linalg import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
-from ..core.state import added
+from ..core.state import Widening, added
 from .whitened import point_factor, solve
 
 PROBE = 64  # blocks between looks at the inverse; at first, when the most digits are lost, there are more of them
@@ -88,7 +88,7 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> LeastSquares:
+    def widened(self, change: Widening) -> LeastSquares:
         """With one column of targets more, of which all have been -1: exactly what it would be had it been there before.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
@@ -101,7 +101,7 @@ class LeastSquares(NamedTuple):
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = [(int(np.argmax(np.abs(row))), float(np.sign(row[np.argmax(np.abs(row))]))) for row in change]
+        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
         return self._replace(
             weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
             moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .limits import COEFFICIENT
+from .state import Widening
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 LIMIT = 2**28  # numbers in points: beyond, a model is refused
@@ -87,9 +88,9 @@ class Expansion(NamedTuple):
             tags=self.tags[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> Expansion:
-        """The same points with outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Expansion:
+        """The same points with the outputs that ``change`` makes."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:

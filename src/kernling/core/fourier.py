@@ -34,6 +34,7 @@ from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit
 from .limits import COEFFICIENT
 from .rows import centred_row, is_sparse
+from .state import Widening
 from .vector import sincos
 
 MEAN = 1  # the group that sums all models
@@ -69,9 +70,9 @@ class Linear(NamedTuple):
         self.centre[:] = row
         self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
 
-    def widened(self, change: np.ndarray) -> Linear:
-        """The same features with outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Linear:
+        """The same features with the outputs that ``change`` makes."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""

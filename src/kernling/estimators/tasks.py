@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..components.ball import CENTRE, MEAN
 from ..core.kernels import ISOTROPIC, self_value
-from ..core.state import widened
+from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Weights, short
@@ -87,10 +87,10 @@ class OnlineWithClasses(OnlineEstimator):
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
-    def _widen(self, place: int, change: np.ndarray) -> None:
-        """A class has come to this place, and the outputs become ``change @ outputs``."""
+    def _widen(self, place: int, change: Widening) -> None:
+        """A class has come to this place, and the outputs change."""
         self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
+        self._problem = self._problem._replace(outputs=change.outputs)
 
     @cached_property
     def _place(self) -> dict:
