@@ -70,7 +70,8 @@ class Columns:
                 raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
-        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in names]
+        known = set(names)
+        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
             raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, names))}")
         return self.features

@@ -129,7 +129,7 @@ class Encode(TransformerMixin, BaseEstimator):
             return self
         given = self._checked()
         table = as_table(X)
-        unknown = [name for name in given if name not in table.names]
+        unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             listed = ", ".join(map(repr, table.names))
@@ -164,7 +164,8 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
+        firsts = {column.name: first for column, first in self._layout}
+        self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
         self._told: frozenset[str] = frozenset()  # what was warned of
 

@@ -326,9 +326,11 @@ def _as_written(text: str, none: list[str]) -> Any:
 
 def check_names(names: list[str]) -> None:
     """Columns by name need names that differ."""
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ValueError(f"two columns are called {twice[0]!r}; give each a name of its own")
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise ValueError(f"two columns are called {name!r}; give each a name of its own")
+        known.add(name)
 
 
 def read_parquet(file: Any, rows: int) -> Iterator[Table]:
