@@ -32,7 +32,7 @@ from . import kernels
 from .block import products, set_column
 from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit
-from .limits import COEFFICIENT
+from .limits import COEFFICIENT, largest_of_angles
 from .rows import centred_row, is_sparse
 from .state import Widening
 from .vector import sincos
@@ -83,6 +83,8 @@ class Linear(NamedTuple):
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
         if not fits or not sound or not turned:
             raise ValueError("the arrays of the linear model do not fit each other")
+        if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
+            raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:

@@ -21,6 +21,7 @@ from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, numbers
 
 MOST = 2**31 - 1  # columns
+LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
 
 
 class Encode(TransformerMixin, BaseEstimator):
@@ -255,7 +256,7 @@ class Encode(TransformerMixin, BaseEstimator):
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
-                if not isinstance(value, (float, int)) or not -np.inf < value < np.inf:
+                if not isinstance(value, (float, int)) or not -LARGEST <= value <= LARGEST:
                     return None
                 values[0, place] = value
             elif isinstance(value, str) and value:
