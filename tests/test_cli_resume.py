@@ -55,7 +55,7 @@ def assert_resuming_is_uncut(options, cuts, *more):
         place = models.read("cut.kern").place
         assert (place["row"], place["data"]) == (cut, [options[0]])
         told = call("run", options[0], *more, "--resume", "cut.kern", "--save", "cut.kern").stderr
-        assert f"going on after row {cut:,} of {options[0]}" in told
+        assert f"continuing after row {cut:,} of {options[0]}" in told
         assert_same_model("cut.kern", "whole.kern")
 
 
@@ -121,7 +121,10 @@ def test_other_data_are_learned_from_their_first_row_and_doubt_is_told(folder):
     call("run", "friday.csv", "--resume", "m.kern", "--save", "two.kern")
     assert kernling.load("two.kern").t_ == 600
     (folder / "copy.csv").write_text(text)
-    assert "--skip 300 leaves out as many, --skip 0 none" in call("run", "copy.csv", "--resume", "m.kern", code=1).stderr
+    assert (
+        "use --skip 300 to continue after them, or --skip 0 to learn all rows"
+        in call("run", "copy.csv", "--resume", "m.kern", code=1).stderr
+    )
     (folder / "rows.csv").write_text("".join([header, *reversed(lines)]))
     assert "--skip 300" in call("run", "rows.csv", "--resume", "m.kern", code=1).stderr
     assert "--skip 300" in call("run", "rows.csv", "--shuffle", 1, "--resume", "m.kern", code=1).stderr
@@ -168,4 +171,4 @@ def test_a_forged_place_is_told():
     for place in forged:
         models.save(saved.model, "m.kern", saved.reading, place, models.unpacked(saved.before, "").model)
         if place:
-            assert "give --skip" in call("run", "rows.csv", "--resume", "m.kern", code=1).stderr
+            assert "use --skip" in call("run", "rows.csv", "--resume", "m.kern", code=1).stderr

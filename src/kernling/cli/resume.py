@@ -1,9 +1,9 @@
-"""Where a model's data go on: what a model file keeps of how far they have been learned, and what a run makes of it.
+"""Resuming: the position in the data that a model file stores, and where a run continues.
 
-The last digits of a model depend on how its rows were cut into calls.  A run cuts them at the ends of whole chunks and at the
-multiples of ``--every`` and ``--checkpoint-every``, counted from the first row of the data, so a run that goes on from such a
-place makes the calls of a run that never stopped.  Where the rows ended elsewhere, the file also holds the model as it was at
-the last such place, from which the rows since are learned again.
+The last digits of a model depend on how its rows were split into calls.  A run splits them at the ends of whole chunks and at
+multiples of ``--every`` and ``--checkpoint-every``, counted from the first row of the data, so a run that continues from such a
+position makes the same calls as an uninterrupted one.  If the rows ended elsewhere, the file also contains the model at the
+last such position, from which the rows since then are learned again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..models import Saved
     from .data import Reading, Source
 
-HEAD = 4096  # bytes by which data are known again
-ORDER = ("shuffle", "part", "positive")  # options that change which row is which
+HEAD = 4096  # bytes by which data are recognised
+ORDER = ("shuffle", "part", "positive")  # options that change which rows come first
 
 
 class Start(NamedTuple):
-    """Where to begin: how many rows to leave out, and how many of those after them only bring the model up to date."""
+    """Where to start: the number of rows to skip, and of rows after them that were measured before."""
 
     model: Any = None
     skip: int = 0
@@ -34,7 +34,7 @@ START = Start()
 
 
 def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
-    """Where a run of these data begins; with a model file that knows them, after the rows that it has learned."""
+    """Return where a run on these data starts: with a model file that has learned rows of them, after these rows."""
     model = saved.model if saved else None
     if saved is None or saved.place is None or reading.skip is not None or _is_live(data):
         return Start(model, reading.skip or 0)
@@ -45,8 +45,8 @@ def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
         return Start(model)
     if not same_names or not same_rows or order != _order(reading):
         raise ValueError(
-            f"the model has learned {row} rows of {names[0]}, and {data[0]} may be the same data or not: "
-            f"--skip {row} leaves out as many, --skip 0 none"
+            f"the model has learned {row} rows of {names[0]}, and it is unclear whether {data[0]} contains the same rows: "
+            f"use --skip {row} to continue after them, or --skip 0 to learn all rows"
         )
     if saved.before is None:
         return Start(model, row)
@@ -56,62 +56,62 @@ def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
 
 
 class Keeper:
-    """A course that feeds on a source, and what a file needs for going on as if it had never stopped."""
+    """A progressive run on a source, saved with all that an exact continuation needs."""
 
-    def __init__(self, course: ProgressiveRun, source: Source, cut: int | None):
-        self.course, self.source = course, source
+    def __init__(self, run: ProgressiveRun, source: Source, cut: int | None):
+        self.run, self.source = run, source
         self._cut = cut
         self._before: tuple[Any, int] | None = None
 
     @property
     def events(self) -> int:
-        return self.course.events
+        return self.run.events
 
     @property
     def begun(self) -> bool:
-        return self.course.begun
+        return self.run.begun
 
     def begin(self, X: Any, y: Any) -> None:
-        self.course.begin(X, y)
+        self.run.begin(X, y)
 
     def learn(self, X: Any, y: Any) -> None:
-        """Let the course learn; a model that an uncut run would not have stopped at keeps the one before it."""
-        row = self.course.row + len(y)
+        """Learn rows; keeps the model before them if an uninterrupted run would not split the rows here."""
+        row = self.run.row + len(y)
         exact = row in self.source.ends or (self._cut is not None and row % self._cut == 0) or _is_live(self.source.data)
-        self._before = None if exact else (copy.deepcopy(self.course.model), self.course.row)
-        self.course.learn(X, y)
+        self._before = None if exact else (copy.deepcopy(self.run.model), self.run.row)
+        self.run.learn(X, y)
 
     def save(self, path: Path) -> None:
-        """Write the model with all of it."""
+        """Save the model."""
         from .. import models
 
-        place = place_of(self.source, self.course.row)
-        before, exact = self._before if self._before and self._before[1] < self.course.row else (None, None)
-        models.save(self.course.model, path, self.source.kept(), place | {"exact": exact}, before)
+        place = place_of(self.source, self.run.row)
+        before, exact = self._before if self._before and self._before[1] < self.run.row else (None, None)
+        models.save(self.run.model, path, self.source.kept(), place | {"exact": exact}, before)
 
 
 def place_of(source: Source, row: int) -> dict[str, Any]:
-    """How far the data have been learned, and what they are."""
+    """Return the position in the data, and what identifies them."""
     names = [Path(one).name for one in source.data]
     return {"data": names, "head": _head(source.data[0]), "order": _order(source.reading), "row": row, "exact": None}
 
 
 def advice(save: Path, source: Source, mend: bool) -> str:
-    """How to go on with a model that was saved when a command stopped."""
-    how = "mend the data, then go on" if mend else "go on"
+    """Return how to continue with the model that was saved when a command stopped."""
+    how = "fix the data, then continue" if mend else "continue"
     rest = " and the rows that follow" if _is_live(source.data) else ""
     return f"the model is in {save}: {how} with --resume {save}{rest}"
 
 
 def _is_live(data: list[str]) -> bool:
-    """Whether some of the data can be read only once: what comes next are new rows then."""
+    """Whether some of the data can be read only once, so that the next rows are new rows."""
     from ..streams.files import is_read_once
 
     return any(map(is_read_once, data))
 
 
 def _head(name: str, size: int = HEAD) -> list[Any] | None:
-    """The number and the checksum of the first bytes of a file; None for data sets and what can be read only once."""
+    """Return the number and the checksum of the first bytes of a file; None for data sets and pipes."""
     from ..streams.files import is_read_once, opened
 
     if not Path(name).exists() or is_read_once(name):
@@ -126,7 +126,7 @@ def _order(reading: Reading) -> dict[str, Any]:
 
 
 def _known(place: Any) -> tuple[list[str], list[Any] | None, dict[str, Any], int, int]:
-    """What a file says about its place, once that has proved to be what ``place_of`` writes."""
+    """Return the position stored in a file after checking it."""
     try:
         names, head, row = [str(one) for one in place["data"]], place["head"], place["row"]
         exact = row if place["exact"] is None else place["exact"]
@@ -135,5 +135,5 @@ def _known(place: Any) -> tuple[list[str], list[Any] | None, dict[str, Any], int
     except (KeyError, TypeError, IndexError):
         good = False
     if not good:
-        raise ValueError("the model file does not say how far its data have been learned: give --skip")
+        raise ValueError("the position in the data that the model file contains is invalid: use --skip")
     return names, head, place["order"], row, exact

@@ -1,4 +1,4 @@
-"""Parameters that come from the data: resolved once, from the rows of the first call."""
+"""Data-dependent parameters, resolved once from the rows of the first call."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
-FEW = 50  # rows below which data say too little
+FEW = 50  # minimum number of rows to estimate a variance from
 TRIAL = 1000  # rows on which cells are counted
-CELLS = 100  # of the trial rows, at most
-UNEVEN = 100.0  # ratio of the columns' ranges above which a distance means little
+CELLS = 100  # maximum number of cells of the trial rows
+UNEVEN = 100.0  # ratio of the columns' ranges above which distances are dominated by few columns
 
 
 def scale_gamma(X, options: dict[str, Any]) -> float:
@@ -28,7 +28,7 @@ def scale_gamma(X, options: dict[str, Any]) -> float:
 
 
 def auto_delta(X, options: dict[str, Any]) -> float:
-    """Return the smallest diameter at which the first 1,000 rows open at most 100 cells (of fewer rows: half as many cells)."""
+    """Return the smallest diameter at which the first 1,000 rows open at most 100 cells, or half as many as there are rows."""
     rows = X[:TRIAL].astype(np.float64)
     if rows.shape[0] < FEW:
         return math.sqrt(2.0 / options["gamma"])
@@ -36,7 +36,7 @@ def auto_delta(X, options: dict[str, Any]) -> float:
 
 
 def squared_distances(rows) -> np.ndarray:
-    """Between all rows; wide sparse ones are never made dense."""
+    """Return the squared distances between all rows, without converting sparse rows to dense rows."""
     if not sparse.issparse(rows):
         return squareform(pdist(rows, "sqeuclidean"))
     products = (rows @ rows.T).toarray()
@@ -45,7 +45,7 @@ def squared_distances(rows) -> np.ndarray:
 
 
 def smallest_delta(squares: np.ndarray, most: int) -> float:
-    """The smallest diameter, to a thousandth, at which rows with these squared distances open at most this many cells."""
+    """Return the smallest diameter, to a thousandth, at which rows with these squared distances open at most ``most`` cells."""
     low, high = 0.0, 1.0
     while _cells_opened(squares, high / 2.0, most) > most:
         low, high = high, 2.0 * high
@@ -59,7 +59,7 @@ def smallest_delta(squares: np.ndarray, most: int) -> float:
 
 
 def _cells_opened(squares: np.ndarray, radius: float, most: int) -> int:
-    """How many spheres of this radius cover the rows, opened in their order; it stops counting above ``most``."""
+    """Count the spheres of this radius that cover the rows, opened in order; stops above ``most``."""
     inside = squares < radius * radius
     uncovered = np.ones(len(squares), dtype=bool)
     count = 0
@@ -72,7 +72,7 @@ def _cells_opened(squares: np.ndarray, radius: float, most: int) -> int:
 
 
 def warn_if_uneven(X) -> None:
-    """Distances mean little when one column's range is a hundred times another's."""
+    """Warn if the range of one column is a hundred times that of another."""
     if X.shape[0] < FEW:
         return
     X = X[:TRIAL]
@@ -82,6 +82,6 @@ def warn_if_uneven(X) -> None:
     if len(ranges) > 1 and ranges.max() > UNEVEN * ranges.min():
         warnings.warn(
             f"the columns' ranges differ by a factor of {ranges.max() / ranges.min():.0f}: scale them "
-            "(sklearn.preprocessing.StandardScaler), or the kernel sees only the widest ones",
+            "(sklearn.preprocessing.StandardScaler), or the widest ones dominate the kernel",
             stacklevel=5,
         )
