@@ -9,7 +9,8 @@ import typer
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Results, _check_outputs, _where_it_stopped
+from .learn import Data, Results, _check_outputs, where_it_stopped
+from .resume import place_of
 
 if TYPE_CHECKING:
     from ..estimators.ranges import Range
@@ -71,16 +72,17 @@ def tune(
             seed=seed,
             on_rung=_tell_rung,
         )
+        running.begin(X, y)
         feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.kept())
+            models.save(found.model, save, source.kept(), place_of(source, source.skip + running.events))
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
-            _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
+            where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 

@@ -18,7 +18,7 @@ from ..core.expansion import check_room
 from ..core.fourier import feature_score
 from ..core.jit import inline, inner
 from ..core.limits import faded
-from ..core.state import are_targets, recoded
+from ..core.state import Widening, are_targets, recoded
 from ..core.updates import _add_column
 
 SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
@@ -36,14 +36,14 @@ class Memory(NamedTuple):
     features_sum: np.ndarray  # (outputs, features)
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
 
-    def widened(self, change: np.ndarray) -> Memory:
-        """Convert to outputs ``change @ outputs``; the gradients are recomputed at the next event."""
+    def widened(self, change: Widening) -> Memory:
+        """Convert to the outputs of ``change``; the gradients are recomputed at the next event."""
         ring = self.ring.copy()
         ring[STALE] = 1
         return self._replace(
             targets=recoded(self.targets, change),
-            gradients=np.zeros((len(self.targets), len(change))),
-            features_sum=np.zeros((len(change), self.features_sum.shape[1])),
+            gradients=np.zeros((len(self.targets), change.outputs)),
+            features_sum=np.zeros((change.outputs, self.features_sum.shape[1])),
             ring=ring,
         )
 

@@ -32,8 +32,9 @@ from . import kernels
 from .block import products, set_column
 from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit
-from .limits import COEFFICIENT
+from .limits import COEFFICIENT, largest_of_angles
 from .rows import centred_row, is_sparse
+from .state import Widening
 from .vector import sincos
 
 MEAN = 1  # the group that sums all models
@@ -69,9 +70,9 @@ class Linear(NamedTuple):
         self.centre[:] = row
         self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
 
-    def widened(self, change: np.ndarray) -> Linear:
-        """Convert to outputs ``change @ outputs`` on the same features."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Linear:
+        """Convert to the outputs of ``change`` on the same features."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -82,6 +83,8 @@ class Linear(NamedTuple):
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
         if not fits or not sound or not turned:
             raise ValueError("the shapes of the linear model's arrays do not match")
+        if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
+            raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..components.ball import CENTRE, MEAN
 from ..components.recent_scores import RecentScores, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
-from ..core.state import widened
+from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real, Weights, short
@@ -90,10 +90,10 @@ class OnlineWithClasses(OnlineEstimator):
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
-    def _widen(self, place: int, change: np.ndarray) -> None:
-        """Insert a class at this index; the outputs become ``change @ outputs``."""
+    def _widen(self, place: int, change: Widening) -> None:
+        """Insert a class at this index; the outputs become those of ``change``."""
         self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
+        self._problem = self._problem._replace(outputs=change.outputs)
 
     @cached_property
     def _place(self) -> dict:

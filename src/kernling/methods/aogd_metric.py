@@ -175,7 +175,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _begin(self, options, d, outputs):
         super()._begin({"gamma": self.gamma, **options}, d, outputs)
         for place in range(len(getattr(self, "classes_", ()))):
-            self._widen(place, np.eye(1))
+            self._widen(place, None)
 
     def _widen(self, place, change):
         self._state = self._state._replace(classes=self._state.classes.with_class(place))

@@ -149,9 +149,10 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_expansion(needs, problem, tags=1, groups=4)
     linear = empty_linear(needs, problem, rng, groups=3)
     memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
+    return State(model, linear, memory, np.zeros(1))
 
 
 def bound(params: Params, t: int) -> float:

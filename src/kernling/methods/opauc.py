@@ -25,7 +25,7 @@ from ..core import loop
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
-from ..core.state import added
+from ..core.state import Widening, added
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import RegularisedSteps
@@ -51,8 +51,8 @@ class Moments(NamedTuple):
     means: np.ndarray  # (outputs, 2, features)
     covariances: np.ndarray  # (outputs, 2, features, features)
 
-    def widened(self, change: np.ndarray) -> Moments:
-        """Convert to outputs ``change @ outputs``; all earlier events are negative examples of a new class."""
+    def widened(self, change: Widening) -> Moments:
+        """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
         outputs = [
             self._everything() if old is None else tuple(array[old[0], :: old[1]] for array in self)
             for old in inherited(change)

@@ -26,6 +26,7 @@ from ..core import loop
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
+from ..core.state import Widening
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
@@ -45,10 +46,11 @@ class Saddle(NamedTuple):
 
     values: np.ndarray  # (outputs, 3)
 
-    def widened(self, change: np.ndarray) -> Saddle:
-        """Convert to outputs ``change @ outputs``: if the sign changes, a and b are swapped, and al keeps its sign."""
-        a, b, al = change @ self.values[:, 0], change @ self.values[:, 1], np.abs(change) @ self.values[:, 2]
-        swapped = (change < 0.0).any(axis=1)
+    def widened(self, change: Widening) -> Saddle:
+        """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""
+        a, b, al = change.of(self.values).T
+        swapped = change.factors < 0.0
+        al = np.where(swapped, -al, al)
         return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
     def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
