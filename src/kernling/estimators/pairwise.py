@@ -7,6 +7,7 @@ import numpy as np
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier
+from .turns import predicting
 
 
 class PairwiseClassifier(BaseOnlineClassifier):
@@ -15,6 +16,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
     pairwise = True
     class_weight = None  # each pair has one event of either class: there is nothing to balance
 
+    @predicting
     def rank_scores(self, X):
         """Scores before the threshold is subtracted: (rows,) for two classes, (rows, classes) for more."""
         decision = self.decision_function(X)
@@ -27,11 +29,12 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        score = super().score_one(x)
-        if not self.__sklearn_is_fitted__():
-            return score
-        threshold = self._state.recent.threshold
-        return score - (float(threshold[0]) if len(threshold) == 1 else threshold)
+        with self._turns.lock:
+            score = super().score_one(x)
+            if not self.__sklearn_is_fitted__():
+                return score
+            threshold = self._state.recent.threshold
+            return score - (threshold.item() if threshold.size == 1 else threshold)
 
     def _scores(self, X):
         scores = super()._scores(X)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ..components.pairwise import pair_move, pair_product
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
@@ -97,7 +97,7 @@ def merged_values(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = FeatureLearner(
     __name__,
-    loop.feature_loop(step),
+    run.feature_loop(step),
     configure,
     start,
     merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),

@@ -56,6 +56,7 @@ from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.turns import predicting
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -277,6 +278,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
 
     example = Example("1.00", gamma=1.0)
 
+    @predicting
     def predict(self, X, return_std=False):
         """The value of each row; with ``return_std`` a pair of arrays, values and their standard deviations.
 

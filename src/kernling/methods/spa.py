@@ -37,7 +37,7 @@ import numpy as np
 
 from ..components.ball import merged_ball, new_ball
 from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -128,7 +128,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step, note_norm),
+    run.kernel_loop(step, note_norm),
     configure,
     start,
     bound,
