@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,14 @@ class SingleEvents:
     """The methods for single events; whatever an array of the model's type would be checked for, compiled code checks."""
 
     _turns = OwnTurns()
+    learner: ClassVar[Any]
+    _setup: Any
+    _params: Any
+    _problem: Any
+    _state: Any
+    _largest: float
+    _rng: np.random.Generator
+    _stream: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array: the cheap way for events that come one by one."""

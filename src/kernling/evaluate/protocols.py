@@ -191,15 +191,12 @@ class ProgressiveRun:
         self._facts |= described(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
-        self.warmup = 0.0  # seconds by the clock that compiling, or loading what was compiled, took
         self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
         self._facts["first_chunk"] = len(y)
-        begin = time.perf_counter()
         warm_up(self.model, X, y)
-        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ..components.pairwise import pair_move, pair_product
 from ..core import run
@@ -116,5 +115,7 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, OnlineRegr
     def score(self, X, y, sample_weight=None):
         """Spearman's rank correlation of ``predict(X)`` and y; 0 where one of them is constant."""
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        from scipy.stats import rankdata  # takes a second to import
+
         (a, both), (_, b) = np.cov(rankdata(self.predict(X)), rankdata(y), aweights=weights, ddof=0)
         return float(both / np.sqrt(a * b)) if a * b > 0.0 else 0.0
