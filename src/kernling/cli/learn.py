@@ -127,7 +127,7 @@ def _learn(
         if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("compiling") as status:
+    with Interrupts() as interrupts, Status("starting") as status:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
             course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)

@@ -11,6 +11,7 @@ from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Results, _check_outputs, where_it_stopped
 from .resume import place_of
+from .status import Status
 
 if TYPE_CHECKING:
     from ..estimators.ranges import Range
@@ -55,7 +56,7 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    with Interrupts() as interrupts, interrupts.held_back():
+    with Interrupts() as interrupts, Status("starting"), interrupts.held_back():
         (X, y), chunks = source.begin()
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
         ranges = asked or _not_fixed(model, fixed)

@@ -145,6 +145,41 @@ def restore(state: Any, before: Any) -> None:
             restore(part, kept)
 
 
+def packed(state: Any) -> tuple[Any, np.ndarray, int]:
+    """A copy whose arrays, but for those that learning does not change, lie side by side; that memory, and how much is floats.
+
+    Then one move keeps all of it, and one look tells whether it is finite.
+    """
+    arrays: list[np.ndarray] = []
+    _gather(state, arrays)
+    arrays.sort(key=lambda array: array.dtype.kind != "f")
+    memory = np.zeros(sum(array.size for array in arrays))
+    places, end = {}, 0
+    for array in arrays:
+        if array.itemsize != memory.itemsize:
+            raise TypeError(f"a state that is packed holds numbers of {memory.itemsize} bytes, not {array.dtype}")
+        view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        places[id(array)] = view
+        end += array.size
+    floats = sum(array.size for array in arrays if array.dtype.kind == "f")
+    return _placed(state, places), memory, floats
+
+
+def _gather(part: Any, arrays: list[np.ndarray]) -> None:
+    for name, value in zip(part._fields, part, strict=True):
+        if isinstance(value, np.ndarray):
+            if name not in CONSTANT:
+                arrays.append(value)
+        else:
+            _gather(value, arrays)
+
+
+def _placed(part: Any, places: dict[int, np.ndarray]) -> Any:
+    values = (places.get(id(value), value) if isinstance(value, np.ndarray) else _placed(value, places) for value in part)
+    return type(part)(*values)
+
+
 def is_finite(state: Any) -> bool:
     """Return whether all numbers that learning computes are finite."""
     if isinstance(state, np.ndarray):

@@ -210,15 +210,12 @@ class ProgressiveRun:
         self._facts |= describe(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
-        self.warmup = 0.0  # seconds (wall clock) spent on compiling or on loading compiled code
         self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Resolve "auto" parameters from these rows, without learning them."""
         self._facts["first_chunk"] = len(y)
-        begin = time.perf_counter()
         warm_up(self.model, X, y)
-        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin

@@ -21,7 +21,7 @@ import numpy as np
 from ..components.pairwise import inherited, side_of
 from ..components.sides import pooled_means
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
@@ -139,7 +139,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, moments, new_recent(outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class OPAUCClassifier(RegularisedSteps, LinearPairwiseClassifier):

@@ -22,7 +22,7 @@ import numpy as np
 from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
@@ -110,7 +110,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class SOLAMClassifier(StepSize, LinearPairwiseClassifier):
