@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.expansion import padded
-from ..core.state import are_targets, recoded
+from ..core.state import Widening, are_targets, recoded
 
 SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are taken anew, for the last time after the last
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
@@ -33,8 +33,8 @@ class Early(NamedTuple):
         n = int(self.count[0])
         return self._replace(X=self.X[:n].copy(), targets=self.targets[:n].copy(), weights=self.weights[:n].copy())
 
-    def widened(self, change: np.ndarray) -> Early:
-        """For outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Early:
+        """Recode the targets for the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
     def merged(self, other: Early, start: Early | None, merging) -> Early:

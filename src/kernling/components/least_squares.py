@@ -27,7 +27,7 @@ from scipy.linalg import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
-from ..core.state import added
+from ..core.state import Widening, added
 from .whitened import point_factor, solve
 
 PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
@@ -89,7 +89,7 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> LeastSquares:
+    def widened(self, change: Widening) -> LeastSquares:
         """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
@@ -102,7 +102,7 @@ class LeastSquares(NamedTuple):
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = [(int(np.argmax(np.abs(row))), float(np.sign(row[np.argmax(np.abs(row))]))) for row in change]
+        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
         return self._replace(
             weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
             moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),
@@ -163,6 +163,7 @@ class LeastSquares(NamedTuple):
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
     """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
+    check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
     record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))

@@ -16,6 +16,7 @@ from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
 from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.state import Widening
 
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
@@ -49,9 +50,9 @@ class Window(NamedTuple):
         n = self.stored
         return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
 
-    def widened(self, change: np.ndarray) -> Window:
-        """With outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Window:
+        """Convert to the outputs of ``change``."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def by_age(self) -> np.ndarray:
         """The places, the newest event first."""

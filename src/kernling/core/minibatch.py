@@ -14,7 +14,7 @@ from .expansion import EVENTS, SCALE, Expansion, check_room
 from .jit import jit
 from .limits import SCORE, Diverged
 from .rows import centred_row
-from .state import are_targets, copied, recoded, restore
+from .state import Widening, are_targets, copied, recoded, restore
 
 STRIP = 1024  # points whose kernel values are computed at once
 
@@ -28,8 +28,8 @@ class Waiting(NamedTuple):
     uniforms: np.ndarray
     count: np.ndarray  # (1,)
 
-    def widened(self, change: np.ndarray) -> Waiting:
-        """Convert to outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Waiting:
+        """Convert to the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
     def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:

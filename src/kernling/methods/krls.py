@@ -57,6 +57,7 @@ from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.turns import predicting
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -269,6 +270,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
 
     example = Example("1.00", gamma=1.0)
 
+    @predicting
     def predict(self, X, return_std=False):
         """Predict the value of each row; with ``return_std``, return a pair of arrays, values and standard deviations.
 

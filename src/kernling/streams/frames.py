@@ -32,7 +32,7 @@ def frames(source: Any) -> Iterator[Table]:
 def _column_of(series: Any) -> np.ndarray:
     """Convert a pandas or polars column."""
     values = series.to_numpy()
-    if values.dtype.kind in "biufUM":
+    if values.dtype.kind in "biufUMm":
         return values
     values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
     if hasattr(series, "isna"):  # pandas has several missing values
