@@ -28,7 +28,7 @@ class Job:
 
     @property
     def size(self) -> int:
-        """What it takes of the queue."""
+        """The room that it takes in the queue, in rows."""
         return max(len(self.rows), 1)
 
 
