@@ -10,6 +10,7 @@ import pytest
 import serving
 from kernling import models
 from kernling.serve.blocks import Block
+from kernling.serve.demo import Demo
 from kernling.serve.refusal import Refused
 from kernling.serve.service import Service
 from kernling.serve.settings import Settings
@@ -472,6 +473,19 @@ def test_a_model_that_could_not_be_entered_leaves_nothing_behind(start, tmp_path
     send(service, events(30, seed=1), 30, name="other")
     abandon(service)
     assert start().models["other"].published.events == 30
+
+
+def test_the_demonstration_feeds_two_models(start):
+    service = start(Settings(first_rows=100))
+    demo = Demo(service)
+    try:
+        end = time.monotonic() + 30.0
+        while ("trips" not in service.models or not service.models["trips"].published.events) and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        demo.stop()
+    assert service.models["orders"].published.events > service.models["trips"].published.events > 0
+    assert service.waiting.counts[service.models["trips"].number] > 0
 
 
 def test_a_folder_serves_one_service(start):
