@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import serving
-from kernling import models
+from kernling import models, registry
 from kernling.serve.blocks import Block
 from kernling.serve.demo import Demo
 from kernling.serve.refusal import Refused
@@ -280,6 +280,25 @@ def test_starting_again_gives_the_same_model_with_and_without_snapshots(start):
     assert not list(third.journal.blocks(1, after=expected[-1]))
     assert contents(third, "flights") == expected
     send(third, events(30, seed=2), 10)
+
+
+MAIN = [name for name in registry.public_names(main=True) if name.endswith(("Classifier", "Regressor"))]
+
+
+@pytest.mark.parametrize(
+    "estimator", ["SPAClassifier", *(pytest.param(name, marks=pytest.mark.long) for name in MAIN if name != "SPAClassifier")]
+)
+def test_coins_are_tossed_again_as_they_fell(start, estimator):
+    service = start()
+    service.create("m", {"estimator": estimator}).result()
+    for seed in range(4):
+        rows = [row | {"target": float(row["target"] == "late")} for row in events(50, seed=seed)]
+        service.learn("m", rows).result()
+        if seed == 1:
+            service._snapshot(service.models["m"])
+    expected = contents(service, "m")
+    abandon(service)
+    assert contents(start(), "m") == expected
 
 
 def test_blocks_are_learned_again_as_they_were(start):
