@@ -7,7 +7,7 @@ the centre towards Phi(x).  Such a step lowers the loss by tau times the squared
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import losses
 from ..core.jit import inline
@@ -15,13 +15,16 @@ from ..core.kernels import ISOTROPIC, KINDS
 from ..core.updates import add, insert
 from .ball import centre_distance, count_centre, move_centre, output_norm
 
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
+
 
 class Task(NamedTuple):
     loss: losses.Loss
     radius: float  # of the ball; 0 for all other tasks
 
     @classmethod
-    def of(cls, problem) -> Task:
+    def of(cls, problem: Problem) -> Task:
         """Return the task of an estimator: its kind, and the parameters epsilon, or mode and radius."""
         o = problem.options
         radius = o["radius"] if o.get("mode") == "ball" else 0.0

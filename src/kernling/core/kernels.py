@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from .jit import inline, inner, jit, pluggable
@@ -147,7 +148,7 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
         raise ValueError(f"there is no kernel {name!r}; the kernels are {', '.join(KINDS)}")
     chosen = Kernel(KINDS[name], float(gamma), int(degree), float(coef0))
 
-    def values(X, Z) -> np.ndarray:
+    def values(X: ArrayLike, Z: ArrayLike) -> np.ndarray:
         X, Z = np.atleast_2d(np.asarray(X, np.float64)), np.atleast_2d(np.asarray(Z, np.float64))
         if name in ISOTROPIC:
             flat = cdist(X, Z, "sqeuclidean").ravel()

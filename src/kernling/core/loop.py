@@ -196,7 +196,7 @@ def dual_loop(step: Callable) -> Callable:
 
 
 def learn(
-    loop: Callable,
+    loop: Callable | Loop,
     setup: Setup,
     params: Any,
     state: Any,
@@ -237,7 +237,9 @@ def learn(
     return state, before
 
 
-def _runner(loop: Callable, setup: Setup, params: Any, events: Events, uniforms: np.ndarray, before: np.ndarray) -> Callable:
+def _runner(
+    loop: Callable | Loop, setup: Setup, params: Any, events: Events, uniforms: np.ndarray, before: np.ndarray
+) -> Callable:
     """The loop as a function of the state and of the events to learn: first and last."""
     if isinstance(loop, Loop):
         nothing = np.empty(0, events.rows.dense.dtype)
@@ -252,7 +254,7 @@ class Single:
     Buffers and entry points are made once; they fit as long as the types of setup, parameters and state stay the same.
     """
 
-    def __init__(self, loop: Callable, setup: Setup, params: Any, state: Any):
+    def __init__(self, loop: Callable | Loop, setup: Setup, params: Any, state: Any):
         model = state.model
         self.row = np.zeros((1, len(model.centre)), model.centre.dtype)
         self.target = np.zeros(1)

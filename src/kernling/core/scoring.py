@@ -45,7 +45,7 @@ def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
     threads = max(1, min(threads, blocks))
     cuts = [setup.block_size * (blocks * i // threads) for i in range(threads)] + [n]
     for part in frozen_parts(setup, state):
-        add = _kernel_scores if isinstance(part, Expansion) else _linear_scores
+        add: Callable[..., None] = _kernel_scores if isinstance(part, Expansion) else _linear_scores
         if threads == 1:
             add(setup, part, rows, out, 0, n)
             continue

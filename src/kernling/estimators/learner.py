@@ -18,6 +18,7 @@ from ..core.expansion import Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
+from ..core.run import Loop
 from ..merging.rules import Merge
 
 
@@ -170,7 +171,7 @@ class Learner:
     """
 
     module: str
-    loop: Callable
+    loop: Callable | Loop
     configure: Callable[[Problem], tuple[Any, Needs]]
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget
