@@ -174,7 +174,7 @@ def test_entries_of_other_users_need_to_be_trusted(entry, tmp_path):
 def test_compiled_parts_refuse_calls_from_python():
     from kernling.core.block import fill
 
-    with pytest.raises(TypeError, match="fill is for compiled code only"):
+    with pytest.raises(TypeError, match="fill can be called only by compiled code"):
         fill(np.zeros(3), 1.0)
 
 

@@ -24,7 +24,7 @@ Products use x minus a fixed centre, and the phase of the centre is added back, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from .rows import Rows, centred_row
 from .state import Widening
 from .struct import Plug, by_address, shaped
 from .vector import sincos
+
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
 
 MEAN = 1  # the group that sums all models
 
@@ -88,7 +91,7 @@ class Linear(NamedTuple):
             raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
-def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
+def new_linear(problem: Problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
     """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
     A frequency gives two features, so an odd number is rounded up.
@@ -111,7 +114,7 @@ def new_linear(problem, features: str, components: int, rng: np.random.Generator
     )
 
 
-def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
+def draw_frequencies(kernel: kernels.Kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
     """Draw frequencies (count, d) of a kernel of the distance."""
     normals = rng.standard_normal((count, d))
     if orthogonal:

@@ -83,7 +83,7 @@ class State(NamedTuple):
     @property
     def experts(self) -> Experts:
         """The parts that are the experts'."""
-        return Experts(*self[: len(Experts._fields)])
+        return Experts(*(getattr(self, name) for name in Experts._fields))
 
     def kernel(self, given: Kernel) -> Kernel:
         """The kernel with the gamma that is known now."""
@@ -187,7 +187,7 @@ def bound(params: Params, t: int) -> float:
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """For classes, no vote can make more than ``mistakes_bound`` mistakes, given those of the best expert."""
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
 
