@@ -109,7 +109,7 @@ def test_a_row_that_lacks_a_column_or_a_value():
     assert model.t_ == N
     assert model.predict_one({"city": None, "hour": None, "rain": None}) in ("late", "on time")
     assert model.learn_one({"city": "Paris", "hour": float("nan"), "rain": True}, "late").t_ == N + 1
-    with pytest.warns(UserWarning, match="the columns 'snow', which are ignored"):
+    with pytest.warns(UserWarning, match="the columns 'snow' were not present in the first rows and are ignored"):
         model.predict_one(ROWS[0] | {"snow": 1})
 
 

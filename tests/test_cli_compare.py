@@ -80,7 +80,7 @@ def test_what_is_set_is_not_searched():
     assert len({one["lam"] for one in tried()}) == 4
     assert "gamma" not in output.splitlines()[-1]
     everything = ("--set", "gamma=5", "--set", "lam=0.1", "--set", "delta=1")
-    assert "nothing is left to search" in call("tune", "spirals", *everything, code=2).stderr
+    assert "no parameter is left to search" in call("tune", "spirals", *everything, code=2).stderr
     assert "fixed by --set" in call("tune", "spirals", "--set", "gamma=5", "--range", "gamma=1:9", code=2).stderr
 
 
@@ -173,10 +173,10 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--learners", "avm,nosuch"), "no learner is called 'nosuch'"),
-        (("--learners", "avm,spa", "--set", "foo=1"), "no method that takes part has a parameter 'foo'"),
+        (("--learners", "avm,nosuch"), "there is no method 'nosuch'"),
+        (("--learners", "avm,spa", "--set", "foo=1"), "none of the compared methods has a parameter 'foo'"),
         (("--learners", "avm,spa", "--set", "spa.foo=1"), "spa has no parameter 'foo'"),
-        (("--learners", "avm", "--set", "spa.eta=1"), "does not take part"),
+        (("--learners", "avm", "--set", "spa.eta=1"), "is not being compared"),
     ],
 )
 def test_compare_refuses_names_of_nobody(options, message):

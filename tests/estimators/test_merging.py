@@ -348,7 +348,7 @@ def test_parameters_from_the_data_are_named_with_their_cure():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models = [kl.AVMClassifier(delta=1.0).fit(scale * X, Y) for scale in (1.0, 3.0)]
-    with pytest.raises(ValueError, match=r"models\[1\] differs from models\[0\] in gamma: .*gamma='scale'; give a number"):
+    with pytest.raises(ValueError, match=r"models\[1\] differs from models\[0\] in gamma: .*gamma='scale'; set it to a number"):
         kl.merge(models)
 
 

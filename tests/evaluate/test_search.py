@@ -164,7 +164,7 @@ def test_wrong_searches_are_refused():
     rows = synthetic("spirals", 100)
     with pytest.raises(ValueError, match="no parameter 'sigma'"):
         search(kernling.AVMClassifier(), rows, ranges={"sigma": Log(1.0, 2.0)})
-    with pytest.raises(ValueError, match="nothing is left to search"):
+    with pytest.raises(ValueError, match="no parameter is left to search"):
         search(kernling.AVMClassifier(), rows, ranges={})
     with pytest.raises(ValueError, match="metric"):
         search(kernling.AVMClassifier(), rows, metric="speed")

@@ -211,9 +211,9 @@ def test_a_budget_sets_beta():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"budget": 5}, "budget and horizon go together"),
+        ({"budget": 5}, "budget and horizon must be given together"),
         ({"budget": 5, "horizon": 4}, "at most horizon"),
-        ({"budget": 5, "horizon": 40, "beta": 3.0}, "give one of them"),
+        ({"budget": 5, "horizon": 40, "beta": 3.0}, "give only one of them"),
         ({"alpha": 2.0, "beta": 1.0}, "beta must be at least alpha"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` starts quickly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
 
 
 class Commands(TyperGroup):
-    """Turns what a user can cure into one line and an exit code."""
+    """Print errors that the user can fix as one line and set the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -37,7 +37,7 @@ class Commands(TyperGroup):
 
 
 def _as_options(message: str) -> str:
-    """Cures in Python's spelling, such as n_features=9 or missing='drop', as they are written here."""
+    """Rewrite Python arguments in a message, such as n_features=9 or missing='drop', as command-line options."""
     names = "|".join(field.name for field in fields(Reading))
 
     def spelled(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Block: what a step sees of the events ahead, their kernel values against the stored points and their scores.
+"""Block: the events ahead as a step sees them, with their kernel values against the stored points and their scores.
 
 The driver opens a block of events: all their kernel values against the stored points, and from them the scores of every
-column, in one pass.  Kernel values are laid out (points, events): what one point means for the events ahead is contiguous.
+column, in one pass.  Kernel values are laid out (points, events): the values of one point for the events ahead are contiguous.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .rows import Rows, centred_row, sparse_product
 from .setup import Setup
 from .struct import Plug, shaped
 
-STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
-SPARE = 64  # numbers of working space besides one per point
+STRIP = 512  # kernel values per pass, few enough to stay in the L1 cache
+SPARE = 64  # additional numbers of working space
 NARROW = 64  # columns up to which rows of a block are transposed, to compute kernel values with vectors along the events
 
 
 class Block:
-    """The events ahead: their kernel values against the stored points and their scores.  Never state."""
+    """The events ahead: their kernel values against the stored points and their scores.  Not part of the state."""
 
     ASSIGNED = ("start", "size", "K", "scores", "columns")
 
@@ -34,7 +34,7 @@ class Block:
         self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
         self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
         self.rows = rows
-        self.tolerance = setup.tolerance  # by how much a point must be nearer to count as nearer; negative: not needed
+        self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed
         self.start = 0
         self.size = 0
         self.turned = np.zeros(1, np.int64)  # whether columns have been filled
@@ -44,7 +44,7 @@ class Block:
         self.scores = self.flat_scores[:0].reshape(0, 0, 0)  # (groups, outputs, events), without scale
         self.X = np.empty((0 if from_csr else size, d), dtype)  # rows minus the centre; none when products are from CSR
         self.flat_columns = np.empty(0 if from_csr or d > NARROW else size * d, dtype)
-        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X turned, once a step asks for it
+        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X transposed, once a step needs it
         self.norms = np.empty(size, dtype)
         self.nearest = np.empty(size, dtype)  # index of each event's nearest core point, -1 for none
         self.distance = np.empty(size, dtype)  # its squared distance
@@ -55,7 +55,7 @@ class Block:
         self.f = np.empty(outputs)  # scores of one event
         self.g = np.empty(outputs)  # gradient of one event
         self.mix = np.empty(groups)
-        self.work = np.empty((3, capacity + SPARE))  # for steps that look at all points at once
+        self.work = np.empty((3, capacity + SPARE))  # for steps that process all points at once
 
 
 @inline
@@ -68,7 +68,7 @@ def inner_product(a, b):
 
 @jit
 def products(points, X, out):
-    """All inner products of points and rows; of a single event without BLAS, since no guard holds its threads there."""
+    """Compute all inner products of points and rows; for a single event without BLAS, whose threads are not limited there."""
     if X.shape[0] == 1:
         for k in range(points.shape[0]):
             out[k, 0] = inner_product(points[k], X[0])
@@ -127,7 +127,7 @@ def as_distances(K, first, last, point_norms, norms):
 
 @inner
 def _keep_nearest(K, first, last, tags, tolerance, nearest, distance):
-    """Let the core points among rows first .. last - 1 of squared distances compete for the nearest one."""
+    """Update the nearest core points with rows first .. last - 1 of squared distances."""
     number = K.dtype.type
     slack = number(tolerance)
     for k in range(first, last):
@@ -168,7 +168,7 @@ def _accumulate(K, first, last, coef, scores):
 
 @pluggable
 def load_dense(model, block, start, b):
-    """Norms of the rows, and their inner products with all points."""
+    """Compute the norms of dense rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     X, centre = block.X[:b], model.centre
     for j in range(b):
@@ -180,7 +180,7 @@ def load_dense(model, block, start, b):
 
 @pluggable
 def load_sparse(model, block, start, b):
-    """The same of CSR rows."""
+    """Compute the norms of CSR rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     data, indptr = block.rows.data, block.rows.indptr
     for j in range(b):
@@ -193,7 +193,7 @@ def load_sparse(model, block, start, b):
 
 @inner
 def open_block(model, block, start, b):
-    """Kernel values, nearest points and scores of events start .. start + b - 1."""
+    """Compute kernel values, nearest points and scores of events start .. start + b - 1."""
     size = model.size[0]
     room = min(size + b, model.points.shape[0])
     block.start, block.size = start, b
@@ -226,7 +226,7 @@ def open_block(model, block, start, b):
 
 @inner
 def squared_distance(model, block, j, k):
-    """||x_j - p_k||^2 by differences where rows are dense."""
+    """Return ||x_j - p_k||^2, by differences if rows are dense."""
     if block.X.shape[0] == 0:
         product = sparse_product(block.rows, block.start + j, model.points[k])
         return max(0.0, np.float64(block.norms[j]) + np.float64(model.norms[k]) - 2.0 * product)
@@ -241,7 +241,7 @@ def squared_distance(model, block, j, k):
 
 @inner
 def fill_row(model, block, k, first):
-    """Kernel values of point k for the events from ``first`` on."""
+    """Compute the kernel values of point k for the events from ``first`` on."""
     row = block.K[k, first:]
     if row.size == 0:
         return
@@ -267,7 +267,7 @@ def fill_row(model, block, k, first):
 
 @inner
 def _fill_by_columns(block, point, first, isotropic, row):
-    """Squared distances or inner products of a point and the events ahead, column after column."""
+    """Compute squared distances or inner products of a point and the events ahead, column by column."""
     if block.turned[0] == 0:
         for j in range(block.size):
             set_column(block.columns, j, block.X[j])

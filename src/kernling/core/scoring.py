@@ -1,4 +1,4 @@
-"""Outputs of a model for rows: of an expansion, of a linear model on features, or of a state that has both."""
+"""Scoring of rows with an expansion, a linear model on features, or both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .struct import by_address
 
 
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
-    """The output of the model for each row: (rows, outputs).  Several threads give the same numbers."""
+    """Return the output of the model for each row, (rows, outputs); the result does not depend on the number of threads."""
     n = row_count(rows)
     out = np.zeros((n, state.model.coef.shape[1]))
     blocks = -(-n // setup.block_size)
@@ -36,7 +36,7 @@ def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
 
 
 def frozen_parts(setup: Setup, state: Any) -> list[Expansion | Linear]:
-    """The functions whose sum is the output, each with one group of coefficients and no scale."""
+    """Return the functions whose sum is the output, each with one group of coefficients and no scale."""
     parts: list[Expansion | Linear] = []
     for part in state:
         if isinstance(part, Expansion):

@@ -1,7 +1,7 @@
-"""The columns of result rows: each has its type, its label, and how it is shown, declared once.
+"""The columns of result rows: their types, labels and formats, declared once.
 
-A row is a dictionary with some of these columns; which ones depends on the protocol.  A metric stands for itself, over the last
-rows (``_window``), on held-out rows (``_validation``), and in summaries with its standard deviation (``_std``).
+A row is a dictionary with some of these columns; which ones depends on the protocol.  Metrics also appear over the last
+rows (``_window``), on held-out rows (``_validation``), and in summaries as standard deviations (``_std``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SUFFIXES = {"_window": ", window", "_validation": ", validation", "_std": ", sta
 
 
 class Shown(Enum):
-    """How a column's values are written."""
+    """Formats of a column's values."""
 
     TEXT = "text"
     COUNT = "count"  # 12,345
@@ -30,8 +30,8 @@ class Column(NamedTuple):
 
     label: str
     shown: Shown
-    measured: bool = False  # averaged over permutations; the others say what was run
-    low_is_good: bool | None = None  # None where neither is
+    measured: bool = False  # averaged over permutations; other columns describe the run
+    low_is_good: bool | None = None  # None if neither direction is better
 
 
 def _metric_columns() -> dict[str, Column]:
@@ -70,7 +70,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def column(name: str) -> Column:
-    """Return the declaration of a column; one that nobody declared is a number under its own name.
+    """Return the declaration of a column; an undeclared column is a number labelled by its name.
 
     Examples
     --------

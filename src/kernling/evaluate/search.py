@@ -1,4 +1,4 @@
-"""Search for parameters: many candidates share one reading of the data, and the worse ones drop out on the way."""
+"""Parameter search: many candidates share one pass over the data, and the worse ones are dropped along the way."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
 from .metrics import metric_class
-from .protocols import Courses, ProgressiveRun, feed
+from .protocols import ProgressiveRun, ProgressiveRuns, feed
 from .rows import Row
 
 
 class Found(NamedTuple):
-    """What a search found.
+    """Result of a search.
 
     Examples
     --------
@@ -33,16 +33,16 @@ class Found(NamedTuple):
     ('Found', 3)
     """
 
-    model: Any  # the winner, which has learned all rows
-    params: dict[str, Any]  # those that were searched for
-    rows: list[Row]  # one per candidate, the best first, at the moment it dropped out; of one that failed with the reason
+    model: Any  # the best model, trained on all rows
+    params: dict[str, Any]  # values of the searched parameters
+    rows: list[Row]  # one per candidate, best first, as of when it was dropped; with the error if it failed
 
 
 @dataclass
 class _Candidate:
     params: dict[str, Any]
-    course: ProgressiveRun
-    validated: float | None = None  # the metric on the validation rows, where there are some
+    run: ProgressiveRun
+    validated: float | None = None  # the metric on the validation rows, if there are any
 
 
 def search(
@@ -62,34 +62,34 @@ def search(
 ) -> Found:
     """Search for good parameters by successive halving, in one pass over the rows.
 
-    All candidates learn the same rows, test-then-train.  After ``first`` events only the best of each ``factor`` go on, again
-    after ``factor`` times as many, and so on; the last one learns the rest of the stream, and is the model returned
+    All candidates learn the same rows, test-then-train.  After ``first`` events only the best 1/``factor`` continue, again
+    after ``factor`` times as many, and so on; the last one learns the rest of the stream and is returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
-    One that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
-    under ``failed``; if none is left, the first reason is raised.
+    A candidate that fails, because of invalid parameters or diverging scores, is dropped at once, and its row has the error
+    under ``failed``; if all fail, the first error is raised.
 
     Parameters
     ----------
     model : estimator
-        Not changed; its other parameters are kept.  Of a :class:`kernling.StreamPipeline`, the last step's are looked for.
+        Left unchanged; other parameters keep their values.  For a :class:`kernling.StreamPipeline`, the last step is searched.
     rows : Stream
     ranges : mapping of str to range, optional
-        Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.  Parameters that are whole
-        numbers get whole numbers.
+        See ``kernling.estimators.ranges``; by default those that the estimator declares.  Integer parameters
+        get integer values.
     candidates : int
-        How many are drawn at random; with ``grid``, at most so many points of an even grid.
+        Number of random candidates; with ``grid``, the maximum number of points of an even grid.
     grid : bool
-        Whether to take a grid instead.
+        Whether to use an even grid instead of random candidates.
     metric : str, optional
-        What to compare: by default mistakes or RMSE.
+        Metric to compare; by default mistakes or rmse.
     validation : (X, y), optional
-        Rows to measure on instead of those that are learned; rows then have ``<metric>_validation``, too.
+        Rows to evaluate on instead of those that are learned; results then also have ``<metric>_validation``.
     first, factor : int
     max_points : int, optional
-        Candidates that store more points come after all others.
+        Candidates that store more points are ranked after all others.
     seed : int
     on_rung : callable, optional
-        Called with events and the number of candidates left.
+        Called with the number of events and of candidates left.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def search(
 
 
 class Search:
-    """A search for whoever holds the rows; the arguments are those of :func:`search`, ``info`` is the stream's.
+    """Parameter search for callers that supply the rows themselves; see :func:`search` for the arguments.
 
     Examples
     --------
@@ -158,10 +158,10 @@ class Search:
         if candidates < 1 or first < 1 or factor < 2:
             raise ValueError(f"candidates and first must be at least 1 and factor 2, not {candidates}, {first} and {factor}")
         self.metric = metric or ("rmse" if model.task == "regression" else "mistakes")
-        metric_of(self.metric)  # names the ones there are if this is none
+        metric_of(self.metric)  # raises for an unknown metric
         ranges = ranges_of(model) if ranges is None else ranges
         if not ranges:
-            raise ValueError(f"nothing is left to search: no parameter of {type(model).__name__} has a range")
+            raise ValueError(f"no parameter is left to search: none of {type(model).__name__} has a range")
         known = model.get_params()
         unknown = [one for one in ranges if one not in known]
         if unknown:
@@ -173,87 +173,89 @@ class Search:
         self._max_points = max_points
         self._on_rung = on_rung
         self._candidates: list[_Candidate] = []
-        self._courses = Courses({})  # those that are left, by their candidates' places
-        self._out: list[int] = []  # places of those that dropped out, the last first
+        self._runs = ProgressiveRuns({})  # remaining runs by index of their candidate
+        self._out: list[int] = []  # indices of dropped candidates, the last first
 
     @property
     def events(self) -> int:
-        """Rows learned so far."""
-        return self._courses.events
+        """Number of events learned so far."""
+        return self._runs.events
 
     @property
     def begun(self) -> bool:
-        """Whether there are candidates."""
-        return self._courses.begun
+        """Whether the candidates have been drawn."""
+        return self._runs.begun
 
     def begin(self, X: Any, y: np.ndarray) -> None:
-        """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
-        drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
+        """Draw the candidates and resolve their "auto" parameters from these rows, without learning them."""
+        drawn = _draw_candidates(self._ranges, _bases(X, y, self._model), *self._draw)
         models = [clone(self._model).set_params(**params) for params in drawn]
-        courses = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
-        self._candidates = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
-        self._courses = Courses(dict(enumerate(courses)))
-        self._courses.begin(X, y)
+        runs = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
+        self._candidates = [_Candidate(params, run) for params, run in zip(drawn, runs, strict=True)]
+        self._runs = ProgressiveRuns(dict(enumerate(runs)))
+        self._runs.begin(X, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Let the candidates test and learn some rows, and the worse ones drop out where it is time."""
+        """Predict and then learn some rows with all candidates, dropping the worse ones when it is time."""
         if not self.begun:
             self.begin(X, y)
         done = 0
         while done < len(y):
             left = len(y) - done
-            step = min(left, self._rung - self.events) if len(self._courses.running) > 1 else left
-            self._courses.learn(X[done : done + step], y[done : done + step])
+            step = min(left, self._rung - self.events) if len(self._runs.running) > 1 else left
+            self._runs.learn(X[done : done + step], y[done : done + step])
             done += step
-            if len(self._courses.running) > 1 and self.events == self._rung:
-                self._drop_the_worse()
+            if len(self._runs.running) > 1 and self.events == self._rung:
+                self._drop_worse()
 
-    def _drop_the_worse(self) -> None:
-        order = self._sorted()
+    def _drop_worse(self) -> None:
+        order = self._sort_candidates()
         keep = max(1, len(order) // self._factor)
         self._out = order[keep:] + self._out
-        self._courses.running = {place: self._candidates[place].course for place in order[:keep]}
+        self._runs.running = {place: self._candidates[place].run for place in order[:keep]}
         self._rung *= self._factor
         if self._on_rung:
             self._on_rung(self.events, keep)
 
-    def _sorted(self) -> list[int]:
-        """The places of the candidates that are left, the best first."""
-        for place, course in self._courses.running.items():
-            measured = None if self.validation is None else measure(course.model, *self.validation, self.metric)
+    def _sort_candidates(self) -> list[int]:
+        """Return the indices of the remaining candidates, best first."""
+        for place, run in self._runs.running.items():
+            measured = None if self.validation is None else measure(run.model, *self.validation, self.metric)
             self._candidates[place].validated = measured
-        return sorted(self._courses.running, key=lambda place: self._badness(self._candidates[place]))
+        return sorted(self._runs.running, key=lambda place: self._badness(self._candidates[place]))
 
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
-        value = one.course.value(self.metric) if one.validated is None else one.validated
-        too_many = self._max_points is not None and one.course.model.n_stored_ > self._max_points
+        value = one.run.value(self.metric) if one.validated is None else one.validated
+        too_many = self._max_points is not None and one.run.model.n_stored_ > self._max_points
         return too_many, (value if metric_class(self.metric).low_is_good else -value) if value == value else np.inf
 
     def end(self) -> Found:
-        """What was found in the rows so far."""
+        """Return the result on the rows so far."""
         if not self.events:
-            raise ValueError("the stream has no rows to search on")
-        order = self._sorted()
+            raise ValueError("the stream has no rows")
+        order = self._sort_candidates()
         best = self._candidates[order[0]]
-        places = (*order, *self._out, *self._courses.failed)
-        return Found(best.course.model, best.params, [self._row(place) for place in places])
+        places = (*order, *self._out, *self._runs.failed)
+        return Found(best.run.model, best.params, [self._row(place) for place in places])
 
     def _row(self, place: int) -> Row:
-        one, why = self._candidates[place], self._courses.failed.get(place)
-        row = one.course.end()[-1]
+        one, why = self._candidates[place], self._runs.failed.get(place)
+        row = one.run.end()[-1]
         if one.validated is not None:
             row = row | {f"{self.metric}_validation": one.validated}
         return row if why is None else row | {"failed": why}
 
 
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
-    """What parameters are by default on these rows; those of a pipeline's last step on the rows that it gets."""
+    """Return the values that "auto" parameters have on these rows; for a pipeline, those of its last step on its input."""
     if isinstance(model, StreamPipeline):
         X, model = clone(model).ahead(X, y), last_step(model)
     return model.resolved(X)
 
 
-def _drawn(ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int) -> Sequence[dict[str, Any]]:
+def _draw_candidates(
+    ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int
+) -> Sequence[dict[str, Any]]:
     base = {name: bases.get(name.rpartition("__")[2], 1.0) for name in ranges}
     if not grid:
         shares = np.random.default_rng(seed).random((n, len(ranges)))

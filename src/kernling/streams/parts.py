@@ -1,6 +1,6 @@
-"""Scaling as part of a stream.  The state is plain data, and every row is scaled by what was known when it came.
+"""Running scaling of streams.
 
-Row t is scaled with the statistics of rows 1 to t, so the result never depends on how the stream is cut into chunks.
+Row t is scaled with the statistics of rows 1 to t, so the result does not depend on the size of the chunks.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.jit import jit_exact
 from ..core.limits import LARGEST
 
-MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
-ENOUGH = 30  # rows before one can be called an outlier
+MOST = LARGEST["float64"]  # largest value in the state of a loaded scaler: beyond it, scaled rows may not be finite
+ENOUGH = 30  # rows before outliers are clipped
 
 
 @jit_exact
 def _standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Welford's recurrence (Technometrics, 1962), row by row; mean and spread before each row, where there is room for them.
+    """Standardise row by row by Welford's recurrence (Technometrics, 1962); optionally store mean and scale before each row.
 
-    Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
+    Values more than ``clip`` deviations away are clipped, once there are enough rows.
     """
     clipped_rows = 0
     for i in range(X.shape[0]):
@@ -63,9 +63,9 @@ def _rescale(X, low, high, out, shifts, widths):
 
 
 class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What both have in common: rows in, rows out, a state that is data, and scikit-learn's interface."""
+    """Common interface of running scalers."""
 
-    _fields: tuple[str, ...]  # of the state; the last one has a number for each column
+    _fields: tuple[str, ...]  # of the state; the last one has one number per column
     _settings: tuple[str, ...] = ()
 
     def _begin(self, d: int) -> None:
@@ -78,35 +78,36 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _is_sound(self) -> bool:
-        """Whether the state is one that rows can lead to."""
+        """Return whether the state is valid."""
         raise NotImplementedError
 
     def _affine(self) -> tuple[np.ndarray, np.ndarray]:
-        """Shift and width such that the rows are shift + width * scaled rows."""
+        """Return shift and width such that the rows are shift + width * scaled rows."""
         raise NotImplementedError
 
     def fit(self, X, y=None):
-        """Forget everything and learn the rows."""
+        """Fit to the rows, discarding earlier state."""
         learned = clone(self).partial_fit(X)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(learned))
         return self
 
     def partial_fit(self, X, y=None):
-        """Go on learning."""
+        """Update with the rows."""
         fresh = not self.__sklearn_is_fitted__()
         self._dense(X)
         self.learn_transform(validate_data(self, X, dtype=np.float64, order="C", reset=fresh))
         return self
 
     def learn_transform(self, X: Any) -> np.ndarray:
-        """Learn the rows; returns each scaled by what was known when it came, itself included."""
+        """Learn the rows and return each scaled with the statistics of the rows up to and including itself."""
         return self._stream(X, record=False)[0]
 
     def learn_target(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn targets; returns them scaled, and for each the shift and width known *before* it.
+        """Learn targets and return them scaled, with the shift and width known *before* each of them.
 
-        ``shift + width * f`` is what a prediction f on the scale of the model means, said before the target was seen.
+        ``shift + width * f`` is a prediction on the original scale, given the model's prediction f, made before the target was
+        seen.
         """
         out, shifts, widths = self._stream(np.asarray(y, dtype=np.float64)[:, np.newaxis], record=True)
         return out[:, 0], shifts[:, 0], widths[:, 0]
@@ -123,27 +124,27 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return out, shifts, widths
 
     def transform(self, X) -> np.ndarray:
-        """Rows scaled by what is known now; nothing is learned, and values outside the range so far stay outside."""
+        """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
         check_is_fitted(self)
         self._dense(X)
         return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
 
     def transform_one(self, x: Any) -> np.ndarray:
-        """One row, a 1-D array, scaled by what is known now: the cheap way."""
+        """Scale one row, a 1-D array, with the current statistics (the fast path)."""
         return self.scaled(np.asarray(x)[np.newaxis])[0]
 
     def learn_transform_one(self, x: Any) -> np.ndarray:
-        """Learn one row, a 1-D array; returns it scaled by what is known then."""
+        """Learn one row, a 1-D array, and return it scaled with the updated statistics."""
         return self.learn_transform(np.asarray(x)[np.newaxis])[0]
 
     def scaled(self, X: Any) -> np.ndarray:
-        """The same as ``transform``, without what scikit-learn checks: the cheap way for few rows."""
+        """Same as ``transform`` without scikit-learn's validation (the fast path for few rows)."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         return self._scaled(self._rows(X))
 
     def inverse_transform(self, X) -> np.ndarray:
-        """Rows on their own scale again."""
+        """Transform rows back to their original scale."""
         check_is_fitted(self)
         shift, width = self._affine()
         return shift + width * np.asarray(X, dtype=np.float64)
@@ -151,11 +152,11 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _dense(self, X: Any) -> None:
         if sparse.issparse(X):
             raise ValueError(
-                f"{type(self).__name__} would make sparse rows dense; open the stream with dense=True if they may be"
+                f"{type(self).__name__} would make sparse rows dense; if that is acceptable, open the stream with dense=True"
             )
 
     def _rows(self, X: Any) -> np.ndarray:
-        """Quickly checked rows."""
+        """Return the rows after a fast validation."""
         self._dense(X)
         X = np.ascontiguousarray(X, dtype=np.float64)
         if X.ndim != 2:
@@ -171,14 +172,14 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._fields[-1] in self.__dict__
 
     def to_state(self) -> dict[str, Any]:
-        """The state as JSON would hold it."""
+        """Return the state as JSON-compatible data."""
         held = {name: np.asarray(getattr(self, name, [])).tolist() for name in (*self._settings, *self._fields)}
         names = {"names": self.feature_names_in_.tolist()} if hasattr(self, "feature_names_in_") else {}
         return {"part": type(self).__name__} | {name.rstrip("_"): value for name, value in held.items()} | names
 
     @classmethod
     def from_state(cls, state: dict[str, Any]):
-        """The part that ``to_state`` described."""
+        """Restore a scaler from the result of ``to_state``."""
         if state.get("part") != cls.__name__:
             raise ValueError(f"this is the state of {state.get('part')!r}, not of {cls.__name__!r}")
         part = cls(**{name: None if state[name] is None else float(state[name]) for name in cls._settings})
@@ -193,29 +194,29 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(f"{name.rstrip('_')} of a {cls.__name__} of {d} columns cannot have shape {value.shape}")
             setattr(part, name, value)
         if not part._is_sound():
-            raise ValueError(f"these are no numbers that a {cls.__name__} can have learned")
+            raise ValueError(f"this is not a valid state of a {cls.__name__}")
         if "names" in state:
             part.feature_names_in_ = np.array(state["names"], dtype=object)
         return part
 
 
 class Standardise(_Scaling):
-    """Running standardisation: columns get mean 0 and variance 1; a constant column becomes 0.
+    """Running standardisation of columns to mean 0 and variance 1; a constant column becomes 0.
 
-    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+    ``learn_transform`` scales each row with the statistics up to and including itself; ``transform`` with the current ones.
 
     Parameters
     ----------
     clip : float, optional
-        Outliers: a value more than this many deviations from the mean counts as if it were so far away, so that one value
-        cannot flatten all others.  The first 30 rows are believed.
+        Values more than this many standard deviations from the mean are clipped to that distance, so that a single outlier does
+        not compress all other values.  The first 30 rows are not clipped.
 
     Attributes
     ----------
     count_, mean_, squares_ : array
-        Rows seen, the mean of each column, and the sum of squared differences from it.
+        Number of rows, mean of each column, and sum of squared differences from it.
     clipped_ : array
-        The number of rows learned in which a value was clipped.
+        Number of learned rows in which a value was clipped.
 
     Examples
     --------
@@ -253,7 +254,7 @@ class Standardise(_Scaling):
 
     @property
     def variance_(self) -> np.ndarray:
-        """The variance of each column so far."""
+        """Variance of each column so far."""
         return self.squares_ / max(float(self.count_), 1.0)
 
     def _affine(self):
@@ -266,14 +267,14 @@ class Standardise(_Scaling):
 
 
 class MinMax(_Scaling):
-    """Running scaling of columns into [low, high], by the smallest and largest value so far; a constant column becomes low.
+    """Running scaling of columns to [low, high] by their minimum and maximum so far; a constant column becomes low.
 
-    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+    ``learn_transform`` scales each row with the statistics up to and including itself; ``transform`` with the current ones.
 
     Attributes
     ----------
     minimum_, maximum_ : array
-        Of each column so far.
+        Minimum and maximum of each column so far.
 
     Examples
     --------
