@@ -31,7 +31,10 @@ class SingleEvents:
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
-        with self._turns:
+        turns = self._turns
+        with turns.lock:
+            if turns.predicting:
+                turns.wait()
             target = self._target_of(y) if "_state" in self.__dict__ else None
             if target is None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
@@ -48,7 +51,8 @@ class SingleEvents:
                 finally:
                     if state is None and counts is not None:
                         self._counts = counts
-                self._state = self._known(state)
+                if state is not self._state:
+                    self._state = self._known(state)
         return self
 
     def score_one(self, x):
