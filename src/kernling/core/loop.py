@@ -25,7 +25,7 @@ from .state import grown, packed
 
 CALL = 8192
 FINITE = float(np.finfo(np.float64).max)
-WORK = 2**32  # multiplications per compiled call at most, so that Ctrl-C never waits long
+WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
 class Events(NamedTuple):
