@@ -237,7 +237,7 @@ def learn_values(
     return _predictions(seen.sums, nearest)
 
 
-def values_of(window: Window, kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """The predictions of rows, as they are now."""
     seen = see(window, kernel, X, norms)
     nearest = np.empty(len(X))
