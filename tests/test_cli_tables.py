@@ -1,5 +1,7 @@
 """Any table on the command line: nothing but its target has to be named."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas
 import pytest
@@ -64,6 +66,32 @@ def test_a_line_for_every_row():
         call("run", "whole.csv", "--target", "late", "--missing", missing, "--save", "m.kern")
         lines = call("predict", "m.kern", "rows.csv").stdout.splitlines()
         assert [bool(line) for line in lines] == TABLE.notna().all(axis=1).tolist()
+
+
+@pytest.mark.parametrize("missing", ["impute", "drop"])
+def test_what_was_said_before_learning_has_a_line_for_every_row(missing):
+    """20,001 rows with gaps in, 20,001 lines out; rows without a target are answered, too, and not learned."""
+    many = 20_001
+    table = pandas.concat([TABLE] * (many // N + 1)).iloc[:many].reset_index(drop=True)
+    unlabelled = np.isin(np.arange(many), [0, 10_000, many - 1])
+    table["late"] = table["late"].where(~unlabelled)
+    table.to_csv("many.csv", index=False)
+    options = ("--target", "late", "--missing", missing, "--save", "m.kern")
+    output = call("run", "many.csv", *options, "--predictions", "said.txt").output
+    lines = Path("said.txt").read_text().split("\n")[:-1]
+    assert len(lines) == many
+    if missing == "drop":
+        whole = table.notna().all(axis=1)
+        assert [bool(line) for line in lines] == whole.tolist()
+    else:
+        whole = ~unlabelled
+        assert lines[0] == ""  # before anything was learned
+        assert set(lines[1:]) == {"late", "on time"}
+    wrong = np.mean(np.array(lines)[whole] != table["late"][whole])
+    assert f"{100 * wrong:.2f} %" in output
+    assert kernling.load("m.kern").t_ == whole.sum()
+    said = call("run", "many.csv", *options, "--skip", 19_000, "--predictions", "-").stdout
+    assert len(said.splitlines()) >= 1001  # and then the summary
 
 
 def test_dropped_and_clipped_rows_are_counted():

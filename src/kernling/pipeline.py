@@ -110,8 +110,8 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         --------
         >>> import kernling as kl
         >>> model = kl.StreamPipeline.auto()
-        >>> rows = [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
-        >>> model = model.partial_fit(rows, ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
+        >>> rows = 100 * [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
+        >>> model = model.partial_fit(rows, 100 * ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
         >>> print(model.predict_one(rows[1]))
         on time
         >>> print(model.steps_[0][1].schema_)

@@ -50,7 +50,7 @@ def compare(
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             courses = Courses({})
             with interrupts.held_back():
-                source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
+                source = Source([data], replace(reading, shuffle=shuffle))
                 (X, y), chunks = source.begin()
                 measuring["extra"] = {"permutation": order}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)

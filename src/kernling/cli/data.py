@@ -73,9 +73,8 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 class Source:
     """The rows that a command was asked for, and how they are read.
 
-    With ``saved``, a model file, further rows are read as those were that its model has learned.  From standard input, where
-    rows may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the first rows settle depends
-    on nothing else.  With ``every_row``, none is left out for what it lacks.
+    With ``saved``, a model file, further rows are read as those were that its model has learned.  With ``every_row``, none is
+    left out for what it lacks; with ``unlabelled``, none for the lack of a target.  ``rows`` counts those read so far.
     """
 
     def __init__(
@@ -83,21 +82,21 @@ class Source:
         data: list[str],
         reading: Reading,
         *,
-        chunk: int | None = None,
         saved: "Saved | None" = None,
         every_row: bool = False,
+        unlabelled: bool = False,
     ):
-        from ..streams.base import CHUNK
-
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
-        self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
-        self._every_row = every_row
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
-        self._unlabelled = 0  # rows left out because they had no target
+        self._unlabelled = every_row or unlabelled
+        self._without_target = 0
+        self.rows = reading.skip
+        self._events = 0  # rows with a target before those of the chunk at hand, whose places are
+        self._labelled: Any = ()
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
         self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
@@ -121,10 +120,10 @@ class Source:
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(first, positive)
             self._task = named.task
-            return named.stream(reading.part, chunk=self.chunk)
+            return named.stream(reading.part)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS))
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
@@ -142,7 +141,6 @@ class Source:
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
-            "chunk": self.chunk,
         } | self._known
 
     def kept(self) -> dict[str, Any]:
@@ -154,43 +152,60 @@ class Source:
             return rows
         import numpy as np
 
-        from ..streams import Stream
+        from ..streams import Stream, Table
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
         whole = X[order], None if y is None else y[order]
+        if isinstance(X, Table):
+            whole[0].places = None
         info = {**rows.info, "order": self.reading.shuffle}
-        return Stream(lambda _: iter([whole]), chunk=self.chunk, names=rows.names, target=rows.target, info=info)
+        return Stream(lambda _: iter([whole]), names=rows.names, target=rows.target, info=info)
 
     def chunks(self) -> "Iterator[Chunk]":
         """The rows asked for."""
-        skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
-        row = 0
-        for X, y in self.stream if self._every_row else map(self._labelled, self.stream):
-            first, row = row, row + X.shape[0]
-            keep = slice(max(skip - first, 0), None if last is None else last - first)
-            if X[keep].shape[0]:
-                yield X[keep], None if y is None else y[keep]
-            if last is not None and row >= last:
-                return
+        import numpy as np
 
-    def _labelled(self, chunk: "Chunk") -> "Chunk":
-        X, y = with_targets(*chunk)
-        self._unlabelled += chunk[0].shape[0] - X.shape[0]
-        return X, y
+        from ..streams.tables import missing
+
+        first = self.reading.skip
+        last = np.inf if self.reading.rows is None else first + self.reading.rows
+        given = 0
+        for X, y in self.stream:
+            places = places_of(X, given)
+            given += X.shape[0]
+            asked = (places >= first) & (places < last)
+            if asked.any():
+                X, y = (X, y) if asked.all() else (X[asked], None if y is None else y[asked])
+                labelled = np.ones(X.shape[0], dtype=bool) if y is None else ~missing(y)
+                self._events += len(self._labelled)
+                self._labelled, self.rows = places[asked][labelled], int(places[asked][-1]) + 1
+                self._without_target += int((~labelled).sum())
+                yield (X, y) if self._unlabelled else with_targets(X, y)
+            if places[-1] + 1 >= last:
+                return
+        self.rows = max(self.rows, int(min(last, given + self._opened.dropped)))
+
+    def rows_until(self, events: int) -> int:
+        """The rows of the source before the one that comes next when so many of those with a target have been learned."""
+        learned = events - self._events
+        return int(self._labelled[learned]) if learned < len(self._labelled) else self.rows
 
     @property
     def dropped(self) -> int:
         """The rows left out so far because a value was missing."""
-        return self._opened.dropped + self._unlabelled
+        return self._opened.dropped + self._without_target
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """The first chunk, and all of them."""
+        """The rows of the first chunk that have a target, where there are targets; and all chunks."""
         chunks = self.chunks()
-        first = next(chunks, None)
-        if first is None:
-            raise ValueError(f"{self.name} has no rows")
-        return first, itertools.chain([first], chunks)
+        before = []
+        for chunk in chunks:
+            before.append(chunk)
+            X, y = with_targets(*chunk)
+            if X.shape[0]:
+                return (X, y), itertools.chain(before, chunks)
+        raise ValueError(f"{self.name} has no rows{' with a target' if before else ''}")
 
     def task_of(self, y: Any) -> str:
         """The task of a named data set, or what the targets look like."""
@@ -222,6 +237,14 @@ class Source:
 
         scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
         return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
+
+
+def places_of(X: Any, first: int) -> Any:
+    """The places of rows in their source: a table knows them where rows were left out, and otherwise they are in turn."""
+    import numpy as np
+
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

@@ -1,7 +1,6 @@
 """Commands that learn a stream, and that use what was learned."""
 
 # No "from __future__ import annotations" here: typer looks at the types themselves.
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +37,9 @@ def run(
     save: Annotated[Path | None, typer.Option(help="Keep the model in this file, also after Ctrl-C or a bad row.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this model.", exists=True, dir_okay=False)] = None,
     checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Write what was said of each row before it was learned; '-' is standard output.")
+    ] = None,
     results: Results = None,
     report: Report = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how the columns are treated, and learn nothing.")] = False,
@@ -58,6 +60,7 @@ def run(
     if resume and set:
         raise typer.BadParameter("a model that goes on keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
+    _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
     if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
@@ -70,18 +73,27 @@ def run(
         return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
 
     if dask:
-        spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
+        spread.check(
+            reading,
+            {
+                "checkpoint_every": checkpoint_every,
+                "results": results,
+                "report": report,
+                "metrics": metrics,
+                "predictions": predictions,
+            },
+        )
         reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that changes with the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
-    source = Source(data, reading, chunk=min(every, checkpoint_every or every), saved=saved)
+    source = Source(data, reading, saved=saved, unlabelled=True)
     if dry_run:
         _show_treatments(source, make)
         return
     measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
-    _learn(source, make, measuring, save, checkpoint_every, results, report)
+    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
@@ -104,12 +116,14 @@ def _learn(
     measuring: dict[str, Any],
     save: Path | None,
     checkpoint_every: int | None,
+    predictions: Path | None,
     results: Path | None,
     report: Path | None,
 ) -> None:
     """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
     from .. import models
     from ..evaluate import ProgressiveRun, feed
+    from .answers import Answers
 
     course: ProgressiveRun | None = None
 
@@ -122,16 +136,19 @@ def _learn(
         if course and checkpoint_every and course.events % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("compiling") as status:
+    with Interrupts() as interrupts, Status("waiting for rows") as status, Answers(predictions, source.reading.skip) as answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
-            feed(course, chunks, cut=checkpoint_every, guard=interrupts.deferred, after=after)
+            status.show("compiling")
+            course = ProgressiveRun(make(source, X, y), source.stream.info, on_batch=answers.learned, **measuring)
+            rows = answers.learnable(course.model, chunks)
+            feed(course, rows, cut=checkpoint_every, guard=interrupts.deferred, after=after)
+            answers.end(source.rows)
         keep()
     if course and course.events:
         _tell(course, results, report, source)
         if interrupts.stopped:
-            _where_it_stopped(course.events, source.reading.skip, save, mend=interrupts.failure is not None)
+            _where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
@@ -150,11 +167,13 @@ def _check_outputs(*paths: Path | None) -> None:
         need_matplotlib()
 
 
-def _where_it_stopped(events: int, skipped: int, save: Path | None, mend: bool) -> None:
+def _where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
     note = f"learned {events:,} events before it stopped"
     if save:
         how = "mend the data, then go on" if mend else "go on"
-        note += f"; the model is in {save}: {how} with --resume {save} --skip {skipped + events}"
+        comes_again = mend or "-" not in source.data
+        skip = f" --skip {source.rows_until(events)}" if comes_again else ""
+        note += f"; the model is in {save}: {how} with --resume {save}{skip}"
     typer.echo(note, err=True)
 
 
@@ -220,14 +239,13 @@ def predict(
 
     The line of a row that lacks a value is empty if the model has not learned to impute.
     """
-    import numpy as np
-
     from .. import models
     from ..evaluate import Batch, metric
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
     from ..streams.tables import missing
+    from .answers import STANDARD_OUTPUT, Answers, said
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
@@ -236,42 +254,20 @@ def predict(
         cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
         raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
     source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
-    measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
+    name = "mistakes" if saved.model.task == "classification" else "rmse"
+    measured = metric(name)
     rows = 0
-    out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
-    try:
+    with Answers(output or STANDARD_OUTPUT) as answers:
         for X, y in source.chunks():
-            usable = _usable(saved.model, X)
-            lines = [""] * X.shape[0]
-            if usable.any():
-                said = getattr(saved.model, method)(X if usable.all() else X[usable])
-                for place, line in zip(np.flatnonzero(usable), said.reshape(len(said), -1).tolist(), strict=True):
-                    lines[place] = ",".join(map(str, line))
-            out.write("".join(f"{line}\n" for line in lines))
-            if y is not None and usable.any() and saved.model.task != "oneclass" and method == "predict":
-                known = ~missing(y[usable])
-                measured.update(Batch(np.asarray(y)[usable][known], said[known]))
+            found = said(saved.model, X, method)
+            answers.write(found.lines)
+            if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":
+                targets = y[found.usable]
+                known = ~missing(targets)
+                measured.update(Batch(targets[known], found.values[known]))
                 rows += int(known.sum())
-    finally:
-        if output:
-            out.close()
     if rows:
-        name = "mistakes" if saved.model.task == "classification" else "rmse"
         typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
-
-
-def _usable(model: Any, X: Any) -> Any:
-    """Which rows a model can say something about."""
-    import numpy as np
-
-    from ..streams import Table
-    from ..streams.tables import numbers
-
-    if not isinstance(X, Table):
-        return np.ones(X.shape[0], dtype=bool)
-    if _schema(model) is not None:
-        return model.steps_[0][1].readable(X)
-    return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
 
 
 def info(model: Model) -> None:

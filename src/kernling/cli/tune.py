@@ -78,7 +78,7 @@ def tune(
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
-            _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
+            _where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 

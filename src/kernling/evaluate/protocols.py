@@ -27,7 +27,7 @@ from .measuring import (
     tested,
     warm_up,
 )
-from .metrics import Counts, Window, metric
+from .metrics import Batch, Counts, Window, metric
 from .rows import Row, described, loaded
 
 
@@ -148,7 +148,8 @@ def feed(
 class ProgressiveRun:
     """Test-then-train of one model, for whoever holds the rows.
 
-    The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
+    The arguments are those of :func:`test_then_train`; ``info`` is the stream's, and ``on_batch`` is called with what was said
+    about rows once they are learned.
 
     Examples
     --------
@@ -172,6 +173,7 @@ class ProgressiveRun:
         window: int = 1000,
         every: int | None = None,
         on_row: Callable[[Row], None] | None = None,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
         extra: Row | None = None,
     ):
         self.model = model
@@ -183,6 +185,7 @@ class ProgressiveRun:
             raise ValueError(f"every must be at least 1 row, not {every}")
         self._every = every
         self._on_row = on_row
+        self._on_batch = on_batch
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
@@ -224,6 +227,7 @@ class ProgressiveRun:
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
+        self._on_batch(batch)
         if self._every and self.events % self._every == 0:
             self._moment()
 

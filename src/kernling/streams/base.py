@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
@@ -13,6 +14,8 @@ from .tables import Table, joined
 Chunk = tuple[Any, Any]  # (X, y): X a float64 array, CSR matrix or Table, y an array, or None where there is no target
 CHUNK = 8192  # rows; one compiled call of a learner covers as many
 DENSEST = 1 << 32  # bytes of sparse rows made dense at once
+WAIT = 0.03  # seconds that rows of a pipe wait for others to fill a chunk with them
+FIRST_PAUSE, FIRST_WAIT = 0.2, 1.0  # seconds; the first chunk, which settles a lot, ends when rows pause or after so long
 
 
 class Part(Protocol):
@@ -66,12 +69,13 @@ class Stream:
         self.target = target
         self.dropped = 0
         self.info = info or {}
+        self.more_within: Callable[[float], bool] = lambda seconds: True  # of a pipe: whether more comes within so many seconds
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._once and self._used:
             raise ValueError("this stream can be read only once; open its source again")
         self._used = True
-        return _rechunked(self._pieces(self), self.chunk)
+        return _rechunked(self._pieces(self), self.chunk, lambda seconds: self.more_within(seconds))
 
     def through(self, *parts: Part) -> Stream:
         """This stream with its rows passed through parts, which learn from the rows as they go by.
@@ -135,32 +139,39 @@ def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Strea
     return dense
 
 
-def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
-    """Pieces of any size as chunks of this many rows; what is left at the end, before an error or Ctrl-C, is given too."""
+def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float], bool]) -> Iterator[Chunk]:
+    """Pieces of any size as chunks of this many rows, fewer where a pipe has no more for the moment.
+
+    What is left at the end, before an error or Ctrl-C, is given too.
+    """
     waiting: list[Chunk] = []
     count = 0
+    pause, wait, begun = FIRST_PAUSE, FIRST_WAIT, 0.0
     failure: BaseException | None = None
     source = iter(pieces)
     while True:
         try:
-            X, y = next(source)
+            enough = count > 0 and not more_within(max(0.0, min(pause, begun + wait - time.monotonic())))
+            if not enough:
+                X, y = next(source)
+                begun = begun if count else time.monotonic()
+                waiting += [(X, y)] if X.shape[0] else []
+                count += X.shape[0]
         except StopIteration:
             break
         except (Exception, KeyboardInterrupt) as error:  # the rows before a damaged line, or Ctrl-C, are good: give them first
             failure = error
             break
-        if X.shape[0] == 0:
-            continue
-        waiting.append((X, y))
-        count += X.shape[0]
-        if count >= rows:
+        if enough or count >= rows:
             X, y = _joined(waiting)
-            whole = count - count % rows
+            whole = count if enough else count - count % rows
             for first in range(0, whole, rows):
-                yield X[first : first + rows], None if y is None else y[first : first + rows]
+                part = slice(first, min(first + rows, whole))
+                yield X[part], None if y is None else y[part]
             waiting, count = [], count - whole
             if count:
                 waiting = [(X[whole:], None if y is None else y[whole:])]
+            pause, wait, begun = WAIT, WAIT, time.monotonic()
     if count:
         yield _joined(waiting)
     if failure:

@@ -28,7 +28,8 @@ class Encode(TransformerMixin, BaseEstimator):
 
     - Numbers stay one column, on a running scale if there is a ``scale``; so do booleans, as 0 and 1, which are not scaled.
     - Text becomes one column of 0 and 1 per category, and one for all others.  Of more than ``limit`` categories, the most
-      frequent have a column of their own and the others are hashed into 16.  Text that hardly repeats is ignored.
+      frequent have a column of their own and the others are hashed into 16; so are those that come later where many are to be
+      expected, since more than one row in a hundred has a category of its own.  Text that hardly repeats is ignored.
     - Dates (ISO 8601, or of a type of their own) become sine and cosine of month, weekday and time of day, if they have one,
       and the days elapsed, which are scaled like numbers.
 
@@ -41,7 +42,7 @@ class Encode(TransformerMixin, BaseEstimator):
     ----------
     categorical : sequence of str or mapping of str to sequence
         Columns whose values are names, also where they look like numbers.  The categories are those given, or those of the
-        first rows that come: give them where events come one by one.
+        first rows that come.
     hash : int or None
         Instead, categories are hashed into this many columns (after all others), and rows are sparse.
     scale : Standardise or MinMax, optional
@@ -69,7 +70,7 @@ class Encode(TransformerMixin, BaseEstimator):
     --------
     >>> import pandas
     >>> from kernling.streams import Encode, MinMax
-    >>> encode = Encode(scale=MinMax())
+    >>> encode = Encode({"from": ["EWR", "JFK"]}, scale=MinMax())
     >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "EWR", "JFK"], "km": [3.0, 4.0, 5.0]})))
     [[0.  1.  0.  0. ]
      [1.  0.  0.  0.5]

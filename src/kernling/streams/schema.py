@@ -14,7 +14,8 @@ from .tables import FEW, Table, missing, numbers
 
 TREATMENTS = ("number", "boolean", "category", "date", "ignore")
 MANY = 100  # from so many rows on, a column of text that hardly repeats is taken for a name or a number of the row
-OTHERS = 16  # columns that categories without a column of their own are hashed into, where there are many
+OTHERS = 16  # columns that categories without a column of their own are hashed into, where there are many, or more to come
+NEW = 0.01  # share of rows with a category of their own from which on more are to come
 
 
 class Column(NamedTuple):
@@ -105,7 +106,10 @@ def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> C
         if given is None and len(codes) >= MANY and 2 * len(found) > found.total():
             return Column(name, "ignore")
         most = sorted(found, key=lambda code: (-found[code], code))[:limit]
-        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), 1 if len(found) <= limit else OTHERS)
+        # The share of categories seen once is about the chance that the next one is new (Good, Biometrika 1953).
+        new = sum(count == 1 for count in found.values()) / max(found.total(), 1)
+        others = 1 if len(found) <= limit and new <= NEW else OTHERS
+        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), others)
     if treatment == "date":
         times = dates_of(table, name)
         known = times[~np.isnat(times)]
