@@ -11,8 +11,7 @@ import numpy as np
 
 from ..evaluate.measuring import is_fitted
 from ..streams import Table
-from ..streams.tables import missing, numbers
-from .data import places_of
+from ..streams.tables import missing, numbers, places_of
 
 if TYPE_CHECKING:
     from ..evaluate.metrics import Batch

@@ -166,7 +166,7 @@ class Source:
         """The rows asked for."""
         import numpy as np
 
-        from ..streams.tables import missing
+        from ..streams.tables import missing, places_of
 
         first = self.reading.skip
         last = np.inf if self.reading.rows is None else first + self.reading.rows
@@ -237,14 +237,6 @@ class Source:
 
         scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
         return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
-
-
-def places_of(X: Any, first: int) -> Any:
-    """The places of rows in their source: a table knows them where rows were left out, and otherwise they are in turn."""
-    import numpy as np
-
-    places = getattr(X, "places", None)
-    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

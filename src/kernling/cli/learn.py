@@ -92,7 +92,7 @@ def run(
     if dry_run:
         _show_treatments(source, make)
         return
-    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
+    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
     _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 

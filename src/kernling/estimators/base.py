@@ -330,8 +330,8 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     @property
     def nbytes_(self) -> int:
-        """Memory of the state, in bytes."""
-        return _nbytes(self._fitted())
+        """Memory of the state, in bytes, without the room into which it may grow."""
+        return _nbytes(states.trimmed(self._fitted()))
 
     def certificate(self) -> dict[str, float]:
         """The theory's promises for this run, in numbers.

@@ -3,6 +3,7 @@
 from .holdout import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import Courses, ProgressiveRun, batch, feed, online, test_then_train
+from .references import ConstantAnswer, LinearModel
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, Search, search
 from .selection import Choice, choose
@@ -16,8 +17,10 @@ __all__ = [
     "BalancedAccuracy",
     "Batch",
     "Choice",
+    "ConstantAnswer",
     "Courses",
     "Found",
+    "LinearModel",
     "LogLoss",
     "Metric",
     "Mistakes",

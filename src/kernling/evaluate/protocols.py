@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..streams import Stream, stream
+from ..pipeline import StreamPipeline
+from ..streams import Stream, Table, stream
 from ..streams.base import Chunk
 from .measuring import (
     chosen_metrics,
@@ -28,6 +29,7 @@ from .measuring import (
     warm_up,
 )
 from .metrics import Batch, Counts, Window, metric
+from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, described, loaded
 
 
@@ -38,6 +40,7 @@ def test_then_train(
     metrics: Sequence[str] | None = None,
     window: int = 1000,
     every: int | None = None,
+    linear: bool = False,
     on_row: Callable[[Row], None] | None = None,
     extra: Row | None = None,
 ) -> list[Row]:
@@ -54,6 +57,8 @@ def test_then_train(
         Rows of the sliding window; each metric is also given over it, as ``<metric>_window``, which shows drift.
     every : int, optional
         Rows between moments; without it there is one moment, the end.
+    linear : bool
+        Whether a linear model learns beside it, as ``<metric>_linear``, where there are at most 300 columns.
     on_row : callable, optional
         Called with each row as it is made.
     extra : dict, optional
@@ -63,7 +68,8 @@ def test_then_train(
     -------
     list of dict
         With ``events`` and ``seconds`` so far (the processor's, of learning and predicting; compiling is not counted), the
-        metrics, the ``majority`` rate beside them (of the most common class so far, and in the window), and the model's size.
+        metrics, those of the constant answer beside them (``<metric>_constant``: the most common label or the mean of the rows
+        before), the ``majority`` rate (of the most common class so far, and in the window), and the model's size.
 
     Examples
     --------
@@ -74,10 +80,11 @@ def test_then_train(
     >>> rows = test_then_train(model, synthetic("checkerboard", 4000), every=1000)
     >>> [row["events"] for row in rows]
     [1000, 2000, 3000, 4000]
-    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
+    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["mistakes_constant"]
     True
     """
-    course = ProgressiveRun(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
+    options: dict[str, Any] = {"metrics": metrics, "window": window, "every": every, "linear": linear}
+    course = ProgressiveRun(model, rows.info, **options, on_row=on_row, extra=extra)
     feed(course, rows)
     return course.end()
 
@@ -172,6 +179,7 @@ class ProgressiveRun:
         metrics: Sequence[str] | None = None,
         window: int = 1000,
         every: int | None = None,
+        linear: bool = False,
         on_row: Callable[[Row], None] | None = None,
         on_batch: Callable[[Batch], None] = lambda batch: None,
         extra: Row | None = None,
@@ -189,6 +197,9 @@ class ProgressiveRun:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
+        self._references = {"constant": Reference(ConstantAnswer(model.task), self.metrics, window)}
+        if linear:
+            self._references["linear"] = Reference(LinearModel(model.task), self.metrics, window)
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
         self._facts |= described(model) | data_facts(info) | (extra or {})
@@ -217,7 +228,15 @@ class ProgressiveRun:
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
+    def _last_rows(self, X: Any, y: np.ndarray) -> Any:
+        """Rows as the last step of a pipeline is about to get them."""
+        rows = self.model.ahead(X, y) if isinstance(self.model, StreamPipeline) else X
+        return np.asarray(rows) if isinstance(rows, Table) else rows
+
     def _learn(self, X: Any, y: np.ndarray) -> None:
+        rows = self._last_rows(X, y) if "linear" in self._references else None
+        if rows is not None and rows.shape[1] > WIDEST:
+            del self._references["linear"]
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
@@ -227,6 +246,8 @@ class ProgressiveRun:
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
+        for reference in self._references.values():
+            reference.update(rows, y)
         self._on_batch(batch)
         if self._every and self.events % self._every == 0:
             self._moment()
@@ -247,6 +268,8 @@ class ProgressiveRun:
         for name in self.metrics:
             row[name] = self.value(name)
             row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
+        for beside, reference in self._references.items():
+            row |= {f"{name}_{beside}": value for name, value in reference.values().items()}
         if lately:
             row["majority"] = float(self._counts.majority)
             row["majority_window"] = float(lately.majority)

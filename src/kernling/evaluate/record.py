@@ -1,7 +1,8 @@
 """The columns of result rows: each has its type, its label, and how it is shown, declared once.
 
 A row is a dictionary with some of these columns; which ones depends on the protocol.  A metric stands for itself, over the last
-rows (``_window``), on held-out rows (``_validation``), and in summaries with its standard deviation (``_std``).
+rows (``_window``), on held-out rows (``_validation``), in summaries with its standard deviation (``_std``), and for what simple
+answers make of the same rows: the constant one (``_constant``) and that of a linear model (``_linear``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple
 from .metrics import METRICS
 
 Row = dict[str, Any]
+REFERENCES = {"constant": "constant answer", "linear": "linear model"}  # what stands beside a metric
 SUFFIXES = {"_window": ", window", "_validation": ", validation", "_std": ", standard deviation"}
+SUFFIXES |= {f"_{name}": f", {words}" for name, words in REFERENCES.items()}
 
 
 class Shown(Enum):

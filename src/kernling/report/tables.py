@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..evaluate.metrics import METRICS
-from ..evaluate.record import Row, Shown, column
+from ..evaluate.record import REFERENCES, Row, Shown, column
 
 
 class Cells(NamedTuple):
@@ -57,8 +57,11 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
 def _telling(rows: list[Row]) -> list[str]:
     held = {name for row in rows for name, value in row.items() if value is not None}
     several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
-    measured = [name for metric in METRICS for name in (metric, f"{metric}_window") if name in held]
-    rest = [name for name in ("majority", "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
+    found = [name for name in METRICS if name in held]
+    measured = [name for metric in found for name in (metric, f"{metric}_window") if name in held]
+    beside = [name for name in (f"{found[0]}_{one}" for one in REFERENCES) if name in held] if found else []
+    beside = beside or ["majority"]
+    rest = [name for name in (*beside, "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
     return [*several, *(name for name in ("permutations", "events") if name in held), *measured, *rest]
 
 

@@ -140,6 +140,12 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(columns, np.concatenate(places) if places else None)
 
 
+def places_of(X: Any, first: int) -> np.ndarray:
+    """The places of rows in their source: a table knows them where rows were left out, and otherwise they are in turn."""
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
+
+
 def missing(values: np.ndarray) -> np.ndarray:
     """Which values are missing: NaN, None and empty texts."""
     if values.dtype.kind == "f":
