@@ -27,7 +27,7 @@ from oracles import stream
 SPAS = {
     "binary": (SPAClassifier, PassiveAggressiveClassifier, {}),
     "multiclass": (SPAClassifier, PassiveAggressiveClassifier, {}),
-    "regression": (SPARegressor, PassiveAggressiveRegressor, {"epsilon": 0.05}),
+    "regression": (SPARegressor, PassiveAggressiveRegressor, {"epsilon": 0.05, "standardise_target": False}),
     "ball": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "ball", "radius": 0.5}),
     "halfspace": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "halfspace"}),
 }

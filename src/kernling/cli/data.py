@@ -231,12 +231,10 @@ class Source:
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """A model that takes rows like these; where numbers of tables are scaled, so are targets that are values."""
+        """A model that takes rows like these."""
         from ..pipeline import StreamPipeline
-        from ..streams import Standardise, Table
 
-        scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
-        return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
+        return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

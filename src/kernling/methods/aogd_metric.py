@@ -183,7 +183,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _output_count(self):
         return 1
 
-    def _targets(self, y):
+    def _targets(self, y, weights):
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
     def _target_of(self, y):

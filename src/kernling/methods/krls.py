@@ -283,7 +283,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
         These are those of a coming target: what the noise adds, by the errors so far, and how little is known of the row.
         """
         values = super().predict(X)
-        return (values, self._deviations(X)) if return_std else values
+        return (values, self.target_spread_ * self._deviations(X)) if return_std else values
 
     @one_thread
     def _deviations(self, X) -> np.ndarray:

@@ -20,8 +20,8 @@ ENOUGH = 30  # rows before one can be called an outlier
 
 
 @jit_exact
-def _standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Welford's recurrence (Technometrics, 1962), row by row; mean and spread before each row, where there is room for them.
+def _standardise(X, count, mean, squares, clip, out):
+    """Welford's recurrence (Technometrics, 1962), row by row.
 
     Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
     """
@@ -31,9 +31,6 @@ def _standardise(X, count, mean, squares, clip, out, shifts, widths):
         reach = clip if count >= ENOUGH else np.inf
         count += 1.0
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0:
-                shifts[i, j] = mean[j]
-                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
             value = X[i, j]
             if reach < np.inf and squares[j] > 0.0:
                 far = reach * np.sqrt(squares[j] / (count - 1.0))
@@ -50,12 +47,9 @@ def _standardise(X, count, mean, squares, clip, out, shifts, widths):
 
 
 @jit_exact
-def _rescale(X, low, high, out, shifts, widths):
+def _rescale(X, low, high, out):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0 and low[j] <= high[j]:
-                shifts[i, j] = low[j]
-                widths[i, j] = high[j] - low[j]
             low[j] = min(low[j], X[i, j])
             high[j] = max(high[j], X[i, j])
             width = high[j] - low[j]
@@ -71,7 +65,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _begin(self, d: int) -> None:
         raise NotImplementedError
 
-    def _learn(self, X: np.ndarray, out: np.ndarray, shifts: np.ndarray, widths: np.ndarray) -> None:
+    def _learn(self, X: np.ndarray, out: np.ndarray) -> None:
         raise NotImplementedError
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
@@ -101,26 +95,15 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def learn_transform(self, X: Any) -> np.ndarray:
         """Learn the rows; returns each scaled by what was known when it came, itself included."""
-        return self._stream(X, record=False)[0]
-
-    def learn_target(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn targets; returns them scaled, and for each the shift and width known *before* it.
-
-        ``shift + width * f`` is what a prediction f on the scale of the model means, said before the target was seen.
-        """
-        out, shifts, widths = self._stream(np.asarray(y, dtype=np.float64)[:, np.newaxis], record=True)
-        return out[:, 0], shifts[:, 0], widths[:, 0]
-
-    def _stream(self, X: Any, record: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         X = self._rows(X)
         if not self.__sklearn_is_fitted__():
             self._begin(X.shape[1])
             self.n_features_in_ = X.shape[1]
         for name in self._fields:  # so that a copy of the attributes is a copy of the state
             setattr(self, name, np.copy(getattr(self, name)))
-        out, (shifts, widths) = np.empty_like(X), np.zeros((2, len(X) if record else 0, X.shape[1]))
-        self._learn(X, out, shifts, widths)
-        return out, shifts, widths
+        out = np.empty_like(X)
+        self._learn(X, out)
+        return out
 
     def transform(self, X) -> np.ndarray:
         """Rows scaled by what is known now; nothing is learned, and values outside the range so far stay outside."""
@@ -238,9 +221,9 @@ class Standardise(_Scaling):
             raise ValueError(f"clip must be a number above 0, or None, not {self.clip!r}")
         self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
 
-    def _learn(self, X, out, shifts, widths) -> None:
+    def _learn(self, X, out) -> None:
         state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = _standardise(X, *state, out, shifts, widths)
+        count, clipped = _standardise(X, *state, out)
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
@@ -297,23 +280,19 @@ class MinMax(_Scaling):
             raise ValueError(f"low must be below high, not {self.low} and {self.high}")
         self.minimum_, self.maximum_ = np.full(d, np.inf), np.full(d, -np.inf)
 
-    def _learn(self, X, out, shifts, widths) -> None:
-        _rescale(X, self.minimum_, self.maximum_, out, shifts, widths)
+    def _learn(self, X, out) -> None:
+        _rescale(X, self.minimum_, self.maximum_, out)
         out *= self.high - self.low
         out += self.low
-        shifts[:], widths[:] = self._unscaling(shifts, widths)
 
     def _is_sound(self) -> bool:
         nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)
         right = (self.minimum_ >= -MOST) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
         return bool((nothing | right).all())
 
-    def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        width = width / (self.high - self.low)
-        return minimum - self.low * width, width
-
     def _affine(self):
-        return self._unscaling(self.minimum_, self.maximum_ - self.minimum_)
+        width = (self.maximum_ - self.minimum_) / (self.high - self.low)
+        return self.minimum_ - self.low * width, width
 
     def _scaled(self, X):
         width = self.maximum_ - self.minimum_
