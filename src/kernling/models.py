@@ -50,6 +50,9 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     >>> print(kl.load("model.kern").t_)
     4
     """
+    if not hasattr(model, "to_contents"):
+        cure = "use a StreamPipeline of kernling's own steps instead, or pickle" if hasattr(model, "steps") else "pickle it"
+        raise TypeError(f"a model file holds kernling's estimators and pipelines, not a {type(model).__name__}: {cure}")
     contents = model.to_contents()
     header = {
         "format": FORMAT,

@@ -26,7 +26,7 @@ Part = Literal["train", "test", "all"]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Data", **more)
+    return typer.Option(*names, help=help, **more)
 
 
 @dataclass

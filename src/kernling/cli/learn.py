@@ -161,6 +161,8 @@ def _check_outputs(*paths: Path | None) -> None:
             raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it")
     if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
         raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
+    if paths[-1] and paths[-1].suffix not in (".html", ".htm"):
+        raise typer.BadParameter("must end in .html: it is a page with figures", param_hint="--report")
     if paths[-1]:
         from ..report.figures import need_matplotlib
 
@@ -237,7 +239,8 @@ def predict(
 ) -> None:
     """Write what a model says about each row, one line per row; where rows have targets, say how right it was.
 
-    The line of a row that lacks a value is empty if the model has not learned to impute.
+    The line of a row that lacks a value is empty if the model has not learned to impute.  Probabilities come below a line that
+    names the classes.
     """
     from .. import models
     from ..evaluate import Batch, metric
@@ -251,13 +254,19 @@ def predict(
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     if not hasattr(saved.model, method):
         learned = type(last_step(saved.model)).__name__
-        cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
+        cause = "it has no scores apart from its values"
+        if probabilities:
+            cause = "learn it with --set loss=logistic, or loss=softmax for more than two classes" + (
+                "" if saved.model.task == "classification" else "; probabilities are for classes"
+            )
         raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
     source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured = metric(name)
     rows = 0
     with Answers(output or STANDARD_OUTPUT) as answers:
+        if probabilities:
+            answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
             found = said(saved.model, X, method)
             answers.write(found.lines)

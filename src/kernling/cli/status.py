@@ -24,7 +24,8 @@ class Status:
     def show(self, progress: object) -> None:
         """Show something as text, which is made only where it is seen."""
         if self._line:
-            self._line.update(str(progress))
+            text, room = str(progress), self._line.console.width - 4  # of one line, behind the sign that turns
+            self._line.update(text if len(text) <= room else f"{text[: room - 1]}…")
 
     def __exit__(self, *_: Any) -> None:
         if self._line:

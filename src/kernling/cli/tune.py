@@ -67,7 +67,7 @@ def tune(
             first=first,
             max_points=max_points,
             seed=seed,
-            on_rung=lambda events, left: typer.echo(f"after {events:,} events {left} candidates are left", err=True),
+            on_rung=_say_who_is_left,
         )
         feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
     if running and running.events:
@@ -80,6 +80,10 @@ def tune(
         if interrupts.stopped:
             _where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
+
+
+def _say_who_is_left(events: int, left: int) -> None:
+    typer.echo(f"after {events:,} events {'1 candidate is' if left == 1 else f'{left} candidates are'} left", err=True)
 
 
 def _tell(found: Any, metric: str, title: str) -> None:

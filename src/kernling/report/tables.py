@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from ..evaluate.metrics import METRICS
 from ..evaluate.record import REFERENCES, Row, Shown, column
 
+LONGEST = 30  # letters of a word that is not broken
+
 
 class Cells(NamedTuple):
     """A table as text."""
@@ -98,7 +100,7 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
             textwrap.fill(head, widest),
             justify="right" if numeric else "left",
             no_wrap=numeric,
-            min_width=widest if numeric else min(word, 20),
+            min_width=widest if numeric else min(word, LONGEST),
             overflow="fold",
         )
     for line in shown.body:
@@ -128,9 +130,20 @@ def show(shown: Cells, title: str | None = None, caption: str | None = None) -> 
     while len(table.columns) > 2 and console.measure(table, options=unbounded).minimum > console.width:
         table.columns.pop()
         left_out.insert(0, shown.heads[len(table.columns)])
+    _fit(table, shown, console.width)
     console.print(table)
     if left_out:
         console.print(f"not shown, as the terminal is narrow: {', '.join(left_out)}")
+
+
+def _fit(table: Any, shown: Cells, width: int) -> None:
+    """Give columns from the left the room they would like; rich makes rows too long where columns have a least width."""
+    spare = width - 1 - sum(one.min_width + 3 for one in table.columns)  # 3 for a border and the room beside the text
+    for i, one in enumerate(table.columns):
+        natural = max(len(text) for text in [*one.header.split("\n"), *(line[i] for line in shown.body)])
+        extra = min(max(natural - one.min_width, 0), max(spare, 0))
+        one.width = one.min_width + extra
+        spare -= extra
 
 
 def markdown(shown: Cells) -> str:
