@@ -255,7 +255,7 @@ def test_categories_given():
     assert sparse.issparse(Encode(["x0"], hash=3).fit_transform([["a", 1.0], ["c", 2.0]]))
     with pytest.raises(ValueError, match="row 1 has no value in column 'x0'"):
         Encode().fit([[np.nan]])
-    with pytest.raises(ValueError, match="the categories of 'x0' must differ"):
+    with pytest.raises(ValueError, match="the categories of 'x0' must be distinct"):
         Encode({"x0": [1, "1"]}).fit([["1"]])
     with pytest.raises(ValueError, match="X has 1 features, but Encode is expecting 2"):
         encode.transform([["a"]])
@@ -284,9 +284,9 @@ def test_one_file_goes_on_bit_for_bit(pipeline, tmp_path):
 
 def test_what_a_file_cannot_hold(tmp_path):
     path = tmp_path / "p.kern"
-    with pytest.raises(TypeError, match="StandardScaler, which a model file cannot hold"):
+    with pytest.raises(TypeError, match="StandardScaler, which cannot be stored in a model file"):
         kernling.save(classifier(StandardScaler()).fit(X, LABELS), path)
-    with pytest.raises(TypeError, match="StreamPipeline, which a model file cannot hold"):
+    with pytest.raises(TypeError, match="StreamPipeline, which cannot be stored in a model file"):
         kernling.save(kernling.StreamPipeline([("p", classifier())]).fit(X, LABELS), path)
     with pytest.raises(ValueError, match="not fitted"):
         kernling.save(classifier(), path)

@@ -1,9 +1,9 @@
 """
-Decision surfaces with the points behind them
-=============================================
+Decision surfaces and stored points
+===================================
 
-POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that an
-error ball lets go, so that what stays sits where it is needed.
+POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that its
+error bound allows, so that points remain only where they are needed.
 """
 
 import kernling as kl

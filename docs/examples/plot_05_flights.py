@@ -1,14 +1,14 @@
 """
-Flights, late or not, as they come
-==================================
+Predicting late flights
+=======================
 
 Every 25th flight that left New York in 2013 (`nycflights13 <https://github.com/tidyverse/nycflights13>`_, public
-domain), in the order of departure, with the weather at that hour. Late is more than 15 minutes. Each flight is judged
-before it is learned, by what its day, hour, airline and weather tell.
+domain), in the order of departure, with the weather at that hour. Late means more than 15 minutes. Each flight is predicted
+from its day, hour, airline and weather before it is learned.
 
-Lateness hangs on much that is not in the table, so hardly any flight is more likely late than not, and AVM's accuracy
-is about that of always saying "on time". AOGD puts its threshold where both classes are found equally often, and is
-right less often still. The order of the scores is worth more, and that is what the area under the ROC curve measures.
+Delays depend on much that is not in the table, so hardly any flight is more likely late than not, and AVM's accuracy
+is about that of always predicting "on time". AOGD sets its threshold such that both classes are recognised equally often,
+and has a lower accuracy. The order of the scores is more useful, and this is what the area under the ROC curve measures.
 """
 
 from pathlib import Path

@@ -13,6 +13,7 @@ _OTHERS = {
     "load": "models",
     "merge": "estimators.merging",
     "save": "models",
+    "to_onnx": "export",
 }
 
 
@@ -24,7 +25,7 @@ __all__ = sorted(_names())
 
 
 def __getattr__(name: str) -> _Any:
-    """Load a public name when it is first asked for, so that the command line answers at once."""
+    """Import a public name on first access, so that the command line starts quickly."""
     names = _names()
     if name not in names:
         raise AttributeError(f"module 'kernling' has no attribute {name!r}")

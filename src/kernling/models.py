@@ -1,10 +1,10 @@
-"""Model files: one file, no code in it, written whole or not at all.
+"""Model files: a single file without code, written atomically.
 
-A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what
-it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole file,
-with zeros in the place of the sum itself.  Loading checks every length against the size of the file before anything is
-allocated, then the checksum, then that the arrays are those of the estimator and that no number in them leads compiled code
-astray.  Nothing in a file is ever executed.
+A model is a safetensors file.  Its header contains, as JSON, the version of the format, the estimator's name, its parameters,
+what it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole
+file, computed with zeros in place of the checksum.  Loading checks every length against the size of the file before anything is
+allocated, then the checksum, then that the arrays are those of the estimator and that no number in them makes compiled code
+access memory out of bounds.  Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from . import registry
 from .atomic import replaced
 
 FORMAT = 3
-SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
+SUM = b'"sha256":"'  # the bytes before the checksum, which cannot occur in quoted text
 BLANK = "0" * 64
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
 class Saved(NamedTuple):
-    """What a model file holds."""
+    """The contents of a model file."""
 
     model: Any
-    reading: dict[str, Any]  # how rows for it are read, besides what it knows of its columns; empty if that was not saved
+    reading: dict[str, Any]  # options for reading its rows, apart from its columns; empty if not saved
     header: dict[str, Any]
 
 
 def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = None) -> None:
-    """Write a fitted estimator or pipeline to one file, replacing what is there only once the new file is whole.
+    """Save a fitted estimator or pipeline to a file; an existing file is replaced atomically.
 
-    ``reading`` is for how its rows are read from files, such as the name of the target: anything that JSON can hold.
+    ``reading`` has options for reading its rows from files, such as the name of the target, as JSON-compatible data.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read a model file.  Going on with the same calls gives the model that never stopped.
+    """Load a model.  Training it further gives the same result as without saving and loading.
 
-    Files of the command line hold a :class:`StreamPipeline`, which takes rows as they are in the data.
+    Files written by the command line contain a :class:`StreamPipeline`, which takes raw rows.
 
     Examples
     --------
@@ -87,18 +87,18 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def read(path: str | os.PathLike) -> Saved:
-    """Read a model file with what else it holds."""
+    """Read a model file with all of its contents."""
     header, arrays = _read(Path(path))
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
         return Saved(cls.from_contents(header, arrays), header.get("reading", {}), header)
-    except Exception as error:  # whatever a header can make happen, the file is at fault
+    except Exception as error:  # any error here means that the file is invalid
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
-    """The header and arrays of a file, once they have proved whole."""
+    """Return the header and arrays of a file after checking its integrity."""
     data = path.read_bytes()
     try:
         size = int.from_bytes(data[:8], "little")
@@ -122,7 +122,7 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def _writer(header: Any) -> str:
-    """Which version wrote a file, as it says itself."""
+    """Return which version wrote a file, according to its header."""
     versions = header.get("versions") if isinstance(header, dict) else None
     return f"written by kernling {str(versions.get('kernling'))[:40] if isinstance(versions, dict) else 'unknown'}"
 
@@ -132,13 +132,13 @@ def _first_line(error: Exception) -> str:
 
 
 def signed(data: bytes) -> bytes:
-    """A file's bytes with their checksum in its place."""
+    """Return the bytes of a file with the checksum inserted."""
     place = data.index(SUM + BLANK.encode()) + len(SUM)
     return data[:place] + hashlib.sha256(data).hexdigest().encode() + data[place + len(BLANK) :]
 
 
 def is_signed(data: bytes) -> bool:
-    """Whether a file's bytes are those that its checksum was made of."""
+    """Return whether the checksum of a file matches its bytes."""
     place = data.find(SUM) + len(SUM)
     total = hashlib.sha256(memoryview(data)[:place])
     total.update(BLANK.encode())
@@ -147,7 +147,7 @@ def is_signed(data: bytes) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the libraries that a model's numbers come from."""
+    """Return the versions of the libraries that affect a model's numbers."""
     found = {}
     for name in LIBRARIES:
         try:

@@ -53,7 +53,7 @@ def test_indices_outside_are_refused(model, call, form, what):
     X = broken(form, what)
     model = model if call in ("predict", "decision_function") else kl.AVMClassifier(gamma=1.0, delta=1.0)
     arguments = (X,) if call in ("predict", "decision_function") else (X, LABELS)
-    with pytest.raises(ValueError, match="X is not a sound"):
+    with pytest.raises(ValueError, match="X is not a valid"):
         getattr(model, call)(*arguments)
     assert not vars(model).keys() & {"_state"} or model.t_ == 40
 
@@ -79,5 +79,5 @@ def test_wide_indices_duplicates_and_unsorted_columns(model):
 
 
 def test_one_dimension_is_no_table(model):
-    with pytest.raises(ValueError, match="rows make a table"):
+    with pytest.raises(ValueError, match="but 2 are required"):
         model.predict(sparse.coo_array(np.ones(6)))

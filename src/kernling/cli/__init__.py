@@ -1,4 +1,4 @@
-"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` starts quickly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, learn, methods, papers, tune
+from . import compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -20,7 +20,7 @@ FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
 
 
 class Commands(TyperGroup):
-    """Turns what a user can cure into one line and an exit code."""
+    """Print errors that the user can fix as one line and set the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -38,7 +38,7 @@ class Commands(TyperGroup):
 
 
 def _as_options(message: str) -> str:
-    """Cures in Python's spelling, such as n_features=9 or missing='drop', as they are written here."""
+    """Rewrite Python arguments in a message, such as n_features=9 or missing='drop', as command-line options."""
     names = "|".join(field.name for field in fields(Reading))
 
     def spelled(found: re.Match[str]) -> str:
@@ -77,8 +77,10 @@ for command in (
     compare.compare,
     tune.tune,
     learn.convert,
+    export.export,
     papers.papers,
     papers.reproduce,
+    serve.serve,
     methods.learners,
     methods.demo,
 ):

@@ -1,6 +1,6 @@
-"""Options that say what the rows are, shared by all commands that read data; and rows that remember how they were read."""
+"""Options for reading data, shared by all commands, and the source of rows that they describe."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ..streams.base import Chunk
 
 SYNTHETIC_ROWS = 20_000
-MODEL = "model"  # the last step of pipelines
-KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # what a model file keeps of how rows are read
-COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that say how columns are treated
+MODEL = "model"  # name of a pipeline's last step
+KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
@@ -31,32 +31,32 @@ def _option(help: str, *names: str, **more: Any) -> Any:
 
 @dataclass
 class Reading:
-    """How rows are read; each field is an option."""
+    """Options for reading rows; each field is a command-line option."""
 
-    target: Annotated[str | None, _option("Column with the target: its name, or its place (-1 is the last).")] = None
-    features: Annotated[str | None, _option("Columns to use, separated by commas; all others if not given.")] = None
-    categorical: Annotated[str | None, _option("Columns that are categories, though they look like numbers.")] = None
-    numeric: Annotated[str | None, _option("Columns that are numbers, though they don't look like it.")] = None
-    date: Annotated[str | None, _option("Columns that are dates; numbers are seconds since 1970.")] = None
-    ignore: Annotated[str | None, _option("Columns to leave out.")] = None
-    hash: Annotated[int | None, _option("Hash categories into so many columns.", min=1)] = None
-    missing: Annotated[Missing | None, _option("What to do about missing values; impute if not given.")] = None
-    scale: Annotated[Scale | None, _option("Running scaling of numbers; standard for tables if not given.")] = None
-    format: Annotated[Format | None, _option("Where name and content don't tell.")] = None
-    header: Annotated[bool, _option("Whether CSV begins with names.")] = True
-    delimiter: Annotated[str | None, _option("Of CSV; a comma, or a tab for .tsv.")] = None
-    n_features: Annotated[int | None, _option("Columns of LIBSVM text from standard input.", min=1)] = None
-    zero_based: Annotated[bool, _option("Indices of LIBSVM text begin at 0.", "--zero-based")] = False
-    dense: Annotated[bool, _option("Make sparse rows dense.", "--dense")] = False
-    part: Annotated[Part, _option("Of a named data set.")] = "train"
-    positive: Annotated[str | None, _option("Of a named data set: the labels, separated by commas, that become +1.")] = None
-    shuffle: Annotated[int | None, _option("Random order of this seed; needs memory for all rows.", metavar="SEED")] = None
-    skip: Annotated[int, _option("Leave out the first rows.", min=0)] = 0
-    rows: Annotated[int | None, _option("Read at most so many rows.", min=1)] = None
+    target: Annotated[str | None, _option("Target column: name or position (-1 is the last).")] = None
+    features: Annotated[str | None, _option("Comma-separated feature columns (default: all but the target).")] = None
+    categorical: Annotated[str | None, _option("Comma-separated columns to treat as categories.")] = None
+    numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
+    date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
+    ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
+    hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
+    missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
+    format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
+    header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
+    delimiter: Annotated[str | None, _option("CSV delimiter (default: comma; tab for .tsv).")] = None
+    n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
+    zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
+    dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
+    part: Annotated[Part, _option("Part of a named data set.")] = "train"
+    positive: Annotated[str | None, _option("Comma-separated labels of a named data set that become +1.")] = None
+    shuffle: Annotated[int | None, _option("Shuffle the rows with this seed; keeps all rows in memory.", metavar="SEED")] = None
+    skip: Annotated[int, _option("Number of rows to skip at the start.", min=0)] = 0
+    rows: Annotated[int | None, _option("Maximum number of rows to read.", min=1)] = None
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``reading`` is spelled out as options."""
+    """Decorate a command so that the fields of its parameter ``reading`` become options."""
     fields = inspect.signature(Reading).parameters
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "reading"]
 
@@ -71,10 +71,10 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Source:
-    """The rows that a command was asked for, and how they are read.
+    """The rows that a command reads, and how.
 
-    With ``saved``, a model file, further rows are read as those were that its model has learned.  With ``every_row``, none is
-    left out for what it lacks; with ``unlabelled``, none for the lack of a target.  ``rows`` counts those read so far.
+    With ``saved``, a model file, rows are read in the same way as those that the model was trained on.  With ``every_row``, no
+    row is dropped because of missing values; with ``unlabelled``, none because it has no target.  ``rows`` counts those read.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Source:
         reading, first = self.reading, self.data[0]
         for path in self.data if len(self.data) > 1 else ():
             if path != "-" and not Path(path).exists():
-                raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
+                raise FileNotFoundError(f"there is no file {path!r}; when several sources are given, all must be files")
         if len(self.data) > 1 or first == "-" or Path(first).exists():
             rows = stream(self.data if len(self.data) > 1 else first, **self.options())
             rows.info |= {"files": self.data, "options": self.options()}
@@ -128,7 +128,7 @@ class Source:
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
     def options(self) -> dict[str, Any]:
-        """How files are read: the options of ``kernling.streams.stream``."""
+        """Return the options of ``kernling.streams.stream``."""
         reading = self.reading
         return {
             "target": _place(reading.target),
@@ -144,7 +144,7 @@ class Source:
         } | self._known
 
     def kept(self) -> dict[str, Any]:
-        """What a model file keeps of them."""
+        """Return the options that are stored in a model file."""
         return {name: self.options()[name] for name in KEPT} | {"target": self.stream.target}
 
     def _shuffled(self, rows: "Stream") -> "Stream":
@@ -163,7 +163,7 @@ class Source:
         return Stream(lambda _: iter([whole]), names=rows.names, target=rows.target, info=info)
 
     def chunks(self) -> "Iterator[Chunk]":
-        """The rows asked for."""
+        """Yield the requested rows."""
         import numpy as np
 
         from ..streams.tables import missing, places_of
@@ -193,11 +193,11 @@ class Source:
 
     @property
     def dropped(self) -> int:
-        """The rows left out so far because a value was missing."""
+        """Number of rows dropped so far because of missing values."""
         return self._opened.dropped + self._without_target
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """The rows of the first chunk that have a target, where there are targets; and all chunks."""
+        """Return the rows of the first chunk that have a target, if there are targets, and an iterator over all chunks."""
         chunks = self.chunks()
         before = []
         for chunk in chunks:
@@ -208,7 +208,7 @@ class Source:
         raise ValueError(f"{self.name} has no rows{' with a target' if before else ''}")
 
     def task_of(self, y: Any) -> str:
-        """The task of a named data set, or what the targets look like."""
+        """Return the task of a named data set, or infer it from the targets."""
         from ..estimators.by_task import task_of
 
         if y is None:
@@ -216,7 +216,7 @@ class Source:
         return self._task or task_of(y)
 
     def steps(self, X: Any) -> list[tuple[str, Any]]:
-        """What the options ask to do with rows like these before a model gets them."""
+        """Return the preprocessing steps that the options ask for."""
         from ..pipeline import OUTLIER
         from ..streams import Encode, MinMax, Standardise, Table
 
@@ -231,14 +231,14 @@ class Source:
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """A model that takes rows like these."""
+        """Return a pipeline that ends in the model."""
         from ..pipeline import StreamPipeline
 
         return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":
-    """The rows that have a target, where rows have any."""
+    """Return the rows that have a target; all rows if there are no targets."""
     from ..streams.tables import missing
 
     if y is None or not missing(y).any():
@@ -248,12 +248,12 @@ def with_targets(X: Any, y: Any) -> "Chunk":
 
 
 def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
-    """The options of ``kernling.streams.stream`` that a model file decides; some of the command line win over them."""
+    """Return the options of ``kernling.streams.stream`` for a saved model; some options of the command line take precedence."""
     from ..streams.steps import columns_of
 
     for option in ("features", *COLUMNS, "hash", "scale"):
         if getattr(reading, option) is not None:
-            raise typer.BadParameter("the model keeps its columns and their scale: leave it out", param_hint=f"--{option}")
+            raise typer.BadParameter("the model keeps its columns and scaling: leave this option out", param_hint=f"--{option}")
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)
@@ -269,7 +269,7 @@ def _listed(text: str | None) -> list[str] | None:
 
 
 def _place(text: str | None) -> str | int | None:
-    """A column by place if that is what the text is, else by name."""
+    """Return a column's position if the text is a number, else its name."""
     return int(text) if text and text.lstrip("-").isdigit() else text
 
 

@@ -1,6 +1,6 @@
-"""Commands that learn a stream, and that use what was learned."""
+"""Commands that train models on streams and that use trained models."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,15 +17,15 @@ from .status import Status
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
-Every = Annotated[int, typer.Option(min=1, help="Events between two measurements.")]
-WindowSize = Annotated[int, typer.Option(min=1, help="Events of the sliding window.")]
-Results = Annotated[Path | None, typer.Option(help="Write all that was measured to this .csv or .parquet file.")]
-Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with figures (needs matplotlib).")]
+Every = Annotated[int, typer.Option(min=1, help="Number of events between measurements.")]
+WindowSize = Annotated[int, typer.Option(min=1, help="Size of the sliding window, in events.")]
+Results = Annotated[Path | None, typer.Option(help="Write all measurements to this .csv or .parquet file.")]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report with figures (needs matplotlib).")]
 
 
 @takes_reading
 def run(
-    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files follow one another.")],
+    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files are read one after the other.")],
     reading: Reading,
     learner: settings.LearnerOption = "avm",
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
@@ -34,38 +34,38 @@ def run(
     window: WindowSize = 1000,
     every: Every = 10_000,
     seed: settings.SeedOption = 0,
-    save: Annotated[Path | None, typer.Option(help="Keep the model in this file, also after Ctrl-C or a bad row.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with this model.", exists=True, dir_okay=False)] = None,
-    checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the model to this file, even after Ctrl-C or a bad row.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue training this model.", exists=True, dir_okay=False)] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Also save the model every N events.")] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="Write what was said of each row before it was learned; '-' is standard output.")
+        Path | None, typer.Option(help="Write the prediction of each row before it is learned; '-' for standard output.")
     ] = None,
     results: Results = None,
     report: Report = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how the columns are treated, and learn nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how columns would be treated, without training.")] = False,
     dask: spread.Dask = None,
     rounds: spread.Rounds = 1,
     merge_every: spread.MergeEvery = None,
     parts: spread.Parts = None,
     skip_bad: spread.SkipBad = False,
 ) -> None:
-    """Learn a stream: every event is predicted first and learned then.
+    """Train a model on a stream: each event is first predicted, then learned.
 
-    With --dask, files train models side by side that merge into one; nothing is predicted on the way.
+    With --dask, models are trained on the files in parallel and merged into one, without test-then-train evaluation.
     """
     from .. import models
 
     if checkpoint_every and not save:
-        raise typer.BadParameter("needs --save to say where", param_hint="--checkpoint-every")
+        raise typer.BadParameter("needs --save", param_hint="--checkpoint-every")
     if resume and set:
-        raise typer.BadParameter("a model that goes on keeps its parameters: leave --set out", param_hint="--resume")
+        raise typer.BadParameter("a resumed model keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
     _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
     if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
         name = saved.model.learner.name
-        raise typer.BadParameter(f"a {name} model that goes on stays one: leave it out", param_hint="--learner")
+        raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
 
     def make(source: Source, X: Any, y: Any) -> Any:
         if saved:
@@ -73,17 +73,9 @@ def run(
         return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
 
     if dask:
-        spread.check(
-            reading,
-            {
-                "checkpoint_every": checkpoint_every,
-                "results": results,
-                "report": report,
-                "metrics": metrics,
-                "predictions": predictions,
-            },
-        )
-        reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that changes with the rows
+        outputs = {"results": results, "report": report, "predictions": predictions}
+        spread.check(reading, {"checkpoint_every": checkpoint_every, "metrics": metrics} | outputs)
+        reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that adapts to the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
         return
@@ -97,7 +89,7 @@ def run(
 
 
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
-    """Say what a run would do with the columns, by the first rows."""
+    """Print how a run would treat the columns, judging by the first rows."""
     (X, y), _ = source.begin()
     model = make(source, X, y).begin(X)
     typer.echo(f"{model.task} of {source.name}")
@@ -105,7 +97,7 @@ def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
 
 
 def _schema(model: Any) -> Any:
-    """How a pipeline treats the columns of tables; None for one that takes numbers only."""
+    """Return how a pipeline treats the columns of tables, or None if it takes only numbers."""
     steps = getattr(model, "steps_", None)
     return getattr(steps[0][1], "schema_", None) if steps else None
 
@@ -120,7 +112,7 @@ def _learn(
     results: Path | None,
     report: Path | None,
 ) -> None:
-    """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
+    """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
     from .. import models
     from ..evaluate import ProgressiveRun, feed
     from .answers import Answers
@@ -153,7 +145,7 @@ def _learn(
 
 
 def _check_outputs(*paths: Path | None) -> None:
-    """Find out before learning, not after, that something cannot be written."""
+    """Check before training that the output files can be written."""
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
@@ -172,7 +164,7 @@ def _check_outputs(*paths: Path | None) -> None:
 def _where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
     note = f"learned {events:,} events before it stopped"
     if save:
-        how = "mend the data, then go on" if mend else "go on"
+        how = "fix the data, then continue" if mend else "continue"
         comes_again = mend or "-" not in source.data
         skip = f" --skip {source.rows_until(events)}" if comes_again else ""
         note += f"; the model is in {save}: {how} with --resume {save}{skip}"
@@ -180,7 +172,7 @@ def _where_it_stopped(events: int, source: Source, save: Path | None, mend: bool
 
 
 class _HowFar(NamedTuple):
-    """How far a course has come, as a line of text."""
+    """The progress of a run as one line of text."""
 
     course: Any
 
@@ -215,12 +207,12 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
     if report:
         names = source.stream.names or ("x1", "x2")
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
-        figures = [("What the model says, and the points it uses", surface(model, names=names))] if drawable else []
+        figures = [("Decision surface and stored points", surface(model, names=names))] if drawable else []
         page(rows, report, title, figures)
 
 
 def _counts(model: Any, source: Source) -> str | None:
-    """How many rows were dropped, imputed and clipped, where rows are those of a table."""
+    """Return how many rows of a table were dropped, imputed and clipped."""
     if _schema(model) is None:
         return None
     encode = model.steps_[0][1]
@@ -233,14 +225,14 @@ def predict(
     model: Model,
     data: Data,
     reading: Reading,
-    output: Annotated[Path | None, typer.Option(help="Write to this file; standard output if not given.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Output file (default: standard output).")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
 ) -> None:
-    """Write what a model says about each row, one line per row; where rows have targets, say how right it was.
+    """Write the prediction for each row, one line per row; if there are targets, also print how accurate they are.
 
-    The line of a row that lacks a value is empty if the model has not learned to impute.  Probabilities come below a line that
-    names the classes.
+    The line is empty for rows with missing values that the model cannot impute.  With --probabilities, the first line names
+    the classes.
     """
     from .. import models
     from ..evaluate import Batch, metric
@@ -254,12 +246,11 @@ def predict(
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     if not hasattr(saved.model, method):
         learned = type(last_step(saved.model)).__name__
-        cause = "it has no scores apart from its values"
+        cause = "a regressor has no scores"
         if probabilities:
-            cause = "learn it with --set loss=logistic, or loss=softmax for more than two classes" + (
-                "" if saved.model.task == "classification" else "; probabilities are for classes"
-            )
-        raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
+            cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
+            cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
+        raise ValueError(f"{model} is a {learned} without {method}: {cause}")
     source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured = metric(name)
@@ -280,7 +271,7 @@ def predict(
 
 
 def info(model: Model) -> None:
-    """Say what a model file holds."""
+    """Show the contents of a model file."""
     from rich.console import Console
     from rich.table import Table
 
@@ -296,7 +287,7 @@ def info(model: Model) -> None:
     facts: dict[str, Any] = {
         "estimator": type(learned).__name__,
         "method": learned.learner.citation,
-        "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "defaults",
         "columns": f"{whole.n_features_in_:,}",
     }
     if whole is not learned:
@@ -325,7 +316,7 @@ def convert(
     output: Annotated[Path, typer.Argument(help="A .libsvm, .csv, .parquet or .jsonl file; text also with .gz, .bz2 or .xz.")],
     reading: Reading,
 ) -> None:
-    """Write rows in another format; categories and dates become numbers on the way."""
+    """Convert data to another format; categories and dates become numbers."""
     from ..streams import Stream, Table, write
 
     source = Source([data], replace(reading, scale=reading.scale or "none", missing=reading.missing or "error"))

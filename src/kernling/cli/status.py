@@ -1,4 +1,4 @@
-"""How far a command has come."""
+"""Progress of a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Status:
-    """A line on the terminal that says how far learning has come; nothing where there is no terminal."""
+    """A status line on the terminal that shows the progress; nothing is shown without a terminal."""
 
     def __init__(self, first: str):
         self._first = first
@@ -22,7 +22,7 @@ class Status:
         return self
 
     def show(self, progress: object) -> None:
-        """Show something as text, which is made only where it is seen."""
+        """Show the progress; it is converted to text only if it is displayed."""
         if self._line:
             text, room = str(progress), self._line.console.width - 4  # of one line, behind the sign that turns
             self._line.update(text if len(text) <= room else f"{text[: room - 1]}…")

@@ -12,8 +12,8 @@ Forgetting by beta an event, A <- beta A + s z z', is the same on rows that are 
 block.  It forgets the ridge as well: rho is what is left of it, until it is restored from the sum S at fixed counts of events.
 
 Features may join at any time, as if they had been 0 before.  Matrices are flat arrays without gaps, of which BLAS sees one
-triangle.  S is kept for what the inverse alone cannot do: restoring the ridge, joining with other models, and mending P, which
-is compared with it now and then and computed anew once rounding has piled up.
+triangle.  S is stored for what the inverse alone cannot do: restoring the ridge, merging with other models, and correcting P,
+which is compared with it periodically and recomputed once rounding errors have accumulated.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import added
 from .whitened import point_factor, solve
 
-PROBE = 64  # blocks between looks at the inverse; at first, when the most digits are lost, there are more of them
-DRIFT = 1e-9  # of P A from the identity, above which P is computed anew
-UNHEARD = 1e200  # the noise of an event that is scored only
+PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
+DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
+UNHEARD = 1e200  # noise of an event that is only scored
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
-RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED = range(9)  # what record holds
-RECORDS = 9
+RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED, FULL = range(10)  # what record holds; FULL is the ridge
+RECORDS = 10
 
 
 class Ridge(NamedTuple):
-    """How least squares are regularised."""
+    """Regularisation of least squares."""
 
     ridge: float
-    keep: float  # what one event leaves of the weight of earlier ones
-    period: int  # events after which a forgotten ridge is restored; 0 where nothing is forgotten
+    keep: float  # factor by which the weight of earlier events shrinks per event
+    period: int  # events after which a forgotten ridge is restored; 0 without forgetting
 
 
 class LeastSquares(NamedTuple):
@@ -58,19 +58,20 @@ class LeastSquares(NamedTuple):
 
     @property
     def count(self) -> int:
-        """Features in use."""
+        """Number of features in use."""
         return int(self.size[FEATURES])
 
     @property
     def noise(self) -> float:
-        """The mean of e^2 / (1/s + z'Pz) over all events and outputs, e the error before learning."""
+        """Return the mean of e^2 / (1/s + z'Pz) over all events and outputs, e the error before learning."""
         return float(self.losses.mean() / self.record[COUNT]) if self.record[COUNT] > 0.0 else math.inf
 
     def grown(self, capacity: int) -> LeastSquares:
-        """The same with room for this many features besides those that are always there."""
+        """Return a copy with room for this many features besides the fixed ones."""
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
         if n <= self.weights.shape[1]:
             return self
+        check_room(n, n, "features")
         return self._replace(
             inverse=padded(self.inverse, 0, n * n),
             squares=padded(self.squares, 0, n * n),
@@ -79,7 +80,7 @@ class LeastSquares(NamedTuple):
         )
 
     def trimmed(self, size: int) -> LeastSquares:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         n = self.count
         return self._replace(
             inverse=self.inverse[: n * n].copy(),
@@ -89,7 +90,7 @@ class LeastSquares(NamedTuple):
         )
 
     def widened(self, change: np.ndarray) -> LeastSquares:
-        """With one column of targets more, of which all have been -1: exactly what it would be had it been there before.
+        """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
         """
@@ -109,7 +110,7 @@ class LeastSquares(NamedTuple):
         )
 
     def merged(self, other: LeastSquares, start: LeastSquares | None, merging) -> LeastSquares:
-        """The sums of both, in the features of the merged points; on these an event is what its model's points showed of it.
+        """Return the sums of both in the features of the merged points, on which events are projected.
 
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
         functions, and the sums say how much each direction has been seen.
@@ -122,7 +123,7 @@ class LeastSquares(NamedTuple):
             parts[i] = (*parts[i][:2], share * (events - began) / own if own > 0.0 else 0.0)
         if start is not None:
             parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
-        n = int(self.size[FIXED]) + merging.model.stored
+        n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
         for (state, sums, factor), share, shift, width in zip(parts, (*merging.shares, 0.0), *merging.units, strict=False):
             turn = _into(merging, state, sums, n)
@@ -134,13 +135,13 @@ class LeastSquares(NamedTuple):
         scaled = [width**2 * sums.losses for (_, sums, _), width in zip(parts, merging.units.width, strict=False)]
         losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
-        record[RHO] = merging.params.ridge.ridge
+        record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
         sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
-        if not same:
+        if self.size[MOST] and not same:
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
             B[:] = W @ S + record[RHO] * W
         renew(sums)
@@ -149,44 +150,61 @@ class LeastSquares(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n, fixed, most = self.size.tolist() if self.size.shape == (3,) else (-1, 0, 0)
+        joined = min(size, most)
         fits = (
-            (n == fixed + size or n == size == 0)
-            and size <= most
+            (n == fixed + joined or n == joined == 0)
+            and fixed >= 0
             and self.inverse.shape == self.squares.shape == (n * n,)
             and self.weights.shape == self.moments.shape == (outputs, n)
             and self.losses.shape == (outputs,)
             and self.record.shape == (RECORDS,)
-            and (self.record[RHO] > 0.0)
+            and (self.record[[RHO, FULL]] > 0.0).all()
         )
         if not fits:
-            raise ValueError("the sums of least squares do not fit the model")
+            raise ValueError("the sums of least squares do not match the model")
 
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
-    """Of no events, on so many features, the first of which is 1, and at most so many others."""
-    check_room(fixed + most, fixed + most, "features")
+    """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
     record = np.zeros(RECORDS)
-    record[RHO] = ridge.ridge
+    record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))
     return LeastSquares(
         np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), np.array([0, fixed, most]), record
     )
 
 
+def clear(sums: LeastSquares, ridge: Ridge) -> None:
+    """Forget all events and features."""
+    sums.size[FEATURES] = 0
+    sums.losses[:] = 0.0
+    sums.record[:] = 0.0
+    sums.record[RHO] = sums.record[FULL] = ridge.ridge
+
+
 # ---------------------------------------------------------------------- learning
 
 
+def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
+    """Targets as least squares see them, (outputs, events): classes are 1 in their own column and -1 in others."""
+    if outputs == 1:
+        return targets[np.newaxis]
+    columns = np.full((outputs, len(targets)), -1.0)
+    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
+    return columns
+
+
 def scores_of(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """W z for the columns of Z, (outputs, events); features beyond the known ones have no weight yet."""
+    """Return W z for the columns of Z, (outputs, events); features beyond the known ones have no weight yet."""
     n = min(sums.count, len(Z))
     return sums.weights[:, :n] @ Z[:n]
 
 
 def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; returns the scores before each, (outputs, events).
+    """Learn events; return the scores before each, (outputs, events).
 
     Z is (features, events), and may have more features than were known, which are then 0 for the events before they came;
-    targets are (outputs, events).  Events of weight 0 are scored only.  Raises Diverged before anything has changed, unless
+    targets are (outputs, events).  Events of weight 0 are only scored.  Raises Diverged before anything has changed, unless
     the events end more than one period.
     """
     extend(sums, len(Z))
@@ -245,10 +263,10 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
 
 
 def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The factor of G + noise, and U', (events, features).
+    """Return the factor of G + noise, and U', (events, features).
 
-    No pivot can be below its noise, unless rounding has spoilt P; then P is computed anew.  If even that does not help (rows of
-    1e20 that repeat), the noise is lifted above the rounding errors of G.
+    No pivot can be below its noise, unless rounding errors have spoiled P; then P is recomputed.  If even that does not help
+    (rows of 1e20 that repeat), the noise is lifted above the rounding errors of G.
     """
     P = _matrix(sums.inverse, sums.count)
     for attempt, lift in enumerate(LIFTS):
@@ -266,7 +284,7 @@ def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[n
 
 
 def extend(sums: LeastSquares, n: int) -> None:
-    """Let features join that have been 0 so far: nothing is known of them but the ridge."""
+    """Add features that have been 0 so far: only their ridge is known."""
     known = sums.count
     if n == known:
         return
@@ -281,7 +299,7 @@ def extend(sums: LeastSquares, n: int) -> None:
 
 
 def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
-    """What turns the features of a model into those of the merged one: a projection on the span of the merged points."""
+    """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))
     turn[:fixed, :fixed] = np.eye(fixed, min(fixed, sums.count))
@@ -297,7 +315,7 @@ def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
 
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """z'Pz for the columns of Z: how little is known there, as a multiple of the noise."""
+    """Return z'Pz for the columns of Z: the uncertainty there, as a multiple of the noise."""
     n = sums.count
     return np.maximum(0.0, np.einsum("ij,ij->j", Z, _times(_matrix(sums.inverse, n), Z)))
 
@@ -306,7 +324,7 @@ def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
 
 
 def mind_drift(sums: LeastSquares) -> None:
-    """Compare P with the sum, and compute it anew when it has drifted, unless that would not make it better."""
+    """Compare P with the sum and recompute it if it has drifted, unless that would not improve it."""
     record = sums.record
     drift = probe(sums)
     record[WORST] = max(record[WORST], drift)
@@ -317,7 +335,7 @@ def mind_drift(sums: LeastSquares) -> None:
 
 
 def probe(sums: LeastSquares) -> float:
-    """How far P A is from the identity, by what it makes of a vector of signs."""
+    """Return how far P A is from the identity, applied to a vector of signs."""
     n = sums.count
     signs = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)[:, np.newaxis]
     there = _times(_matrix(sums.squares, n), signs) + sums.record[RHO] * signs
@@ -343,7 +361,7 @@ def renew(sums: LeastSquares) -> None:
 
 
 def _matrix(flat: np.ndarray, n: int) -> np.ndarray:
-    """A matrix as BLAS sees it: Fortran's order, the upper triangle counts."""
+    """Return a matrix as BLAS sees it: in Fortran order, of which the upper triangle counts."""
     return flat[: n * n].reshape(n, n).T
 
 
@@ -354,7 +372,7 @@ def _symmetric(flat: np.ndarray, n: int) -> np.ndarray:
 
 
 def _times(matrix: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """A symmetric matrix times Z, (features, events)."""
+    """Return a symmetric matrix times Z, (features, events)."""
     if Z.shape[1] == 1:
         return blas.dsymv(1.0, matrix, Z[:, 0])[:, np.newaxis]
     return blas.dsymm(1.0, matrix, Z.T, side=1).T

@@ -1,8 +1,8 @@
 """A memory of the last events with their gradients at a snapshot, for variance-reduced steps.
 
-An event of the memory lives in the expansion (it has a slot there) or through its random features.  The sum of all gradients
-is kept in both places while events enter and leave: group ``GRADIENT`` of the expansion and ``features_sum``.  The gradients
-change only when the snapshot does, so a step costs the same whatever the size of the memory.
+An event of the memory is stored in the expansion (it has a slot there) or represented by its random features.  The sum of all
+gradients is maintained in both places as events enter and leave: group ``GRADIENT`` of the expansion and ``features_sum``.  The
+gradients change only when the snapshot does, so a step costs the same whatever the size of the memory.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Memory(NamedTuple):
     Z: np.ndarray  # (m, features)
     targets: np.ndarray
     weights: np.ndarray
-    slots: np.ndarray  # (m,) where the event is stored, -1 if it lives through its features
+    slots: np.ndarray  # (m,) index of the stored event, -1 if it is represented by its features
     gradients: np.ndarray  # (m, outputs) at the snapshot
     stored: np.ndarray  # (m,) which events of the memory are stored, a queue
     features_sum: np.ndarray  # (outputs, features)
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
 
     def widened(self, change: np.ndarray) -> Memory:
-        """For outputs ``change @ outputs``; the gradients are recomputed at the next event."""
+        """Convert to outputs ``change @ outputs``; the gradients are recomputed at the next event."""
         ring = self.ring.copy()
         ring[STALE] = 1
         return self._replace(
@@ -48,9 +48,9 @@ class Memory(NamedTuple):
         )
 
     def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
-        """The newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
+        """Return the newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
 
-        An event whose point is gone, or is that of another event too, lives through its features.
+        An event whose point was removed, or is shared with another event, is represented by its features.
         """
         turns = zip_longest(self._newest_first(), other._newest_first())
         events = [(memory, e) for turn in turns for memory, e in zip((self, other), turn, strict=True) if e is not None]
@@ -94,7 +94,7 @@ class Memory(NamedTuple):
             and bool((self.slots < max(size, 1)).all() and (self.slots >= -1).all() and (self.stored >= 0).all())
         )
         if not fits:
-            raise ValueError("the memory does not fit the model")
+            raise ValueError("the memory does not match the model")
 
 
 def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
@@ -115,7 +115,7 @@ def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
 
 @inline
 def remember(memory, model, block, features, j, y, weight, slot, gradient):
-    """Event j enters with its gradient at the snapshot; the oldest leaves when there is no room."""
+    """Add event j with its gradient at the snapshot; remove the oldest if there is no room."""
     ring = memory.ring
     m = memory.targets.size
     if ring[COUNT] == m:
@@ -146,7 +146,7 @@ def remember(memory, model, block, features, j, y, weight, slot, gradient):
 
 @inline
 def _count(memory, model, block, j, e, sign):
-    """Count the gradient of entry e in, or out."""
+    """Add the gradient of entry e to the sum, or subtract it."""
     slot = memory.slots[e]
     for o in range(memory.gradients.shape[1]):
         change = sign * memory.gradients[e, o]
@@ -161,7 +161,7 @@ def _count(memory, model, block, j, e, sign):
 
 @inline
 def subtract_gradient(memory, model, block, j, factor, total):
-    """v <- v - factor * (the expansion's part of the sum of gradients), with group 1 kept for averages."""
+    """v <- v - factor * (the expansion's part of the sum of gradients), with group 1 maintained for averages."""
     ring = memory.ring
     if ring[STORED] == 0:
         return
@@ -182,7 +182,7 @@ def subtract_gradient(memory, model, block, j, factor, total):
 
 @inner
 def refresh(memory, loss, model, linear, block, features, j):
-    """Recompute all gradients, at the snapshot as it is now."""
+    """Recompute all gradients at the current snapshot."""
     ring = memory.ring
     ring[STALE] = 0
     for o in range(model.coef.shape[1]):
@@ -233,7 +233,7 @@ def _snapshot_scores(memory, model, kernel, features, first, last):
 
 @inner
 def average_columns(columns, first, last, total, sign, period):
-    """u and w become (total w + sign s) / period, s the period's sum, which starts again."""
+    """u and w become (total w + sign s) / period, s the sum over the period, which is reset."""
     for o in range(columns.shape[1]):
         for i in range(first, last):
             mean = faded((total * columns[0, o, i] + sign * columns[1, o, i]) / period)

@@ -1,7 +1,7 @@
-"""Block: what a step sees of the events ahead, their kernel values against the stored points and their scores.
+"""Block: the events ahead as a step sees them, with their kernel values against the stored points and their scores.
 
 The driver opens a block of events: all their kernel values against the stored points, and from them the scores of every
-column, in one pass.  Kernel values are laid out (points, events): what one point means for the events ahead is contiguous.
+column, in one pass.  Kernel values are laid out (points, events): the values of one point for the events ahead are contiguous.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from . import kernels
 from .jit import COMPILED, inline, inner, jit
 from .rows import Rows, centred_row, is_sparse, sparse_product
 
-STRIP = 512  # kernel values handled per pass, few enough to stay in the first-level cache
-SPARE = 64  # numbers of working space besides one per point
+STRIP = 512  # kernel values per pass, few enough to stay in the L1 cache
+SPARE = 64  # additional numbers of working space
 NARROW = 64  # columns up to which rows of a block are transposed, to compute kernel values with vectors along the events
 
 
 class Scratch(NamedTuple):
-    """Buffers of one compiled call; never state."""
+    """Buffers of one compiled call; not part of the state."""
 
     values: np.ndarray  # kernel values, flat
     X: np.ndarray  # (block, d) rows minus the centre; empty when products are taken from CSR
     columns: np.ndarray  # the same rows transposed, flat; empty when they are too wide
-    turned: np.ndarray  # (1,) whether that has been done
+    turned: np.ndarray  # (1,) whether ``columns`` is filled
     norms: np.ndarray
     scores: np.ndarray  # flat
     nearest: np.ndarray
@@ -34,7 +34,7 @@ class Scratch(NamedTuple):
     sums: np.ndarray  # (capacity,) one event's CSR products
     f: np.ndarray  # (outputs,) scores of one event
     g: np.ndarray  # (outputs,) gradient of one event
-    work: np.ndarray  # (3, capacity + SPARE) for steps that look at all points at once
+    work: np.ndarray  # (3, capacity + SPARE) for steps that process all points at once
 
 
 class Block(NamedTuple):
@@ -45,12 +45,12 @@ class Block(NamedTuple):
     K: np.ndarray  # (points now and possibly inserted, size)
     scores: np.ndarray  # (groups, outputs, size), without scale
     X: np.ndarray
-    columns: np.ndarray  # (d, size) X transposed, once a step asks for it; empty when rows are wide
+    columns: np.ndarray  # (d, size) X transposed, once a step needs it; empty if rows are wide
     turned: np.ndarray
     norms: np.ndarray
     nearest: np.ndarray  # index of each event's nearest core point, -1 for none
     distance: np.ndarray  # its squared distance
-    tolerance: float  # by how much a point must be nearer to count as nearer; negative: not needed
+    tolerance: float  # minimum difference for a point to count as nearer; negative: not needed
     transposed: np.ndarray
     f: np.ndarray
     g: np.ndarray
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
 @jit
 def new_scratch(model, rows, block_size, dense):
-    """Buffers for blocks of this size; ``dense`` asks for dense rows whatever the input is."""
+    """Return buffers for blocks of this size; ``dense`` requires dense rows whatever the input."""
     capacity, d = model.points.shape
     outputs = model.coef.shape[1]
     from_csr = is_sparse(rows) and not dense
@@ -97,7 +97,7 @@ def inner_product(a, b):
 
 @jit
 def products(points, X, out):
-    """All inner products of points and rows; of a single event without BLAS, since no guard holds its threads there."""
+    """Compute all inner products of points and rows; for a single event without BLAS, whose threads are not limited there."""
     if X.shape[0] == 1:
         for k in range(points.shape[0]):
             out[k, 0] = inner_product(points[k], X[0])
@@ -156,7 +156,7 @@ def as_distances(K, first, last, point_norms, norms):
 
 @inner
 def _keep_nearest(K, first, last, tags, tolerance, nearest, distance):
-    """Let the core points among rows first .. last - 1 of squared distances compete for the nearest one."""
+    """Update the nearest core points with rows first .. last - 1 of squared distances."""
     number = K.dtype.type
     slack = number(tolerance)
     for k in range(first, last):
@@ -197,7 +197,7 @@ def _accumulate(K, first, last, coef, scores):
 
 @inner
 def open_block(kernel, model, rows, start, b, scratch, tolerance):
-    """Kernel values, nearest points and scores of events start .. start + b - 1."""
+    """Compute kernel values, nearest points and scores of events start .. start + b - 1."""
     size = model.size[0]
     room = min(size + b, model.points.shape[0])
     K = scratch.values[: room * b].reshape(room, b)
@@ -244,7 +244,7 @@ def open_block(kernel, model, rows, start, b, scratch, tolerance):
 
 @inner
 def squared_distance(model, block, j, k):
-    """||x_j - p_k||^2 by differences where rows are dense."""
+    """Return ||x_j - p_k||^2, by differences if rows are dense."""
     if block.X.shape[0] == 0:
         product = sparse_product(block.rows, block.start + j, model.points[k])
         return max(0.0, np.float64(block.norms[j]) + np.float64(model.norms[k]) - 2.0 * product)
@@ -262,7 +262,7 @@ def apply_kernel(block, values):
     kernels.transform(block.kernel, values)
 
 
-if COMPILED:  # blocks passed by value hold no functions
+if COMPILED:  # blocks passed by value contain no functions
     from numba.extending import overload
 
     from .struct import Struct
@@ -276,7 +276,7 @@ if COMPILED:  # blocks passed by value hold no functions
 
 @inner
 def fill_row(model, block, k, first):
-    """Kernel values of point k for the events from ``first`` on."""
+    """Compute the kernel values of point k for the events from ``first`` on."""
     row = block.K[k, first:]
     if row.size == 0:
         return
@@ -302,7 +302,7 @@ def fill_row(model, block, k, first):
 
 @inner
 def _fill_by_columns(block, point, first, isotropic, row):
-    """Squared distances or inner products of a point and the events ahead, column after column."""
+    """Compute squared distances or inner products of a point and the events ahead, column by column."""
     if block.turned[0] == 0:
         for j in range(block.size):
             set_column(block.columns, j, block.X[j])

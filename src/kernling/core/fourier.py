@@ -18,7 +18,7 @@ cauchy                sqrt(2 gamma G) N, G exponential
 Orthogonal frequencies (Yu et al., Orthogonal Random Features, 2016) keep the lengths of the normal draws but make their
 directions orthogonal within groups of d: the same cost, less variance.
 
-Products are taken of x minus a fixed centre, and the centre's own phase is added back: float32 stays right far from the origin.
+Products use x minus a fixed centre, and the phase of the centre is added back, so that float32 is accurate far from the origin.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ class Linear(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiplications per event."""
+        """Number of multiplications per event."""
         return self.frequencies.size + self.coef.size
 
     @property
     def stored(self) -> int:
-        """Points stored: none."""
+        """Number of stored points: none."""
         return 0
 
     def has_room(self, points: int) -> bool:
-        """A linear model never grows."""
+        """Return True: a linear model never grows."""
         return True
 
     def set_centre(self, row: np.ndarray) -> None:
-        """Measure rows from this one, which changes no feature; columns taken as they are stay as they are."""
+        """Compute features relative to this row, which does not change them; has no effect if the columns are the features."""
         if not len(self.phase):
             return
         self.centre[:] = row
         self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
 
     def widened(self, change: np.ndarray) -> Linear:
-        """The same features with outputs ``change @ outputs``."""
+        """Convert to outputs ``change @ outputs`` on the same features."""
         return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
 
     def check(self, size: int, d: int, outputs: int) -> None:
@@ -81,13 +81,13 @@ class Linear(NamedTuple):
         sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
         if not fits or not sound or not turned:
-            raise ValueError("the arrays of the linear model do not fit each other")
+            raise ValueError("the shapes of the linear model's arrays do not match")
 
 
 def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
     """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
-    A frequency makes two features, so an odd number of them is one more.
+    A frequency gives two features, so an odd number is rounded up.
     """
     d = problem.d
     check_room(1 if features == "linear" else components, d, "features")
@@ -108,7 +108,7 @@ def new_linear(problem, features: str, components: int, rng: np.random.Generator
 
 
 def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
-    """Frequencies (count, d) of a kernel of the distance."""
+    """Draw frequencies (count, d) of a kernel of the distance."""
     normals = rng.standard_normal((count, d))
     if orthogonal:
         normals = _orthogonal(normals)
@@ -123,7 +123,7 @@ def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.rando
 
 
 def _orthogonal(normals: np.ndarray) -> np.ndarray:
-    """Rows of the same lengths, orthogonal within each group of as many rows as there are columns."""
+    """Return rows of the same lengths that are orthogonal within each group of d rows."""
     out = np.empty_like(normals)
     d = normals.shape[1]
     for first in range(0, len(normals), d):
@@ -134,13 +134,13 @@ def _orthogonal(normals: np.ndarray) -> np.ndarray:
 
 
 class FeatureScratch(NamedTuple):
-    """Buffers of one compiled call; never state."""
+    """Buffers of one compiled call; not part of the state."""
 
     X: np.ndarray  # (block, d)
     angles: np.ndarray  # (block * L,)
     Z: np.ndarray  # (block * features,)
     by_column: np.ndarray  # (d, L) frequencies, for CSR products only
-    spare: np.ndarray  # room for kernel values of other rows, where a learner asks for it
+    spare: np.ndarray  # room for kernel values of other rows, if a learner needs it
     spare_norms: np.ndarray
     f: np.ndarray
     g: np.ndarray
@@ -194,7 +194,7 @@ def _sparse_angles(rows, start, by_column, angles):
 
 @inner
 def open_features(model, rows, start, b, scratch):
-    """Features of events start .. start + b - 1."""
+    """Compute the features of events start .. start + b - 1."""
     L = model.frequencies.shape[0]
     width = model.coef.shape[2]
     Z = scratch.Z[: b * width].reshape(b, width)
@@ -216,7 +216,7 @@ def open_features(model, rows, start, b, scratch):
 
 @jit
 def feature_table(model, rows, first, b):
-    """Features of events first .. first + b - 1, as a table of their own, (features, events)."""
+    """Return the features of events first .. first + b - 1 as a new table, (features, events)."""
     out = np.empty((model.coef.shape[2], b))
     _write_features(model, rows, first, new_feature_scratch(model, rows, b, 0), out)
     return out
@@ -236,7 +236,7 @@ def _cosines_and_sines(angles, phase, Z):
     L = angles.shape[1]
     scale = number(1.0 / np.sqrt(L))
     for j in range(angles.shape[0]):
-        angle, cosines, sines = angles[j], Z[j, :L], Z[j, L:]  # with Z[j, L + i] there would be no vector instructions
+        angle, cosines, sines = angles[j], Z[j, :L], Z[j, L:]  # indexing Z[j, L + i] would prevent vectorisation
         for i in range(L):
             s, c = sincos(angle[i] + number(phase[i]))
             cosines[i] = c * scale
@@ -281,7 +281,7 @@ def feature_scale(model, factor):
 
 @inline
 def meet_event(model, features, j, f):
-    """Write the current model's scores of event j, and count the model into the mean: its weights are read once for both."""
+    """Write the current model's scores of event j, and add the model to the mean, reading its weights only once."""
     model.clock[EVENTS] += 1.0
     if model.coef.shape[0] == 1:
         feature_scores(model, features, j, f)

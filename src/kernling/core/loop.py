@@ -1,6 +1,6 @@
 """Runs a learner's step over events: blocks inside a compiled call, capacity and random numbers around it.
 
-One compiled call covers at most ``CALL`` events, after which Python looks at the capacity of the state, progress and
+One compiled call covers at most ``CALL`` events, after which Python checks the capacity of the state, progress and
 Ctrl-C.  Random numbers are drawn per call and in the order of events, so whatever stops the loop leaves the state and the
 generator at the boundary of an event.
 """
@@ -37,11 +37,11 @@ from .state import copied, grown, is_finite, restore
 from .updates import forget, read_scores
 
 CALL = 8192
-WORK = 2**32  # multiplications per compiled call at most, so that Ctrl-C never waits long
+WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
 class Events(NamedTuple):
-    """A stretch of the stream, in the learner's own terms."""
+    """A segment of the stream, with encoded targets."""
 
     rows: Rows
     targets: np.ndarray
@@ -49,7 +49,7 @@ class Events(NamedTuple):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C has stopped the loop at the boundary of an event."""
+    """Raised if Ctrl-C stops the loop between two events."""
 
 
 @template
@@ -59,7 +59,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @template
 def note(params, state, row):
-    """Placeholder for a learner's note: write what its outputs need besides the scores."""
+    """Placeholder for a learner's note: write what its outputs need in addition to the scores."""
 
 
 @template
@@ -108,7 +108,7 @@ _no_note = inline(note)
 
 
 def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
-    """The compiled loop around a step of a learner with one expansion."""
+    """Compile the loop around a step of a learner with one expansion."""
     return bind(_kernel_loop, blocks=bind(_kernel_blocks, kind=UNIT, step=step, note=note))
 
 
@@ -145,7 +145,7 @@ def _feature_loop(setup, params, state, events, uniforms, before, first, last):
 
 
 def feature_loop(step: Callable, note: Callable = _no_note) -> Callable:
-    """The compiled loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
+    """Compile the loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
     return bind(_feature_loop, blocks=bind(_feature_blocks, kind=UNIT, step=step, note=note))
 
 
@@ -191,7 +191,7 @@ def _dual_loop(setup, params, state, events, uniforms, before, first, last):
 
 
 def dual_loop(step: Callable) -> Callable:
-    """The compiled loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
+    """Compile the loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
     return bind(_dual_loop, blocks=bind(_dual_blocks, kind=UNIT, step=step))
 
 
@@ -206,10 +206,10 @@ def learn(
     record: bool = False,
     done: Callable[[Any, int], None] = lambda state, events: None,
 ) -> tuple[Any, np.ndarray]:
-    """Learn all events; returns the state and, when asked for, the outputs before each event was learned.
+    """Learn all events; return the state and, if requested, the outputs before each event was learned.
 
     ``done(state, n)`` is called after every compiled call, and last of all when Ctrl-C stops the loop.  When Diverged is
-    raised, some events may have been learned: the caller keeps what should come back.
+    raised, some events may have been learned: the caller has to restore the state.
     """
     n = row_count(events.rows)
     outputs = state.model.coef.shape[1]
@@ -227,7 +227,7 @@ def learn(
             stopped = run(state, first, last)
             if stopped < 0:
                 raise Diverged
-            if setup.uniforms and stopped < last:  # out of room: give back what was not used
+            if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
                 rng.bit_generator.state = generator
                 rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
             done(state, stopped - first)
@@ -247,7 +247,7 @@ def _runner(loop: Callable, setup: Setup, params: Any, events: Events, uniforms:
 
 
 class Single:
-    """Learns and scores single events of one model with as little around the compiled code as can be.
+    """Learns and scores single events of one model with as little overhead as possible.
 
     Buffers and entry points are made once; they fit as long as the types of setup, parameters and state stay the same.
     """
@@ -300,13 +300,13 @@ def _with_room(state: Any, points: int) -> Any:
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that the loop asks between compiled calls; one that comes after the last is raised here."""
+    """Defer Ctrl-C: the loop checks for it between compiled calls; after the last one, it is raised here."""
     hits: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # somebody else's business
+    if usual is not signal.default_int_handler:  # the user's own handler is left alone
         yield lambda: False
         return
     signal.signal(signal.SIGINT, lambda number, frame: hits.append(number))

@@ -1,6 +1,6 @@
 """The loop around a step, with everything by address: settings, parameters, state, events and the block.
 
-This takes the place of the kernel part of loop.py and scoring.py, method by method.
+It replaces the kernel part of loop.py and scoring.py, method by method.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .updates import forget, read_scores
 
 
 class Stretch(NamedTuple):
-    """Events as the loop sees them, and what it writes about them."""
+    """Events for the loop, and its output."""
 
     rows: Rows
     targets: np.ndarray
@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
 
 class Block:
-    """The events ahead: their kernel values against the stored points and their scores.  Never state."""
+    """The events ahead: their kernel values against the stored points and their scores.  Not part of the state."""
 
     def __init__(self, setup: Setup, model: Expansion, rows: Rows, size: int):
         capacity, d = model.points.shape
@@ -73,7 +73,7 @@ class Block:
         self.scores = self.flat_scores[:0].reshape(0, 0, 0)  # (groups, outputs, events), without scale
         self.X = np.empty((0 if from_csr else size, d), dtype)  # rows minus the centre; none when products are from CSR
         self.flat_columns = np.empty(0 if from_csr or d > NARROW else size * d, dtype)
-        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X turned, once a step asks for it
+        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X transposed, once a step needs it
         self.norms = np.empty(size, dtype)
         self.nearest = np.empty(size, dtype)  # index of each event's nearest core point, -1 for none
         self.distance = np.empty(size, dtype)  # its squared distance
@@ -89,7 +89,7 @@ class Block:
 
 @pluggable
 def load_dense(model, block, start, b):
-    """Norms of the rows, and their inner products with all points."""
+    """Compute the norms of dense rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     X, centre = block.X[:b], model.centre
     for j in range(b):
@@ -101,7 +101,7 @@ def load_dense(model, block, start, b):
 
 @pluggable
 def load_sparse(model, block, start, b):
-    """The same of CSR rows."""
+    """Compute the norms of CSR rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     data, indptr = block.rows.data, block.rows.indptr
     for j in range(b):
@@ -188,7 +188,7 @@ def _kernel_loop(call, first, last):
 
 @template
 def loop(call, first, last):
-    """What stands in this place is the loop above, bound to a step."""
+    """Placeholder for the loop above, bound to a step."""
 
 
 @template
@@ -208,7 +208,7 @@ def _learn_event(call, x, y, weight, largest):
 
 @inline
 def load_event(row, x, largest):
-    """Put an event into its place; returns whether it holds only numbers, none above the largest."""
+    """Copy an event into the buffer; return whether all its numbers are finite and within the limit."""
     outside = 0
     for c in range(row.size):
         if not abs(x[c]) <= largest:
@@ -221,7 +221,7 @@ _no_note = inline(note)
 
 
 class Loop:
-    """What a step becomes: a loop over rows, and one event at a time."""
+    """The compiled forms of a step: a loop over rows, and a function for single events."""
 
     def __init__(self, template: Callable, step: Callable, note: Callable):
         unit = bind(template, kind=UNIT, step=step, note=note)
@@ -230,12 +230,12 @@ class Loop:
 
 
 def kernel_loop(step: Callable, note: Callable = _no_note) -> Loop:
-    """The compiled loop around a step of a learner with one expansion."""
+    """Compile the loop around a step of a learner with one expansion."""
     return Loop(_kernel_loop, step, note)
 
 
 class Call(NamedTuple):
-    """All that a loop takes."""
+    """The arguments of a loop."""
 
     setup: Setup
     params: Any
@@ -246,7 +246,7 @@ class Call(NamedTuple):
 
 
 class Run:
-    """One compiled loop with all that it takes, by address."""
+    """A compiled loop with its arguments by address."""
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, events: Stretch, event: Event):
         self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
@@ -274,7 +274,7 @@ class Run:
 
 
 class Scoring(NamedTuple):
-    """All that scoring takes."""
+    """The arguments of scoring."""
 
     setup: Setup
     model: Expansion

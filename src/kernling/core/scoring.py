@@ -1,4 +1,4 @@
-"""Outputs of a model for rows: of an expansion, of a linear model on features, or of a state that has both."""
+"""Scoring of rows with an expansion, a linear model on features, or both."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _linear_scores(setup, model, rows, out, first, last):
 
 
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
-    """The output of the model for each row: (rows, outputs).  Several threads give the same numbers."""
+    """Return the output of the model for each row, (rows, outputs); the result does not depend on the number of threads."""
     n = row_count(rows)
     out = np.zeros((n, state.model.coef.shape[1]))
     blocks = -(-n // setup.block_size)
@@ -61,7 +61,7 @@ def _kernel_scores(setup: Setup, model: Expansion, rows: Rows, out: np.ndarray, 
 
 
 def frozen_parts(setup: Setup, state: Any) -> list[Expansion | Linear]:
-    """The functions whose sum is the output, each with one group of coefficients and no scale."""
+    """Return the functions whose sum is the output, each with one group of coefficients and no scale."""
     parts: list[Expansion | Linear] = []
     for part in state:
         if isinstance(part, Expansion):
@@ -89,12 +89,12 @@ def _linear_output(setup, model, rows, out, scratch):
 
 @jit
 def _linear_event(setup, model, rows, out):
-    """Add the outputs of one event, from the model as it is."""
+    """Add the outputs of one event, from the current model."""
     _linear_output(setup, model, rows, out, new_feature_scratch(model, rows, 1, 0))
 
 
 class EventScorer:
-    """Scores single events with as little around the compiled code as can be."""
+    """Scores single events with as little overhead as possible."""
 
     def __init__(self, setup: Setup, state: Any, rows: Rows):
         self.setup, self.rows = setup, rows
@@ -112,7 +112,7 @@ class EventScorer:
                 self._parts.append(partial(entry_point(_linear_event, *arguments), *arguments))
 
     def __call__(self, state: Any) -> np.ndarray:
-        """The outputs of the event in the rows, in an array that the next call overwrites."""
+        """Return the outputs of the event in the rows, in an array that the next call overwrites."""
         if state is not self._state:
             self._attach(state)
         self.out[:] = 0.0

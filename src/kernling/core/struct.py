@@ -1,9 +1,9 @@
-"""Records that compiled code gets by address: one word per call instead of the hundreds that thirty arrays take.
+"""Records passed to compiled code by address: one word per call instead of hundreds for thirty arrays.
 
 Compiled code sees a NamedTuple by value: all fields of all its arrays are arguments of every function that takes it, and
 most of the time of compiling goes into moving them around.  ``by_address`` writes the same fields into one block of memory,
 a word per number and an address and a shape per array, and compiled code reads ``state.model.coef`` from there, where it is
-used.  The code does not change: it reads the same names, whatever it is given.  A mutable object can be given, too; what
+used.  The code is the same in both cases.  A mutable object can be passed, too; what
 compiled code then assigns to its fields lasts as long as the memory, and is not seen by Python.
 
 A loop should read arrays from local variables: a field read inside a loop is loaded again after every number written.
@@ -19,14 +19,14 @@ from .jit import COMPILED
 
 
 def by_address(record: Any) -> Any:
-    """The record in memory of its own, to be passed to compiled code; its arrays must be contiguous, and stay alive with it."""
+    """Copy a record to memory for compiled code; its arrays must be contiguous, and are kept alive with it."""
     return Handle(record) if COMPILED else record
 
 
 class Plug:
-    """A field that holds a function: only the one in use is compiled, for arguments like these.
+    """A field that contains a function: only the one in use is compiled, for arguments of these types.
 
-    A record among the arguments is passed by address; it may be the one that holds the function.
+    A record among the arguments is passed by address; it may be the one that contains the function.
     """
 
     def __init__(self, function: Any, *arguments: Any):
@@ -37,7 +37,7 @@ class Plug:
         return self.function(*arguments)
 
     def address(self) -> int:
-        """Where its machine code is, compiled by now."""
+        """Return the address of its machine code, compiling it if needed."""
         kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
         self.function.compile(kinds)
         result = self.function.overloads[kinds]
@@ -54,7 +54,7 @@ def _fields(record: Any) -> list[tuple[str, Any]]:
 
 
 def _shape_of(record: Any) -> tuple:
-    """A key of all types in a record."""
+    """Return a key of all types in a record."""
     found: list[Any] = [type(record)]
     for name, value in _fields(record):
         if isinstance(value, np.ndarray):
@@ -72,7 +72,7 @@ def _words(record: Any, words: list, floats: list) -> None:
     for _, value in _fields(record):
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
-                raise ValueError("compiled code takes contiguous arrays only")
+                raise ValueError("compiled code requires contiguous arrays")
             words.append(value.__array_interface__["data"][0])
             words.extend(value.shape)
         elif isinstance(value, float):
@@ -87,7 +87,7 @@ def _words(record: Any, words: list, floats: list) -> None:
 
 
 class Handle:
-    """A record's address, with what keeps its memory alive."""
+    """The address of a record, which keeps its memory alive."""
 
     __slots__ = ("_memory", "_numba_type_", "_record", "address")
 
@@ -156,7 +156,7 @@ if COMPILED:
 
     @cache
     def _function(convention: tuple) -> Any:
-        """The type of a function's address; it returns nothing."""
+        """Return the type of a function pointer without return value."""
         kinds = [types.voidptr if kind == "address" else kind for kind in convention]
         return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
 
@@ -227,7 +227,7 @@ if COMPILED:
 
     @intrinsic
     def shaped(typingctx, values, shape):
-        """The first numbers of a flat array, as an array of this shape; nothing is checked."""
+        """Return the first numbers of a flat array as an array of this shape, without checks."""
         kind = types.Array(values.dtype, len(shape), "C")
 
         def generate(context, builder, signature, arguments):
@@ -255,5 +255,5 @@ if COMPILED:
 else:
 
     def shaped(values, shape):
-        """The first numbers of a flat array, as an array of this shape."""
+        """Return the first numbers of a flat array as an array of this shape."""
         return values[: np.prod(shape, dtype=int)].reshape(shape)

@@ -1,4 +1,4 @@
-"""A few facts about a model as it is now: for notebooks and for the command line."""
+"""Summary of a fitted model for notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CELL = "padding: 0.1em 1em 0.1em 0; text-align: left"
 
 
 def facts(model: Any) -> dict[str, str]:
-    """Events learned, points stored, memory, and what the theory promises (``certificate``), as text.
+    """Return events learned, points stored, memory and the ``certificate`` as text.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def facts(model: Any) -> dict[str, str]:
 
 
 class ShowsFacts:
-    """An estimator that notebooks show with its facts below scikit-learn's diagram, once it has learned something."""
+    """Mixin that shows a summary of the fitted model below scikit-learn's diagram in notebooks."""
 
     def _repr_html_inner(self) -> str:
         return _with_facts(self, super()._repr_html_inner())  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Classifiers that learn from pairs: scores that rank, and a threshold kept beside them that makes labels of the scores."""
+"""Classifiers that learn from pairs: ranking scores, and a threshold that converts scores to labels."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class PairwiseClassifier(BaseOnlineClassifier):
     """A classifier whose learner keeps a threshold on recent scores, one per output."""
 
     pairwise = True
-    class_weight = None  # each pair has one event of either class: there is nothing to balance
+    class_weight = None  # each pair has one event of each class: there is nothing to balance
 
     def rank_scores(self, X):
-        """Scores before the threshold is subtracted: (rows,) for two classes, (rows, classes) for more."""
+        """Return the scores without subtracting the threshold: (rows,) for two classes, (rows, classes) for more."""
         decision = self.decision_function(X)
         return decision + (self.threshold_ if decision.ndim == 2 else self.threshold_[0])
 
     @property
     def threshold_(self) -> np.ndarray:
-        """The threshold of each output, which ``decision_function`` subtracts: the best for recent scores."""
+        """Threshold of each output that ``decision_function`` subtracts: the best one for recent scores."""
         return self._fitted().recent.threshold.copy()
 
     def score_one(self, x):
@@ -30,12 +30,11 @@ class PairwiseClassifier(BaseOnlineClassifier):
         score = super().score_one(x)
         if not self.__sklearn_is_fitted__():
             return score
-        threshold = self._state.recent.threshold
-        return score - (float(threshold[0]) if len(threshold) == 1 else threshold)
+        offset = self._offset()
+        return score + (float(offset[0]) if len(offset) == 1 else offset)
 
-    def _scores(self, X):
-        scores = super()._scores(X)
-        return scores - self._state.recent.threshold
+    def _offset(self):
+        return -self._state.recent.threshold
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)
@@ -48,6 +47,6 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
 
 class LinearPairwiseClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """A classifier that was published for the columns themselves, and takes any features."""
+    """A classifier that was published for linear features and supports any features."""
 
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of the kernel.")

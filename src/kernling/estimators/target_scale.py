@@ -7,26 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import jit_exact
-from ..core.limits import LARGEST
-
-MOST = LARGEST["float64"]  # beyond, a scale from a file would make predictions that are not finite
-
-
-@jit_exact
-def _learn(y, weights, count, mean, squares, scaled, shifts, widths):
-    """Welford's recurrence (Technometrics, 1962); rows of weight 0 leave nothing behind."""
-    for i in range(y.size):
-        shifts[i] = mean
-        widths[i] = np.sqrt(squares / max(count, 1.0))
-        if weights[i] > 0.0:
-            count += 1.0
-            difference = y[i] - mean
-            mean += difference / count
-            squares += difference * (y[i] - mean)
-        spread = np.sqrt(squares / max(count, 1.0))
-        scaled[i] = (y[i] - mean) / spread if spread > 0.0 else 0.0
-    return count, mean, squares
+from ..components.scaling import MOST, Scales, scaled_targets
 
 
 class TargetScale(NamedTuple):
@@ -51,8 +32,9 @@ class TargetScale(NamedTuple):
 
     def learned(self, y: np.ndarray, weights: np.ndarray) -> tuple[TargetScale, np.ndarray, np.ndarray, np.ndarray]:
         """The scale with these targets; each target by those up to it; and mean and spread before each."""
-        scaled, means, spreads = np.empty((3, len(y)))
-        return TargetScale(*_learn(y, weights, *self, scaled, means, spreads)), scaled, means, spreads
+        known = Scales(np.array([self.rows]), np.array([self.mean]), np.array([self.squares]), np.zeros(1, np.int64))
+        found, after = scaled_targets(known, y, weights)
+        return TargetScale(*(float(part[0]) for part in after[:3])), *found
 
     def with_one(self, y: float) -> TargetScale:
         """The scale with this target."""

@@ -1,7 +1,8 @@
-"""Classification and regression: what differs between tasks, once for all methods."""
+"""Base classes for classification, regression and one-class learning."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -15,12 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..components.ball import CENTRE, MEAN
+from ..components.recent_scores import RecentScores, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import widened
 from . import labels
 from .base import OnlineEstimator
-from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Weights, short
+from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Weights, short
 from .parameters import parameter
+from .resolve import local_gamma
 from .target_scale import TargetScale
 
 
@@ -33,25 +36,25 @@ def _gives_probabilities(self) -> bool:
 
 
 class OnlineWithClasses(OnlineEstimator):
-    """Labels as targets: their order, classes that arrive late, and weights that balance them."""
+    """Base class for targets that are labels: encoding, new classes and class weights."""
 
     def _validated(self, X, y, sample_weight, fresh):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
-            # Twice, lest each of many labels once be taken for the targets of a regression.
+            # Twice, so that many distinct labels are not taken for regression targets.
             check_classification_targets(y if len(classes) > labels.FEW else np.tile(classes, 2))
         except TypeError:
-            raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
+            raise TypeError("y mixes labels of different types, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
-            raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
+            raise ValueError(f"labels of type {y.dtype} cannot be combined with classes of type {self.classes_.dtype}")
         return X, y, weights
 
     def _begin_targets(self, y, classes=None):
         self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
         unknown = np.setdiff1d(labels.distinct(y), self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
+            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
         self.__dict__.pop("_place", None)
         return self._output_count()
@@ -62,17 +65,17 @@ class OnlineWithClasses(OnlineEstimator):
     def _take_classes(self, header, arrays):
         dtype = np.dtype(header["class_type"])
         if dtype.kind not in "biufUO" or dtype.itemsize * len(header["classes"]) > labels.ROOM:
-            raise ValueError(f"labels of type {dtype} are not those of a model")
+            raise ValueError(f"a model cannot have labels of type {dtype}")
         self.classes_ = np.array(header["classes"], dtype=dtype)
         self._counts = np.array(arrays["counts"], dtype=np.float64)
         known = self.classes_.ndim == 1 and np.array_equal(self.classes_, np.unique(self.classes_))
         if not known or self._counts.shape != self.classes_.shape or not (self._counts >= 0.0).all():
-            raise ValueError("the classes do not fit the model")
+            raise ValueError("the classes do not match the model")
         return self._output_count()
 
     def _check_classes(self, classes):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
+            raise ValueError(f"the given classes, {list(classes)}, differ from those of earlier calls, {list(self.classes_)}")
 
     def _segments(self, y) -> Iterator[tuple[int, int]]:
         cuts = labels.first_appearances(self.classes_, y)
@@ -89,13 +92,13 @@ class OnlineWithClasses(OnlineEstimator):
         self._widen(place, change)
 
     def _widen(self, place: int, change: np.ndarray) -> None:
-        """A class has come to this place, and the outputs become ``change @ outputs``."""
+        """Insert a class at this index; the outputs become ``change @ outputs``."""
         self._state = widened(self._state, change)
         self._problem = self._problem._replace(outputs=len(change))
 
     @cached_property
     def _place(self) -> dict:
-        """The place of each label among the classes."""
+        """The index of each label among the classes."""
         return {label: place for place, label in enumerate(self.classes_.tolist())}
 
     def _is_new(self, y):
@@ -134,21 +137,21 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
-    pairwise: ClassVar[bool] = False  # learned from pairs of events: scores rank, and say nothing of probabilities
+    pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank and are not probabilities
 
     def fit(self, X, y, sample_weight=None):
-        """Forget everything and learn the rows, whose classes are all known from the start."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Go on learning.  Classes may be given at the first call; without them, new ones join as they appear."""
+        """Update the model with the rows.  New classes are added when they appear, or may be given in the first call."""
         self._stream(X, y, sample_weight, classes)
         return self
 
     def predict_then_learn(self, X, y, method="predict", classes=None, sample_weight=None):
-        """Learn the rows; returns what ``method`` would have returned for each just before it was learned.
+        """Learn the rows; return the output of ``method`` for each row just before it was learned.
 
-        ``method`` is "predict", "decision_function" or "predict_proba".  Where classes joined on the way, earlier rows have
+        ``method`` is "predict", "decision_function" or "predict_proba".  If new classes appear, earlier rows have
         score and probability 0 for them.
         """
         if method == "predict_proba":
@@ -168,32 +171,32 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
         return out
 
     def decision_function(self, X):
-        """Scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
+        """Return the scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
         return _flat(self._scores(X))
 
     def predict(self, X):
-        """The label of each row."""
+        """Predict the label of each row."""
         scores = self._scores(X)
         return labels.decide(self.classes_, scores)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
-        """The probability of each class, (rows, classes)."""
+        """Predict the probability of each class, (rows, classes)."""
         scores = self._scores(X)
         return probabilities(scores, len(self.classes_))
 
     def predict_one(self, x):
-        """The label of one event, a 1-D array; None before any learning."""
+        """Predict the label of one event, a 1-D array; None before any learning."""
         if not self.__sklearn_is_fitted__():
             return None
         score = self.score_one(x)
-        if isinstance(score, float):  # the quick way for two classes, or one so far
+        if isinstance(score, float):  # fast path for one or two classes
             return self.classes_[len(self.classes_) - 1 if score >= 0.0 else 0]
         return labels.decide(self.classes_, score[np.newaxis])[0]
 
 
 class OnlineClassifier(BaseOnlineClassifier):
-    """A classifier whose classes can be weighted."""
+    """A classifier with class weights."""
 
     class_weight: dict | str | None = parameter(
         default=None,
@@ -208,26 +211,26 @@ class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
     task = "regression"
 
     def fit(self, X, y, sample_weight=None):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._stream(X, y, sample_weight)
         return self
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        """Learn the rows; return the prediction for each row just before it was learned."""
         if method != "predict":
             raise ValueError(f"method must be 'predict', not {method!r}")
         return self._stream(X, y, sample_weight, record=True)[0][1][:, 0]
 
     def predict(self, X):
-        """The value of each row."""
+        """Predict the value of each row."""
         return self._scores(X)[:, 0]
 
     def predict_one(self, x):
-        """The value of one event, a 1-D array; None before any learning."""
+        """Predict the value of one event, a 1-D array; None before any learning."""
         return self.score_one(x) if self.__sklearn_is_fitted__() else None
 
 
@@ -307,28 +310,42 @@ class OnlineRegressor(BaseOnlineRegressor):
 
 
 class OnlineOneClass(OutlierMixin, OnlineEstimator):
-    """A one-class learner on a stream: ``predict`` is 1 for what looks like the events learned and -1 for what does not.
+    """A one-class learner for anomaly detection: ``predict`` returns 1 for inliers and -1 for outliers.
 
     Targets are ignored.  ``decision_function(X)`` is ``score_samples(X) - offset_``.  In "ball" mode the score is minus the
-    distance from the centre and the offset minus the radius; in "halfspace" mode the score is f(x) and the offset 1.
+    distance from the centre, in "halfspace" mode it is f(x).
     """
 
     task = "oneclass"
+    kernel: str = parameter(default="cauchy")
+    gamma: float | str = parameter(
+        default="local",
+        allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        resolve=local_gamma,
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 16 times that.',
+    )
+    contamination: float | None = parameter(
+        default=0.05,
+        allowed=(NOTHING, Real(0.0, 0.5, strict=True)),
+        doc="Expected share of flagged normal events: the boundary is this quantile of the scores of the last third of "
+        "the events, at most 1,000, each computed before its event was learned. None: the boundary that the method is trained "
+        "with, the ball's radius or 1.",
+    )
     mode: str = parameter(
         default="ball",
         allowed=OneOf(("ball", "halfspace")),
-        doc="A ball around normal events in feature space, or a half-space that holds them.",
+        doc="A ball around normal events in feature space, or a half-space that contains them.",
     )
     radius: float = parameter(
-        default=0.9, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
+        default=0.5, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
     )
 
     def fit(self, X, y=None, sample_weight=None):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._stream(X, y, sample_weight)
         return self
 
@@ -337,27 +354,31 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         return super().learn_one(x, 1.0, sample_weight)
 
     def predict_then_learn(self, X, y=None, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``method`` would have returned for each just before it was learned."""
+        """Learn the rows; return the output of ``method`` for each row just before it was learned."""
         if method not in ("predict", "decision_function", "score_samples"):
             raise ValueError(f"method must be 'predict', 'decision_function' or 'score_samples', not {method!r}")
+        before = self._state.recent if self.__sklearn_is_fitted__() else new_scores(kept=True)
+        before = RecentScores(*(part.copy() for part in before))
         recorded = self._stream(X, y, sample_weight, record=True)[0][1]
         norms = recorded[:, 1] if self._radius else 0.0
         scores = self._similarity(recorded[:, 0], norms, X)
         if method == "score_samples":
             return scores
-        return self._labels(scores - self.offset_) if method == "predict" else scores - self.offset_
+        learned = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        decision = scores - self._offsets(before, scores, learned > 0.0)
+        return self._labels(decision) if method == "predict" else decision
 
     def score_samples(self, X):
-        """How much each row looks like the events learned; higher is more alike."""
+        """Return how similar each row is to the learned events; higher is more similar."""
         scores = self._scores(X)[:, 0]
         return self._similarity(scores, self._squared_norm(), X)
 
     def decision_function(self, X):
-        """Positive for rows inside, negative for outliers."""
+        """Return positive values for inliers, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X):
-        """1 for rows inside, -1 for outliers."""
+        """Return 1 for inliers, -1 for outliers."""
         return self._labels(self.decision_function(X))
 
     def score_one(self, x):
@@ -368,14 +389,45 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
 
     def predict_one(self, x):
-        """1 or -1 for one event, a 1-D array; None before any learning."""
+        """Return 1 or -1 for one event, a 1-D array; None before any learning."""
         return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
 
     @property
     def offset_(self) -> float:
-        """The score on the border."""
-        self._fitted()
+        """Score at the boundary."""
+        scores = self._fitted().recent.latest()
+        if self.contamination is None or not len(scores):
+            return self._learned_offset
+        place = int(self.contamination * len(scores))
+        return float(np.partition(scores, place)[place])
+
+    @property
+    def _learned_offset(self) -> float:
+        """Score at the boundary that the method is trained with."""
         return -self._radius if self._radius else 1.0
+
+    def _offsets(self, before: RecentScores, scores: np.ndarray, learned: np.ndarray) -> np.ndarray:
+        """Return ``offset_`` as it was before each event, given the scores before the first one."""
+        if self.contamination is None:
+            return np.full(len(scores), self._learned_offset)
+        count = int(before.count[0])
+        window = before.latest().tolist()
+        ordered = sorted(window)
+        offsets = np.empty(len(scores))
+        for i, score in enumerate(scores.tolist()):
+            offsets[i] = ordered[int(self.contamination * len(ordered))] if ordered else self._learned_offset
+            if learned[i]:
+                insort(ordered, score)
+                window.append(score)
+                count += 1
+                if len(window) > latest_count(count):
+                    del ordered[bisect_left(ordered, window.pop(0))]
+        return offsets
+
+    @property
+    def ball_(self) -> tuple[float, float] | None:
+        """Distance of the boundary from the ball's centre, and the squared norm of the centre; None for a half-space."""
+        return (-self.offset_, self._squared_norm()) if self._radius else None
 
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)
@@ -385,7 +437,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
 
     @property
     def _radius(self) -> float:
-        """The radius of the ball, 0 for a half-space."""
+        """Radius of the ball, 0 for a half-space."""
         return self._params.task.radius
 
     def _similarity(self, scores, squared_norm, X):
@@ -403,7 +455,7 @@ def _flat(scores: np.ndarray) -> np.ndarray:
 
 
 def probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
-    """The probability of each class, (rows, classes), from scores, (rows, outputs)."""
+    """Return the probability of each class, (rows, classes), from scores, (rows, outputs)."""
     if classes == 1:
         return np.ones((len(scores), 1))
     if scores.shape[1] > 1:

@@ -3,7 +3,7 @@
 J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning.
 Journal of Machine Learning Research 17 (2016).
 
-A linear model on random Fourier features z(x), by gradient steps of constant size: w <- w - eta l'(f) z(x_t).
+A linear model on random Fourier features z(x), with gradient steps of constant size: w <- w - eta l'(f) z(x_t).
 
 Departure from the authors' code: features are divided by the square root of the number of frequencies, so that
 <z(x), z(x)> = 1 and eta means the same whatever their number.

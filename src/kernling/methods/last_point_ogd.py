@@ -3,11 +3,11 @@
 Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying: Simple Stochastic and Online Gradient Descent Algorithms for Pairwise Learning.
 Advances in Neural Information Processing Systems 34 (2021).
 
-Event t with label y and features r meets the last event of the other class, with features e:
+Event t with label y and features r is paired with the last event of the other class, with features e:
 
     w <- w - eta (l'(w.d) d + lam w),   d = y (r - e).
 
-Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
+Departures: any features, where the paper uses the columns; labels by a threshold on recent scores; several classes one against
 the rest.
 """
 

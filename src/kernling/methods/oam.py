@@ -2,15 +2,15 @@
 
 P. Zhao, S. C. H. Hoi, R. Jin, T. Yang: Online AUC Maximization.  International Conference on Machine Learning (2011).
 
-Event t with label y and features r meets all events e of the other class that a buffer of size B holds, a uniform sample of
-the n that came (reservoir sampling), with the hinge loss l = max(0, 1 - w.d), d = y (r - e), and C_t = C max(1, n / B).
+Event t with label y and features r is paired with all events e of the other class in a buffer of size B, a uniform sample of
+the n events so far (reservoir sampling), with the hinge loss l = max(0, 1 - w.d), d = y (r - e), and C_t = C max(1, n / B).
 "seq" takes one passive-aggressive step after the other, "gra" one gradient step:
 
     seq:  w <- w + min(C_t, l / ||d||^2) d   for each e in turn,
     gra:  w <- w + C_t / 2 (sum of the d with l > 0).
 
-Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
-the rest.  A weight multiplies C_t.
+Departures: any features, where the paper uses the columns; labels by a threshold on recent scores; several classes one against
+the rest.  A sample weight multiplies C_t.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ J. Kivinen, A. J. Smola, R. C. Williamson: Online Learning with Kernels.  IEEE T
 without its regulariser, as in J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning.
 Journal of Machine Learning Research 17 (2016).
 
-f <- f - eta l'(f(x_t)) K(x_t, .) with a constant step.  Nothing is ever forgotten.  A margin of exactly 1 is no loss.
+f <- f - eta l'(f(x_t)) K(x_t, .) with a constant step.  No point is ever removed.  A margin of exactly 1 causes no loss.
 """
 
 from __future__ import annotations

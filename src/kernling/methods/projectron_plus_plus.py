@@ -2,7 +2,7 @@
 
 F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning.  Journal of Machine Learning Research 10 (2009).
 
-A Projectron that also learns from right labels with a small margin, 0 < y f(x_t) < 1. With l = 1 - y f(x_t), P the
+A Projectron that also learns from correct labels with a small margin, 0 < y f(x_t) < 1. With l = 1 - y f(x_t), P the
 projection of Phi(x_t) on the span of the points, delta its distance and l >= delta / threshold,
 
     f <- f + tau y P,    tau = min(l / ||P||^2, 2 (l - delta / threshold) / ||P||^2, 1),
@@ -13,7 +13,7 @@ Departures from the paper, each with its reason:
 
 - A budget, as in projectron.py.
 - Several classes: the step goes to two columns, so ||P||^2 counts twice.
-- A weight multiplies mistakes' steps, and tau.
+- A sample weight multiplies the steps of mistakes, and tau.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of rows, with matplotlib: colours that the colour-blind can tell apart, and line styles besides."""
+"""Figures of result rows with matplotlib, in colours that are safe for colour-blind readers, with distinct line styles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
-LETTER, KEY = 0.085, 0.65  # inches that a letter and a sign of a legend take
-FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
+LETTER, KEY = 0.085, 0.65  # width of a letter and of a legend marker in inches
+FAR = 3.0  # a reference this many times above all lines would compress them, and is not drawn
 
 
 def need_matplotlib() -> Any:
-    """matplotlib, or an error that says how to get it."""
+    """Import matplotlib, or raise an error that says how to install it."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -38,16 +38,16 @@ def _figure(panels: int = 1) -> tuple[Any, Any]:
 
 
 def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str = "method", log: bool = False) -> Any:
-    """One line per method (or whatever ``by`` names) through the moments of its rows; permutations are drawn thinly.
+    """Plot one line per method (or value of ``by``); permutations are drawn as thin lines.
 
     Parameters
     ----------
     rows : iterable of dict
-        As :func:`kernling.evaluate.test_then_train` gives them.
+        Returned by :func:`kernling.evaluate.test_then_train`.
     x, y, by : str
-        Names of columns: "events" or "seconds", say; "mistakes", "rmse", "n_stored", ...
+        Names of columns, such as "events" or "seconds"; "mistakes", "rmse" or "n_stored".
     log : bool
-        Whether x is drawn on a logarithmic scale.
+        Whether the x axis is logarithmic.
 
     Returns
     -------
@@ -86,18 +86,18 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
 
 
 def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = True) -> Any:
-    """A metric and the size of the model against a parameter, such as delta or budget; one line per method.
+    """Plot a metric and the size of the model against a parameter, such as delta or budget; one line per method.
 
     Parameters
     ----------
     rows : iterable of dict
-        One per method and value, with its parameters, as :func:`kernling.evaluate.summary` gives them.
+        One per method and value, as returned by :func:`kernling.evaluate.summary`.
     parameter : str
-        The parameter on the horizontal axis.
+        Parameter on the x axis.
     y : str
-        The metric; drawn with its standard deviation where rows have one.
+        Metric; drawn with its standard deviation if rows have one.
     log : bool
-        Whether the parameter is drawn on a logarithmic scale.
+        Whether the x axis is logarithmic.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
         if isinstance(value, (int, float)):
             groups.setdefault(row.get("method"), []).append((value, row))
     if not groups:
-        raise ValueError(f"no row has a number as {parameter}")
+        raise ValueError(f"no row has a numeric value of {parameter}")
     for place, (name, points) in enumerate(groups.items()):
         points.sort(key=lambda point: point[0])
         look = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
@@ -131,18 +131,18 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
 
 
 def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
-    """Draw what a classifier of two features predicts over the plane, with the points that it uses.
+    """Plot the predictions of a classifier of two features over the plane, with the points that it uses.
 
     Parameters
     ----------
     model : estimator
         A fitted classifier of two features.
     X, y : arrays, optional
-        Rows to draw, too; without them the plane around the stored points is shown.
+        Rows to draw as well; by default the area around the stored points is shown.
     names : sequence of str
-        Of the two features.
+        Names of the two features.
     resolution : int
-        Points of the grid in each direction.
+        Number of grid points in each direction.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _draw_references(axes: Any, groups: dict[Any, dict[Any, list[Row]]], x: str,
 
 
 def _scaled(name: str, value: Any) -> Any:
-    """Shares are drawn in per cent."""
+    """Convert fractions to percentages."""
     if value is None:
         return float("nan")
     return 100.0 * value if column(name).shown is Shown.SHARE else value
@@ -231,13 +231,15 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
-        few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
+        few = FuncFormatter(
+            lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""
+        )  # labels of all ticks would overlap
         axes.xaxis.set_minor_formatter(few)
     elif column(x).shown is Shown.COUNT:
         axes.xaxis.set_major_formatter(thousands)
     if column(y).shown is Shown.COUNT:
         axes.yaxis.set_major_formatter(thousands)
-    if column(y).low_is_good is not False:  # good values of the others are far from 0
+    if column(y).low_is_good is not False:  # good values of the other metrics are far from 0
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
@@ -246,7 +248,7 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
 
 
 def _legend_columns(names: list[str]) -> int:
-    """How many columns of names, which go downwards first, fit in."""
+    """Return how many columns of legend entries fit in the figure."""
     for count in (3, 2):
         height = -(-len(names) // count)
         widest = [max(map(len, names[first : first + height])) for first in range(0, len(names), height)]

@@ -1,4 +1,4 @@
-"""Tables of rows: in the terminal, in Markdown and in HTML, all from the same cells."""
+"""Tables of result rows for the terminal, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 30  # letters of a word that is not broken
 
 
 class Cells(NamedTuple):
-    """A table as text."""
+    """The cells of a table as text."""
 
     heads: list[str]
     body: list[list[str]]
@@ -23,7 +23,7 @@ class Cells(NamedTuple):
 
 
 def text(name: str, value: Any, spread: Any = None) -> str:
-    """A value of a column, with its standard deviation if there is one."""
+    """Format a value of a column, with its standard deviation if there is one."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, (int, float)):
@@ -41,7 +41,7 @@ def text(name: str, value: Any, spread: Any = None) -> str:
 
 
 def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
-    """The cells of rows: the columns named, or those that tell most.
+    """Return the cells of rows: the named columns, or the most informative ones.
 
     Examples
     --------
@@ -50,13 +50,13 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
     [['48,842', '5.61 %']]
     """
     rows = list(rows)
-    names = list(columns) if columns is not None else _telling(rows)
+    names = list(columns) if columns is not None else _most_informative(rows)
     body = [[text(name, row.get(name), row.get(f"{name}_std")) for name in names] for row in rows]
     numeric = [any(isinstance(row.get(name), (int, float)) for row in rows) for name in names]
     return Cells([column(name).label for name in names], body, numeric)
 
 
-def _telling(rows: list[Row]) -> list[str]:
+def _most_informative(rows: list[Row]) -> list[str]:
     held = {name for row in rows for name, value in row.items() if value is not None}
     several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
     found = [name for name in METRICS if name in held]
@@ -68,7 +68,7 @@ def _telling(rows: list[Row]) -> list[str]:
 
 
 def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
-    """The cells of one row, one line each.
+    """Return the cells of one row, one line per column.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
 
 
 def terminal(shown: Cells, title: str | None = None, caption: str | None = None) -> Any:
-    """The table for a rich console.
+    """Return the table for a rich console.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
 
 
 def show(shown: Cells, title: str | None = None, caption: str | None = None) -> None:
-    """Print the table: whole in a file or a pipe, and in a terminal with as many columns, from the left, as fit in.
+    """Print the table; in a terminal, only the leftmost columns that fit are shown.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def show(shown: Cells, title: str | None = None, caption: str | None = None) -> 
     _fit(table, shown, console.width)
     console.print(table)
     if left_out:
-        console.print(f"not shown, as the terminal is narrow: {', '.join(left_out)}")
+        console.print(f"not shown because the terminal is too narrow: {', '.join(left_out)}")
 
 
 def _fit(table: Any, shown: Cells, width: int) -> None:
@@ -147,7 +147,7 @@ def _fit(table: Any, shown: Cells, width: int) -> None:
 
 
 def markdown(shown: Cells) -> str:
-    """The table in Markdown.
+    """Return the table in Markdown.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def markdown(shown: Cells) -> str:
 
 
 def as_html(shown: Cells) -> str:
-    """The table in HTML."""
+    """Return the table in HTML."""
 
     def line(tag: str, values: Sequence[str]) -> str:
         marks = (f"<{tag}{' class=n' if numeric else ''}>" for numeric in shown.numeric)

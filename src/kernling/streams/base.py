@@ -1,4 +1,4 @@
-"""A stream: rows in chunks, from wherever they come."""
+"""The stream class: chunks of rows from any source."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from scipy import sparse
 
 from .tables import Table, joined
 
-Chunk = tuple[Any, Any]  # (X, y): X a float64 array, CSR matrix or Table, y an array, or None where there is no target
-CHUNK = 8192  # rows; one compiled call of a learner covers as many
-DENSEST = 1 << 32  # bytes of sparse rows made dense at once
-WAIT = 0.03  # seconds that rows of a pipe wait for others to fill a chunk with them
-FIRST_PAUSE, FIRST_WAIT = 0.2, 1.0  # seconds; the first chunk, which settles a lot, ends when rows pause or after so long
+Chunk = tuple[Any, Any]  # (X, y): X a float64 array, CSR matrix or Table, y an array, or None without a target
+CHUNK = 8192  # rows; also the maximum of one compiled call of a learner
+DENSEST = 1 << 32  # maximum size in bytes of a chunk converted from sparse to dense
+WAIT = 0.03  # seconds that rows of a pipe wait for more rows to fill a chunk
+FIRST_PAUSE, FIRST_WAIT = 0.2, 1.0  # seconds; the first chunk, which decides a lot, ends at a pause or after this long
 
 
 class Part(Protocol):
-    """What rows can be passed through: see ``Encode``, ``Standardise`` and ``MinMax``."""
+    """A preprocessing step of a stream: see ``Encode``, ``Standardise`` and ``MinMax``."""
 
     def learn_transform(self, X: Any) -> Any: ...
 
 
 class Stream:
-    """Rows in chunks of (X, y), as often as they are asked for where the source allows it.
+    """Iterable of (X, y) chunks; it can be iterated repeatedly if the source allows it.
 
-    Made by :func:`stream`, :func:`synthetic` and :meth:`Dataset.stream`.
+    Created by :func:`stream`, :func:`synthetic` and :meth:`Dataset.stream`.
 
     Attributes
     ----------
     names : tuple of str or None
-        The columns' names, where the source has any and they are known already (files: once iteration has begun).
+        Column names, if the source has any (for files: known once iteration has started).
     target : str, int or None
-        The target's column, by its name once that is known.
+        Target column; its name once that is known.
     dropped : int
-        The rows of a table left out so far because a value was missing.
+        Number of rows of a table dropped so far because of missing values.
     info : dict
-        What the source is, for the record: its name, a seed, a checksum.
+        Description of the source for the records: name, seed, checksum.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Stream:
         once: bool = False,
     ):
         if not isinstance(chunk, (int, np.integer)) or chunk < 1:
-            raise ValueError(f"chunk must be a whole number of at least 1 row, not {chunk!r}")
+            raise ValueError(f"chunk must be an integer of at least 1 row, not {chunk!r}")
         self._pieces = pieces
         self._once = once
         self._used = False
@@ -78,7 +78,7 @@ class Stream:
         return _rechunked(self._pieces(self), self.chunk, lambda seconds: self.more_within(seconds))
 
     def through(self, *parts: Part) -> Stream:
-        """This stream with its rows passed through parts, which learn from the rows as they go by.
+        """Return this stream with its rows transformed by steps that learn from them along the way.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class Stream:
         return Stream(pieces, chunk=self.chunk, names=self.names, info=self.info, once=self._once)
 
     def take(self, n: int) -> Stream:
-        """The first n rows."""
+        """Return a stream of the first n rows."""
 
         def pieces(_: Stream) -> Iterator[Chunk]:
             left = n
@@ -113,7 +113,7 @@ class Stream:
         return Stream(pieces, chunk=self.chunk, names=self.names, info={**self.info, "first_rows": n}, once=self._once)
 
     def load(self) -> Chunk:
-        """All rows at once."""
+        """Load all rows into memory."""
         chunks = list(self)
         if not chunks:
             raise ValueError("the stream has no rows")
@@ -121,7 +121,7 @@ class Stream:
 
 
 def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Stream], Iterator[Chunk]]:
-    """The same pieces as plain arrays; sparse ones become dense chunk by chunk."""
+    """Return the same pieces as dense arrays, converted chunk by chunk."""
 
     def dense(self: Stream) -> Iterator[Chunk]:
         for X, y in pieces(self):
@@ -131,7 +131,7 @@ def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Strea
             rows = min(self.chunk, X.shape[0])
             if rows * X.shape[1] * 8 > DENSEST:
                 size = f"{rows} rows of {X.shape[1]} columns take {rows * X.shape[1] >> 27} GiB"
-                raise ValueError(f"dense=True: {size} as a plain array; leave it out, or pass a smaller chunk=")
+                raise ValueError(f"dense=True: {size} as a dense array; leave it out, or pass a smaller chunk=")
             for first in range(0, X.shape[0], self.chunk):
                 part = slice(first, first + self.chunk)
                 yield X[part].toarray(), None if y is None else y[part]
@@ -140,9 +140,9 @@ def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Strea
 
 
 def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float], bool]) -> Iterator[Chunk]:
-    """Pieces of any size as chunks of this many rows, fewer where a pipe has no more for the moment.
+    """Regroup pieces into chunks of this many rows, or fewer if a pipe has no more at the moment.
 
-    What is left at the end, before an error or Ctrl-C, is given too.
+    The rest before the end, an error or Ctrl-C is yielded too.
     """
     waiting: list[Chunk] = []
     count = 0
@@ -159,7 +159,7 @@ def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float]
                 count += X.shape[0]
         except StopIteration:
             break
-        except (Exception, KeyboardInterrupt) as error:  # the rows before a damaged line, or Ctrl-C, are good: give them first
+        except (Exception, KeyboardInterrupt) as error:  # rows before a damaged line or Ctrl-C are valid: yield them first
             failure = error
             break
         if enough or count >= rows:
