@@ -1,8 +1,8 @@
-"""AOGD: what one pass of learning costs, against predicting the same stream with the final model.
+"""AOGD: the time of one pass of learning relative to predicting the same stream with the final model.
 
     python -m benchmarks.aogd
 
-Prints ratios of times taken in the same run; see README.md beside this file.
+Prints ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -17,7 +17,7 @@ GOAL = 1.6
 
 
 def one_pass(dtype: str, output: str) -> None:
-    """A line of the table of ratios."""
+    """Print a line of the table of ratios."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((EVENTS, COLUMNS)).astype(dtype)
     y = X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(EVENTS) > 1.0

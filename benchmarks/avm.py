@@ -1,8 +1,8 @@
-"""AVM: what one pass of learning costs, against predicting the same stream with the final model.
+"""AVM: the time of one pass of learning relative to predicting the same stream with the final model.
 
     python -m benchmarks.avm [streams, such as AC]
 
-Prints ratios of times taken in the same run; see README.md beside this file.
+Prints ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best, in_fresh_process  # first: it sets the number of threads  # isort: skip
@@ -16,7 +16,7 @@ import kernling as kl
 from benchmarks.streams import stream
 
 ROUNDS = 5
-CHUNK = 2048  # rows at a time in NumPy, where it is quickest
+CHUNK = 2048  # rows per chunk at which NumPy is fastest
 SINGLES = 2000
 
 
@@ -49,7 +49,7 @@ print(time.perf_counter() - begun)
 
 
 def numpy_scores(X: np.ndarray, points: np.ndarray, coefficients: np.ndarray, gamma: float) -> np.ndarray:
-    """What decision_function computes, as one would write it in NumPy."""
+    """Compute decision_function in plain NumPy."""
     centre = points.mean(axis=0)
     points = points - centre
     squares = (points**2).sum(axis=1)
@@ -67,7 +67,7 @@ def numpy_scores(X: np.ndarray, points: np.ndarray, coefficients: np.ndarray, ga
 
 
 def one_pass(name: str, dtype: str) -> None:
-    """A line of the table of ratios."""
+    """Print a line of the table of ratios."""
     case = CASES[name]
     X, y = stream(name)
     X = X.astype(dtype)
@@ -92,7 +92,7 @@ def one_pass(name: str, dtype: str) -> None:
 
 
 def single_events(name: str) -> None:
-    """A line of the table of single events: a model of one point has no kernel row to speak of, the rest is the same."""
+    """Print a line of the table of single events; the overhead is that of a model of one point."""
     X, y = stream(name)
     model = CASES[name].model().fit(X, y)
     bare = CASES[name].model(max_cells=1).fit(X, y)
@@ -114,8 +114,8 @@ def main(names: str) -> None:
     for dtype in PREDICTION_GOALS:
         for name in names:
             one_pass(name, dtype)
-    print("\nSingle events, learn_one, in microseconds per call (goal: at most 10 besides the kernel row).\n")
-    print("| stream | d | points | whole call | besides the kernel row | kernel row |")
+    print("\nSingle events, learn_one, in microseconds per call (goal: an overhead of at most 10).\n")
+    print("| stream | d | points | whole call | overhead | kernel row |")
     print("|---|---|---|---|---|---|")
     for name in names:
         single_events(name)

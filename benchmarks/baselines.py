@@ -1,8 +1,8 @@
-"""Baselines on a budget: what one pass of learning costs, against predicting the same stream with a full model.
+"""Baselines on a budget: the time of one pass of learning relative to predicting the same stream with a full model.
 
     python -m benchmarks.baselines [methods, such as RBP BSGD-merging]
 
-Prints ratios of times taken in the same run, with the share of events that changed the model; see README.md beside this file.
+Prints ratios of times taken in the same run, with the fraction of events that changed the model; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -45,14 +45,14 @@ CONTESTS = {
 
 
 def share_of_updates(scores: np.ndarray, y: np.ndarray, name: str) -> float:
-    """The share of events with a mistake, for perceptrons, or with a margin below 1."""
+    """Return the fraction of events with a mistake, for perceptrons, or with a margin below 1."""
     margins = y * scores
     mistakes_only = name in ("RBP", "Forgetron", "BudgetPerceptron", "Projectron")
     return float(np.mean(margins <= 0.0 if mistakes_only else margins < 1.0))
 
 
 def line(name: str) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     contest = CONTESTS[name]
     X, y = stream("A")
     X, y = X[:EVENTS], y[:EVENTS]

@@ -1,8 +1,8 @@
-"""DualSVRG and FOGD: what one pass of learning costs, against predicting the same stream with the final model.
+"""DualSVRG and FOGD: the time of one pass of learning relative to predicting the same stream with the final model.
 
     python -m benchmarks.dualsvrg [streams, such as AB]
 
-Prints ratios of times taken in the same run; see README.md beside this file.
+Prints ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -16,7 +16,7 @@ from kernling.baselines import FOGDClassifier
 
 ROUNDS = 5
 MEMORIES = (10, 1000)
-FLAT = 1.2  # goal of the time with the larger memory / with the smaller one
+FLAT = 1.2  # goal of the ratio of times with the larger and the smaller memory
 FOGD_GOAL = 1.5
 
 
@@ -29,12 +29,12 @@ CASES = {"A": Case(0.4574, 2.5), "B": Case(0.07528, 1.8), "D": Case(0.002968, 1.
 
 
 def model(name: str, **others) -> kl.DualSVRGClassifier:
-    """With 200 features, and m = n = 100 unless said otherwise."""
+    """Return a model with 200 features, and m = n = 100 by default."""
     return kl.DualSVRGClassifier(gamma=CASES[name].gamma, eta=0.5, random_state=0, **{"oracle": "always", **others})
 
 
 def one_pass(name: str, dtype: str) -> None:
-    """Two lines of the table of ratios."""
+    """Print two lines of the table of ratios."""
     X, y = stream(name)
     X = X.astype(dtype)
     makers = {
@@ -54,7 +54,7 @@ def one_pass(name: str, dtype: str) -> None:
 
 
 def memories(name: str, oracle: str, period: int) -> None:
-    """A line of the table of memories."""
+    """Print a line of the table of memories."""
     X, y = stream(name)
     contestants = {m: (lambda m=m: model(name, memory=m, period=period, oracle=oracle).fit(X, y)) for m in MEMORIES}
     seconds = best(contestants, ROUNDS)

@@ -1,6 +1,6 @@
-"""How many times as fast as scikit-learn LIBSVM text is read, in one run.
+"""The speed of reading LIBSVM text relative to scikit-learn.
 
-Run ``python benchmarks/libsvm.py [FILE]``; without a file, a text with both short and long numbers is made up.
+Run ``python benchmarks/libsvm.py [FILE]``; without a file, a text with both short and long numbers is generated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernling.streams import stream
 
 
 def made_up(path: Path, rows: int = 20_000, columns: int = 200, seed: int = 0) -> Path:
-    """Rows of 30 numbers each: a third of them 1, a third with six digits, a third with seventeen."""
+    """Write rows of 30 numbers each: a third of them 1, a third with six digits, a third with seventeen."""
     rng = np.random.default_rng(seed)
     with open(path, "w") as file:
         for _ in range(rows):
@@ -33,7 +33,7 @@ def made_up(path: Path, rows: int = 20_000, columns: int = 200, seed: int = 0) -
 
 
 def ratio(path: Path, n_features: int | None = None, repeats: int = 3) -> float:
-    """scikit-learn's best time over ours, on the same file, the runs alternating."""
+    """Return the ratio of scikit-learn's best time to ours on the same file, in alternating runs."""
     theirs, ours = [], []
     stream(path, format="libsvm", n_features=n_features).load()  # compiles
     for _ in range(repeats):

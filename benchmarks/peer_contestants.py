@@ -1,6 +1,6 @@
-"""The contestants of benchmarks/peers.py at their defaults: how each predicts rows and then learns them.
+"""The contestants of benchmarks/peers.py with their defaults.
 
-Nothing is set for a stream.  What a contestant takes from the data it takes from the X of the first 1,000 rows, without their
+No parameter is set for a stream.  Data-dependent parameters are derived from the X of the first 1,000 rows, without their
 targets: gamma and delta of our methods, the points of scikit-learn's Nystroem.
 """
 
@@ -23,18 +23,18 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from benchmarks.peer_streams import Events
 from kernling import registry
 
-FIRST = 1_000  # rows whose X may be looked at
+FIRST = 1_000  # rows whose X may be used in advance
 BATCH = 20  # rows that scikit-learn predicts and learns at once
-PATIENCE = 20  # rows of River between looks at the clock
+PATIENCE = 20  # rows of River between checks of the time limit
 SOURCE = Path(__file__).parents[1] / "src" / "kernling"
 
 
 class Answers(NamedTuple):
-    """What was said about rows before they were learned."""
+    """Predictions for rows before they were learned."""
 
     predicted: np.ndarray  # labels or values
     score: np.ndarray | None = None  # of the second of two classes
-    confidence: np.ndarray | None = None  # the probability of the label predicted
+    confidence: np.ndarray | None = None  # the probability of the predicted label
 
 
 class Run(NamedTuple):
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
 
 class Contestant(NamedTuple):
-    """``run(events, classes, seed, limit)`` goes over a stream until it ends or the limit, in seconds, is reached."""
+    """``run(events, classes, seed, limit)`` processes a stream until its end or the limit in seconds."""
 
     name: str
     title: str
@@ -56,12 +56,12 @@ class Contestant(NamedTuple):
 
 
 class Learner:
-    """A model that answers for some rows, then learns them."""
+    """A model that predicts some rows, then learns them."""
 
     chunk = FIRST
 
     def prepare(self, X: np.ndarray) -> Any:
-        """Bring rows into the form that the model's users have; not timed."""
+        """Convert rows to the input format of the model; not timed."""
         return X
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answers:
@@ -95,13 +95,13 @@ def run(make: Callable[[Events, int, int], Learner], events: Events, classes: in
 
 
 class Ours(Learner):
-    """An estimator of kernling at its defaults."""
+    """A kernling estimator with its defaults."""
 
     def __init__(self, method: str, events: Events, classes: int, seed: int):
         task = "classification" if classes else "regression"
         self.model: Any = registry.estimator_for(method, task)(random_state=seed)
         compiled = clone(self.model)
-        compiled.predict_then_learn(events.X[:FIRST], events.y[:FIRST])  # compiling is not timed
+        compiled.predict_then_learn(events.X[:FIRST], events.y[:FIRST])  # compilation is not timed
         self.kind = "predict"
         if classes and hasattr(compiled, "predict_proba"):
             self.kind = "predict_proba"
@@ -109,7 +109,7 @@ class Ours(Learner):
             self.kind = "decision_function"
         self.binary = classes == 2
         self.first = events.y[0]
-        self.both_met = False  # of two labels
+        self.both_met = False  # whether both of two labels have occurred
 
     def answer_then_learn(self, X, y):
         said = self.model.predict_then_learn(X, y, method=self.kind)
@@ -121,7 +121,7 @@ class Ours(Learner):
         return Answers(self.model.classes_[said.argmax(axis=1)], score, said.max(axis=1))
 
     def _know_both(self, y: np.ndarray) -> np.ndarray:
-        """Whether both labels had come before each row; until then a model knows one, and predicts it whatever the score."""
+        """Return whether both labels occurred before each row; until then a model always predicts the known one."""
         met = np.logical_or.accumulate(np.concatenate([[self.both_met], y != self.first]))
         self.both_met = bool(met[-1])
         return met[:-1]
@@ -135,7 +135,7 @@ class Ours(Learner):
 
 @cache
 def commit() -> str:
-    """The commit that last changed the package, with a plus sign if files differ from it."""
+    """Return the commit that last changed the package, with a plus sign if there are uncommitted changes."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], cwd=SOURCE, capture_output=True, text=True, check=True).stdout.strip()
@@ -144,9 +144,9 @@ def commit() -> str:
 
 
 def ours(baselines: bool) -> Iterator[Contestant]:
-    """The methods of the registry: the main ones, or those that they are compared with."""
+    """Yield the methods of the registry: the main ones, or the baselines."""
     for name, entry in registry.METHODS.items():
-        stems = {}  # by task; a ranker's scores, though a regressor's, are no values of the target
+        stems = {}  # by task; a ranker's scores are not values of the target
         for cls in entry.classes():
             for task, ending in (("classification", "Classifier"), ("regression", "Regressor")):
                 if cls.__name__.endswith(ending):
@@ -160,7 +160,7 @@ def ours(baselines: bool) -> Iterator[Contestant]:
 
 
 class River(Learner):
-    """A model of River, row by row."""
+    """A River model that learns row by row."""
 
     chunk = PATIENCE
 
@@ -180,7 +180,7 @@ class River(Learner):
             self.model.learn_one(row, target)
         if not self.classes:
             return Answers(np.array(said))
-        best = [max(one, key=one.get, default=-1) for one in said]  # nothing to say before the first row: a mistake
+        best = [max(one, key=one.get, default=-1) for one in said]  # no prediction before the first row: a mistake
         confidence = np.array([one.get(label, 0.0) for one, label in zip(said, best, strict=True)])
         score = np.array([one.get(True, 0.0) for one in said]) if self.classes == 2 else None
         return Answers(np.array(best, dtype=np.int64), score, confidence)
@@ -190,7 +190,7 @@ class River(Learner):
 
 
 def several(model: Any, classes: int) -> Any:
-    """A model of two classes, for however many there are."""
+    """Convert a binary model to one for any number of classes."""
     return multiclass.OneVsRestClassifier(model) if classes > 2 else model
 
 
@@ -220,7 +220,7 @@ RIVER: dict[str, tuple[str, Callable[[int, int], Any]]] = {
 
 
 class ScikitLearn(Learner):
-    """Stochastic gradient descent of scikit-learn, on features or not, some rows at once."""
+    """Stochastic gradient descent of scikit-learn, optionally on features, in small batches."""
 
     chunk = BATCH
 
@@ -251,15 +251,15 @@ SKLEARN: dict[str, tuple[str, Callable[[int], Any] | None]] = {
 
 
 class Neighbours(Learner):
-    """The 5 nearest of the last 1,000 rows, weighted by the inverse of their distance, as River's do by default."""
+    """The 5 nearest of the last 1,000 rows, weighted by inverse distance, like River's default."""
 
     window, nearest = 1_000, 5
-    same = 1e-12  # squared distances below are those of rounding
+    same = 1e-12  # smaller squared distances are rounding errors
 
     def __init__(self, events: Events, classes: int, seed: int):
         self.classes = classes
         self.X = np.zeros((self.window, events.X.shape[1]))
-        self.squares = np.full(self.window, np.inf)  # lengths; infinitely far where no row is yet
+        self.squares = np.full(self.window, np.inf)  # squared norms; infinite for empty entries
         self.y = np.zeros((self.window, classes or 1))
         self.seen = 0
 
@@ -283,11 +283,11 @@ class Neighbours(Learner):
         return self.X.nbytes + self.squares.nbytes + self.y.nbytes
 
 
-# ------------------------------------------------------------------ the constant answer
+# ------------------------------------------------------------------ constant prediction
 
 
 class Constant(Learner):
-    """The most common label so far; the mean so far, which is 0 on the scale of the targets."""
+    """The majority class so far, or the mean so far, which is 0 on the scale of the targets."""
 
     def __init__(self, events: Events, classes: int, seed: int):
         self.counts = np.zeros(classes, np.int64)
@@ -306,7 +306,7 @@ class Constant(Learner):
 
 
 def contestants() -> list[Contestant]:
-    """All but MOA's."""
+    """Return all contestants but MOA's."""
     both = ("classification", "regression")
     found = [Contestant("constant", "constant", "constant", both, "1", partial(run, Constant))]
     found += ours(baselines=False)

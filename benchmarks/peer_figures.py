@@ -1,4 +1,4 @@
-"""Pictures of benchmarks/peers.py: error against time, a panel per stream, and one for all; for light and dark pages."""
+"""Figures of benchmarks/peers.py: error against time, a panel per stream, and one for all; for light and dark pages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from benchmarks.peer_contestants import Contestant
 from benchmarks.peer_report import REFERENCE, Results, mean_ratio, of_task
 from benchmarks.peer_streams import STREAMS
 
-INKS = {"": "#000000", "_dark": "#cfd0d0"}  # ending of the file's name, colour of text and axes
+INKS = {"": "#000000", "_dark": "#cfd0d0"}  # suffix of the file name, colour of text and axes
 FAMILIES = {  # colour, on dark pages where it differs, and marker; Okabe and Ito's palette
     "ours": ("#0072B2", "#4aa3df", "o"),
     "baselines": ("#56B4E9", "#56B4E9", "v"),
@@ -33,10 +33,10 @@ NAMES = {
     "moa": "MOA",
 }
 COLUMNS = 5  # panels in a row
-RESOLUTION = 160  # dots per inch: sharp on fine screens
-HEADROOM = 1.25  # times the error of the constant answer: what is worse lies on the upper border
-WORST = 6.0  # times the error of base AVM: what is worse lies on the upper border
-WIDE = 8.0  # ratio of errors from which ticks are those of a logarithmic scale
+RESOLUTION = 160  # dots per inch
+HEADROOM = 1.25  # times the error of the constant prediction; worse ones are drawn at the upper border
+WORST = 6.0  # times the error of base AVM; worse ones are drawn at the upper border
+WIDE = 8.0  # ratio of errors above which ticks are logarithmic
 GAP = 4.0  # points between a marker and its name
 
 
@@ -50,7 +50,7 @@ class Mark(NamedTuple):
 
 
 def draw(results: Results, base: Results, contestants: list[Contestant], folder: Path) -> None:
-    """Write peers_streams.png and peers_all.png, each with its dark twin."""
+    """Write peers_streams.png and peers_all.png, each with a dark version."""
     folder.mkdir(parents=True, exist_ok=True)
     for ending, ink in INKS.items():
         names = ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color")
@@ -63,7 +63,7 @@ def draw(results: Results, base: Results, contestants: list[Contestant], folder:
 
 
 def of_streams(results: Results, contestants: list[Contestant], ending: str) -> Figure:
-    """A panel per stream; our methods and the best of the others are named."""
+    """Draw a panel per stream; our methods and the best of the others are labelled."""
     streams = [stream for stream in STREAMS if any(of == stream for of, _ in results)]
     lines = -(-len(streams) // COLUMNS)
     figure = Figure(figsize=(3.0 * COLUMNS, 2.5 * lines + 0.5), layout="constrained")
@@ -97,7 +97,7 @@ def marks_of(results: Results, contestants: list[Contestant], stream: str) -> It
 
 
 def of_all(results: Results, base: Results, contestants: list[Contestant], ending: str) -> Figure:
-    """Geometric means of errors relative to base AVM against the median time, a panel per task."""
+    """Draw geometric means of errors relative to base AVM against the median time, a panel per task."""
     figure = Figure(figsize=(10.0, 5.5), layout="constrained")
     drawn = {}
     for axes, task in zip(figure.subplots(1, 2), ("classification", "regression"), strict=True):
@@ -121,7 +121,7 @@ def of_all(results: Results, base: Results, contestants: list[Contestant], endin
 
 
 def scale_errors(axes: Any, least: float, top: float) -> None:
-    """A logarithmic axis, with ticks at round numbers however short it is."""
+    """Set a logarithmic axis with ticks at round numbers, even if its range is small."""
     low = 0.8 * max(least, 1e-4)
     axes.set_yscale("log")
     axes.set_ylim(low, top)
@@ -131,7 +131,7 @@ def scale_errors(axes: Any, least: float, top: float) -> None:
 
 
 def plot(axes: Any, marks: list[Mark], ending: str) -> None:
-    """Draw markers, hollow where there were fewer rows."""
+    """Draw markers, hollow if there were fewer rows."""
     axes.set_xscale("log")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -142,7 +142,7 @@ def plot(axes: Any, marks: list[Mark], ending: str) -> None:
             mark.time, mark.error, FAMILIES[mark.family][2], color=colour, markerfacecolor=face, markersize=5, clip_on=False
         )
     low, high = min(mark.time for mark in marks), max(mark.time for mark in marks)
-    axes.set_xlim(low / 3.0, high * 6.0)  # room for names
+    axes.set_xlim(low / 3.0, high * 6.0)  # room for labels
     axes.xaxis.set_major_formatter("{x:g}")
 
 
@@ -151,7 +151,7 @@ def colour_of(family: str, ending: str) -> str:
 
 
 def finish(figure: Figure, drawn: dict[Any, list[Mark]], ending: str) -> None:
-    """Add the key, lay out, then place the names."""
+    """Add the legend, compute the layout, then place the labels."""
     shown = {mark.family for marks in drawn.values() for mark in marks}
     handles = [
         Line2D([], [], linestyle="", marker=marker, color=colour_of(family, ending), label=NAMES[family])
@@ -166,7 +166,7 @@ def finish(figure: Figure, drawn: dict[Any, list[Mark]], ending: str) -> None:
 
 
 def place_names(axes: Any, marks: list[Mark], ending: str) -> None:
-    """Put each name beside its marker, at the first of some places where it covers neither a name nor a marker."""
+    """Place each label next to its marker, at the first position where it covers neither a label nor a marker."""
     pixels = axes.figure.dpi / 72.0
     markers = [axes.transData.transform(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) == 1]
     taken = [Bbox.from_bounds(*(at - 3.0 * pixels), 6.0 * pixels, 6.0 * pixels) for at in markers]

@@ -1,7 +1,7 @@
-"""Contestants of MOA, run by its command line at their defaults, where Java and MOA's archive are at hand.
+"""Contestants of MOA with their defaults, run by its command line, if Java and MOA's archive are available.
 
-The archive is looked for where the environment variable ``MOA_JAR`` says, then in the package capymoa, which carries it.
-Only labels and values come out of that command line: there is no AUC, no calibration error, and no size of the model.
+The archive is given by the environment variable ``MOA_JAR``, or found in the package capymoa, which contains it.
+The command line only returns labels and values: there is no AUC, no calibration error, and no size of the model.
 """
 
 import csv
@@ -31,32 +31,32 @@ CLASSIFIERS = {
     "moa-bayes": ("MOA Bayes", "bayes.NaiveBayes"),
 }
 REGRESSORS = {"moa-amrules": ("MOA AMRules", "rules.AMRulesRegressor"), "moa-knn": ("MOA kNN", "lazy.kNN")}
-EVERY = 1_000  # rows between times that MOA writes down
-FOREVER = 10.0  # times the limit: the Java machine starts, reads and collects garbage besides
+EVERY = 1_000  # rows between MOA's measurements of time
+FOREVER = 10.0  # times the limit, since Java also needs time to start, read and collect garbage
 
 
 def archive() -> Path:
-    """The path of MOA's archive; an error says what is missing."""
+    """Return the path of MOA's archive, or raise an error that says what is missing."""
     if shutil.which("java") is None:
-        raise FileNotFoundError("there is no java")
+        raise FileNotFoundError("java was not found")
     if "MOA_JAR" in os.environ:
         path = Path(os.environ["MOA_JAR"])
     else:
         package = find_spec("capymoa")
         if package is None or package.origin is None:
-            raise FileNotFoundError("MOA_JAR is not set, and the package capymoa, which carries MOA, is not installed")
+            raise FileNotFoundError("MOA_JAR is not set, and the package capymoa, which contains MOA, is not installed")
         path = Path(package.origin).parent / "jar" / "moa.jar"
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file")
+        raise FileNotFoundError(f"{path} is not a file")
     return path
 
 
 def moa() -> list[Contestant]:
-    """MOA's contestants, or none where it cannot be run."""
+    """Return MOA's contestants, or none if it cannot be run."""
     try:
         jar = archive()
     except FileNotFoundError as error:
-        print(f"MOA is left out: {error}")
+        print(f"MOA is skipped: {error}")
         return []
     version = f"moa {archive_date(jar)}"
     found = []
@@ -67,13 +67,13 @@ def moa() -> list[Contestant]:
 
 
 def archive_date(jar: Path) -> str:
-    """When MOA's classes were built: the archive has no version that a program could read."""
+    """Return when MOA's classes were built, since the archive has no machine-readable version."""
     with zipfile.ZipFile(jar) as opened:
         return "{:04}-{:02}-{:02}".format(*opened.getinfo("moa/DoTask.class").date_time[:3])
 
 
 def run(jar: Path, learner: str, events: Events, classes: int, seed: int, limit: float) -> Run:
-    """Write the stream as ARFF, let MOA go over it, read its predictions."""
+    """Write the stream as ARFF, run MOA on it, and read its predictions."""
     with tempfile.TemporaryDirectory() as folder:
         stream, said, times = (Path(folder) / name for name in ("stream.arff", "said.csv", "times.csv"))
         write_arff(stream, events, classes)
@@ -101,7 +101,7 @@ def write_arff(path: Path, events: Events, classes: int) -> None:
 
 
 def read_predictions(path: Path, classes: int) -> np.ndarray:
-    """What was said about each row: a label, or "Out 0: value"; "null" before the first one."""
+    """Read the predictions: a label, or "Out 0: value"; "null" before the first one."""
     first = (line.split(",")[0] for line in path.read_text().splitlines())
     if classes:
         return np.array([int(label) for label in first])
@@ -109,7 +109,7 @@ def read_predictions(path: Path, classes: int) -> np.ndarray:
 
 
 def seconds_per_row(path: Path, otherwise: float) -> float:
-    """The processor's, as MOA wrote them down last; ``otherwise`` where the limit came before."""
+    """Return the processor time per row that MOA reported last; ``otherwise`` if the limit was reached before."""
     rows = list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
     if not rows:
         return otherwise
@@ -117,6 +117,6 @@ def seconds_per_row(path: Path, otherwise: float) -> float:
 
 
 def failure(output: str) -> str:
-    """The line of what MOA wrote that names an error."""
+    """Return the line of MOA's output that names an error."""
     found = re.search(r"^.*(Exception|Error).*$", output, re.MULTILINE)
-    return found.group().strip() if found else "MOA said nothing about any row"
+    return found.group().strip() if found else "MOA made no predictions"

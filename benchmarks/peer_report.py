@@ -1,4 +1,4 @@
-"""The table and the summary of benchmarks/peers.py: all of it follows from rows of results."""
+"""The table and the summary of benchmarks/peers.py, computed from rows of results."""
 
 from collections.abc import Iterator
 
@@ -24,22 +24,23 @@ def of_task(task: str) -> list[str]:
 
 
 def ratios(results: Results, name: str, base: Results, other: str, task: str) -> dict[str, float]:
-    """Errors over those of another contestant, by stream, on the rows that both have seen."""
+    """Return the ratios of errors to those of another contestant, by stream, on common rows."""
     pairs = {stream: (results.get((stream, name)), base.get((stream, other))) for stream in of_task(task)}
     return {s: compare(a, b).ratio for s, (a, b) in pairs.items() if a and b and "failure" not in a and "failure" not in b}
 
 
 def mean_ratio(results: Results, name: str, base: Results, other: str, task: str) -> float | None:
-    """The geometric mean of these ratios; a stream without a mistake counts as a tenth of a thousandth."""
+    """Return the geometric mean of these ratios; a stream without mistakes counts as 0.0001."""
     found = ratios(results, name, base, other, task)
     return geometric_mean(max(ratio, 1e-4) for ratio in found.values()) if found else None
 
 
 def table(results: Results, base: Results, contestants: list[Contestant]) -> Table:
-    """Errors, a line per stream, the least in bold; then what sums them up."""
+    """Return the table of errors, a line per stream, with the smallest in bold, and summaries."""
     shown = [one for one in contestants if any(name == one.name for _, name in results)]
     made = Table(
-        title="share of mistakes; RMSE over the standard deviation of the target", caption="* fewer rows, for lack of time"
+        title="mistake rate; RMSE over the standard deviation of the target",
+        caption="* fewer rows, because of the time limit",
     )
     made.add_column("stream")
     for one in shown:
@@ -74,7 +75,7 @@ def cell(row: Row | None, least: float) -> str:
 
 
 def summary(results: Results, base: Results) -> Iterator[str]:
-    """The goals of the defaults and of the mixture, and how far they are met; a line each."""
+    """Yield a line for each goal of the defaults and of the mixture, and whether it is met."""
     yield from of_mixture(results, base) if any(name == "auto" for _, name in results) else ["auto: not run"]
     for name, goal in IMPROVED.items():
         mean = mean_ratio(results, name, base, name, "classification")
@@ -103,7 +104,7 @@ def better(one: Row, other: Row) -> bool:
 
 
 def of_mixture(results: Results, base: Results) -> Iterator[str]:
-    """Auto against the best of the others, on common rows."""
+    """Compare auto with the best of the others, on common rows."""
     yield goal_line(
         "auto, classification, relative to base AVM", mean_ratio(results, "auto", base, REFERENCE, "classification"), 0.54
     )
@@ -140,7 +141,7 @@ def goal_line(label: str, value: float | None, goal: float, form: str = "{:.3g}"
 
 
 def show(results: Results, base: Results, contestants: list[Contestant]) -> None:
-    """Print the table, whole in a file or a pipe, and the summary."""
+    """Print the table and the summary."""
     console = Console()
     made = table(results, base, contestants)
     if not console.is_terminal:

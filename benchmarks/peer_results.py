@@ -1,4 +1,4 @@
-"""Results of benchmarks/peers.py: rows in a JSON lines file, and comparisons between them on the rows that both have seen."""
+"""Results of benchmarks/peers.py: rows in a JSON lines file, and comparisons on common rows."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from benchmarks.peer_streams import Events, PeerStream
 Row = dict[str, Any]
 KEY = ("stream", "contestant", "version", "of", "seed")  # what was measured
 BINS = 15  # of the calibration error
-BLOCKS = 200  # means of squared errors that are kept of a whole stream
+BLOCKS = 200  # number of means of squared errors stored for a whole stream
 
 
 def read(path: Path) -> list[Row]:
@@ -30,14 +30,14 @@ def key(row: Row) -> tuple:
 
 
 def latest(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
-    """The last row of each stream and contestant."""
+    """Return the last row of each stream and contestant."""
     return {(row["stream"], row["contestant"]): row for row in rows}
 
 
 def measure(
     path: Path, streams: dict[str, PeerStream], contestants: list[Contestant], rows: int, seed: int, limit: float
 ) -> None:
-    """Add to a file what it does not have yet; versions with files that differ from their commit are always run."""
+    """Add missing results to a file; versions with uncommitted changes are always run."""
     for name, stream in streams.items():
         events = None
         known = {key(row) for row in read(path) if not row["version"].endswith("+")}
@@ -54,11 +54,11 @@ def measure(
 
 
 def measured(contestant: Contestant, stream: PeerStream, events: Events, seed: int, limit: float) -> Row:
-    """Run a contestant over a stream, on one thread."""
+    """Run a contestant on a stream, on one thread."""
     try:
         with threadpool_limits(1):
             done = contestant.run(events, stream.classes, seed, limit)
-    except Exception as error:  # a contestant that cannot go on says why, and the others are measured
+    except Exception as error:  # the error is recorded, and the others are measured
         return {"failure": f"{type(error).__name__}: {error}"[:200]}
     judged = labels_judged(done, events) if stream.classes else values_judged(done, events)
     rows = len(done.answers.predicted)
@@ -80,7 +80,7 @@ def labels_judged(done: Run, events: Events) -> Row:
 
 
 def values_judged(done: Run, events: Events) -> Row:
-    """Squared errors over the variance of the targets; the first row, before which nothing is known of them, does not count."""
+    """Return squared errors divided by the variance of the targets, without the first row, whose scale is unknown."""
     said = done.answers.predicted
     part = slice(1, len(said))
     values = events.shift[part] + events.width[part] * said[part]
@@ -93,19 +93,19 @@ def values_judged(done: Run, events: Events) -> Row:
 
 
 def block_size(rows: int) -> int:
-    """Of how many squared errors a mean is kept."""
+    """Return the number of squared errors per stored mean."""
     return max(1, rows // BLOCKS)
 
 
 def calibration_error(right: np.ndarray, confidence: np.ndarray) -> float:
-    """The expected calibration error of the top label."""
+    """Return the expected calibration error of the top label."""
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     gaps = np.bincount(bins, right - confidence, BINS)
     return float(np.abs(gaps).sum() / len(right))
 
 
 def losses(row: Row) -> np.ndarray:
-    """Mistakes of each row, or squared errors in blocks."""
+    """Return the mistakes of each row, or squared errors in blocks."""
     if "squares" in row:
         return np.array(row["squares"])
     packed = np.frombuffer(zlib.decompress(base64.b64decode(row["mistakes"])), np.uint8)
@@ -113,10 +113,10 @@ def losses(row: Row) -> np.ndarray:
 
 
 class Comparison(NamedTuple):
-    """Of one contestant with another, on the rows that both have seen."""
+    """Comparison of one contestant with another on common rows."""
 
     ratio: float  # of errors
-    behind: float  # mean loss less that of the other
+    behind: float  # difference of mean losses
     error: float  # the standard error of that
 
 

@@ -1,9 +1,9 @@
-"""The streams of benchmarks/peers.py: 19 for classification and 6 for regression, 20,000 rows of each at most.
+"""The streams of benchmarks/peers.py: 19 for classification and 6 for regression, at most 20,000 rows each.
 
-Rows come in the order in which they were given where that order means something, else shuffled once, with seed 0.  Columns are
-standardised on the run, for every contestant alike: each row by the mean and the standard deviation of the rows up to it, its
-own included, which needs no target (not a9a, mnist and digits, whose columns share one scale).  So are the targets of
-regression; a prediction becomes a value by what was known before its row.
+Rows keep their original order if it is meaningful, else they are shuffled once, with seed 0.  Columns are
+standardised online, in the same way for all contestants: each row with the mean and the standard deviation of the rows up to
+and including it (not a9a, mnist and digits, whose columns share one scale).  So are the targets of
+regression; predictions are transformed back with the statistics before the row.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ from kernling.papers import dataset
 from kernling.papers.datasets import data_folders
 
 ROWS = 20_000  # at most
-GENERATED = 30_000  # of a synthetic stream; its concepts change at shares of this
+GENERATED = 30_000  # rows of a synthetic stream; its concepts change at fractions of this
 SEED = 0  # of the shuffle
 FLIGHT_COLUMNS = ["month", "day", "weekday", "sched_dep_time", "sched_arr_time", "air_time", "distance", "age"]
 
@@ -30,31 +30,31 @@ Table = tuple[np.ndarray, np.ndarray]
 
 
 class Events(NamedTuple):
-    """Rows as contestants get them, and what turns their answers into values of the target."""
+    """Rows for the contestants, and the scaling of their predictions."""
 
     X: np.ndarray
     y: np.ndarray  # labels 0 to K - 1, or scaled targets
-    shift: np.ndarray  # a prediction f of row t means shift[t] + width[t] * f, as known before the row
+    shift: np.ndarray  # a prediction f of row t is shift[t] + width[t] * f on the original scale
     width: np.ndarray
-    values: np.ndarray  # targets as they are; of classification the labels
+    values: np.ndarray  # original targets; labels for classification
 
 
 class PeerStream(NamedTuple):
-    """A stream, and the shape that it has."""
+    """A stream and its shape."""
 
     load: Callable[[], Table]
     rows: int
     columns: int
     classes: int = 0  # 0: regression
     standardise: bool = True
-    files: bool = False  # it needs data that neither River nor scikit-learn carries
+    files: bool = False  # whether it needs data that are not included in River or scikit-learn
 
     @property
     def task(self) -> str:
         return "classification" if self.classes else "regression"
 
     def read(self, rows: int = ROWS) -> Events:
-        """The first rows, and all classes among the labels that the whole stream has."""
+        """Return the first rows, with labels numbered by the classes of the whole stream."""
         X, y = self.load()
         X, y = X[:ROWS], y[:ROWS]
         if self.classes:
@@ -69,7 +69,7 @@ class PeerStream(NamedTuple):
 
 
 class Standardised(NamedTuple):
-    """Rows, and the mean and the standard deviation that were known before each."""
+    """Rows, and the mean and standard deviation before each."""
 
     scaled: np.ndarray
     shift: np.ndarray
@@ -77,7 +77,7 @@ class Standardised(NamedTuple):
 
 
 def standardise_running(X: np.ndarray) -> Standardised:
-    """Each row minus the mean, over the standard deviation, of the rows up to it; 0 where these do not differ."""
+    """Standardise each row with the statistics of the rows up to and including it; 0 if they do not vary."""
     out = Standardised(*np.zeros((3, *X.shape)))
     mean, squares = np.zeros((2, X.shape[1]))
     for seen, row in enumerate(X):
@@ -97,12 +97,12 @@ def shuffled(X: Any, y: np.ndarray) -> Table:
 
 
 def named(name: str, seed: int | None = SEED) -> Table:
-    """A data set of kernling's catalogue, in the random order of a seed or as published."""
+    """Load a data set of kernling's catalogue, in the random order of a seed or as published."""
     return dataset(name).stream("train", seed=seed).load()
 
 
 def flights(late: bool) -> Table:
-    """Every fifth flight of New York's airports in 2013, in the order of planned departure: its delay on arrival."""
+    """Load every fifth flight of New York's airports in 2013, in the order of planned departure, with its arrival delay."""
     table = pd.read_csv(data_file("nycflights13_flights.csv"))
     planes = pd.read_csv(data_file("nycflights13_planes.csv"))[["tailnum", "year"]].rename(columns={"year": "built"})
     table = table.merge(planes, on="tailnum").dropna(subset=["arr_delay", "air_time", "built"])
@@ -114,7 +114,7 @@ def flights(late: bool) -> Table:
 
 
 def data_file(name: str) -> str:
-    """Where a file is, compressed or not."""
+    """Return the path of a file, compressed or not."""
     for folder in data_folders():
         for path in sorted(folder.glob(f"{name}*")):
             return str(path)
@@ -122,7 +122,7 @@ def data_file(name: str) -> str:
 
 
 def of_river(events: Iterable[tuple[dict, Any]]) -> Table:
-    """Pairs of a dictionary and a target as a table, in their order."""
+    """Convert pairs of a dictionary and a target to a table."""
     rows, y = zip(*events, strict=True)
     return np.array([list(row.values()) for row in rows], dtype=np.float64), np.array(y)
 
@@ -132,7 +132,7 @@ def generated(make: Callable[[], Iterable[tuple[dict, Any]]]) -> Table:
 
 
 def concepts(make: Callable[..., Any], variants: tuple[int, ...]) -> Iterator[tuple[dict, Any]]:
-    """One concept after the other, each for the same share of the rows."""
+    """Yield one concept after the other, each for the same fraction of the rows."""
     for seed, variant in enumerate(variants):
         yield from make(seed, variant).take(GENERATED // len(variants))
 

@@ -1,8 +1,8 @@
-"""POLK: what learning a mini-batch costs, against scoring the same rows with the same model.
+"""POLK: the time of learning a mini-batch relative to scoring the same rows with the same model.
 
     python -m benchmarks.polk
 
-Prints ratios of times taken in the same run; see README.md beside this file.
+Prints ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -27,7 +27,7 @@ def main() -> None:
         model = kl.POLKClassifier(eta=24.0, parsimony=0.0, gamma=1.0 / 32.0, batch_size=BATCH, dtype=dtype)
         model.fit(rows[:POINTS], y[:POINTS])
         sizes = [model.n_stored_]
-        # from here on as many points go as come: a batch's rows all have loss, and each is about eta / batch * sqrt(2) long
+        # from here on as many points are removed as added: all rows have a loss, and each step is about eta / batch * sqrt(2)
         model._params = model._params._replace(parsimony=(2.0 / BATCH) ** 0.5 / 24.0**0.5)
         batches = iter(range(POINTS, len(X), BATCH))
 

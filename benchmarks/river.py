@@ -1,8 +1,8 @@
-"""Learning one row through River's interface, against River's own logistic regression on the same rows.
+"""The time of learning one row with River's interface, compared with River's own logistic regression.
 
     python -m benchmarks.river
 
-Prints microseconds per row and ratios of times taken in the same run; see README.md beside this file.
+Prints microseconds per row and ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -13,17 +13,17 @@ import kernling as kl
 from kernling.compat import to_river
 
 ROUNDS = 7
-GOAL = 15.0  # microseconds besides the kernel row
+GOAL = 15.0  # microseconds in addition to the kernel row
 
 
 def main() -> None:
-    print("| columns | points | whole call | besides the kernel row | goal | River's logistic regression | whole / River |")
+    print("| columns | points | whole call | overhead | goal | River's logistic regression | whole / River |")
     print("|---|---|---|---|---|---|---|")
     rows = list(datasets.Phishing())
     linear = linear_model.LogisticRegression()
     for columns in (9, 128):
         model = to_river(kl.AVMClassifier(gamma=1.0, delta=0.5), columns)
-        bare = to_river(kl.AVMClassifier(gamma=1.0, delta=0.5, max_cells=1), columns)  # no kernel row to speak of
+        bare = to_river(kl.AVMClassifier(gamma=1.0, delta=0.5, max_cells=1), columns)  # negligible kernel row
 
         def learn(learner) -> None:
             for x, y in rows:

@@ -1,9 +1,9 @@
-"""Two workers against one process on covtype, repeated and in Parquet: events per second, and the memory of a worker.
+"""Two workers compared with one process on covtype, repeated and in Parquet: events per second, and memory of a worker.
 
     python -m benchmarks.scale [--rows 10000000] [--files 20] [--workers 2]
 
 Files are written to a temporary folder and deleted.  Prints Markdown; the load of the machine is printed with it, since the
-ratio means something on a quiet machine only.
+ratio is only meaningful on an idle machine.
 """
 
 from benchmarks.timing import best  # noqa: F401  # first: it sets the number of threads  # isort: skip
@@ -27,7 +27,7 @@ GOAL = 1.6
 
 
 def write(folder: Path, rows: int, files: int) -> list[str]:
-    """Covtype, its second class against the rest, in random order, as often as it takes."""
+    """Write covtype, its second class against the rest, in random order, repeated as needed."""
     X, y = dataset("covtype").stream("train").load()
     rng = np.random.default_rng(0)
     paths = []
@@ -45,7 +45,7 @@ def model() -> kl.AVMClassifier:
 
 
 def one_process(paths: list[str]) -> tuple[int, float, float]:
-    """Events, seconds, and seconds of the processor."""
+    """Return the number of events, seconds, and processor seconds."""
     learner = model()
     begun, worked = time.perf_counter(), time.process_time()
     for path in paths:
@@ -55,13 +55,13 @@ def one_process(paths: list[str]) -> tuple[int, float, float]:
 
 
 def peak() -> int:
-    """The largest memory of this process so far, in MB; getrusage would count that of the process it was started from."""
+    """Return the peak memory of this process in MB; getrusage would include that of its parent process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
 def cluster(paths: list[str], workers: int) -> tuple[float, float, list[int]]:
-    """Seconds, seconds of all workers' processors, and the largest memory of each."""
+    """Return seconds, processor seconds of all workers, and the peak memory of each."""
     with scale.connected(f"local:{workers}") as client:
         scale.fit(client, model(), paths[:1], target="label", parts=1)  # compiles
         worked = sum(client.run(time.process_time).values())

@@ -1,9 +1,9 @@
-"""How far merging carries: mistakes and points against the number of parts and rounds, the parts trained one after the other.
+"""Accuracy of merging: mistakes and points against the number of parts and rounds, with parts trained one after the other.
 
     python -m benchmarks.scaling [--methods avm,polk] [--data a9a,ijcnn1] [--parts 1,8] [--merges 4] [--rows 10000]
 
-What is measured is kept in scaling.jsonl beside this program, a line per method, data set and number of parts; what is there
-is not measured again, so a run that was stopped goes on.  The page docs/scaling_table.md is written anew from all lines,
+Results are stored in scaling.jsonl in this folder, a line per method, data set and number of parts; stored results
+are not measured again, so an interrupted run can be resumed.  The page docs/scaling_table.md is rewritten from all lines,
 without measuring anything with ``--methods ""``.  The steps are those of kernling.distributed, without a cluster.
 """
 
@@ -32,8 +32,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"
 PARTS = "1,2,4,8,16,64"
 ROUNDS = 3
 TEST = 50_000  # rows of data sets that have no test part
-WHAT = ("method", "data", "rows", "parts", "merges", "first", "params")  # of a kept line, what was measured
-SLOW = {("polk", "covtype"): 20_000}  # training rows, where all of them would take hours
+WHAT = ("method", "data", "rows", "parts", "merges", "first", "params")  # keys of a stored line that identify the measurement
+SLOW = {("polk", "covtype"): 20_000}  # training rows, if all of them would take hours
 # Candidates of the other methods, two to six each, were compared on 5,000 training rows after learning 10,000 others.
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "a9a": {
@@ -73,15 +73,15 @@ READING = Reading({})
 HEAD = """# Merging, measured
 
 Mistakes on test rows in %, with the number of stored points in brackets, against the number of parts; a line per round.
-One part is the sequential learner, which meets the rows once more in each round. For methods that rank, mistakes are pairs of a
-positive and a negative row in the wrong order; for models of random features, the number of these stands in place of points.
-"Merges" is how often the parts become one within a round. [What it means](scaling.md); `python -m benchmarks.scaling` writes
+One part is the sequential learner, which learns the rows again in each round. For methods that rank, mistakes are pairs of a
+positive and a negative row in the wrong order; for models on random features, their number is given instead of points.
+"Merges" is the number of merges within a round. See [the discussion](scaling.md); `python -m benchmarks.scaling` writes
 this page.
 """
 
 
 def load(name: str, rows: int | None):
-    """Training rows in random order and test rows; covtype's labels are the second class against the rest."""
+    """Load training rows in random order and test rows; covtype's labels are the second class against the rest."""
     if name == "gaussian":
         X, y = synthetic(name, 100_000 + TEST).load()
     else:
@@ -98,7 +98,7 @@ def load(name: str, rows: int | None):
 
 
 def trained(model: Any, X: Any, y: Any, parts: int, merges: int, first: int) -> Iterator[Any]:
-    """The merged model after each round."""
+    """Yield the merged model after each round."""
     cuts = [X.shape[0] * i // (parts * merges) for i in range(parts * merges + 1)]
     pieces = [(X[low:high], y[low:high]) for low, high in itertools.pairwise(cuts)]
     named = [Partition(f"piece {i}") for i in range(len(pieces))]
@@ -127,7 +127,7 @@ def trained(model: Any, X: Any, y: Any, parts: int, merges: int, first: int) -> 
 
 
 def mistakes(model: Any, X: Any, y: Any) -> float:
-    """In percent, of rows or of pairs."""
+    """Return the mistakes in percent of rows or of pairs."""
     if hasattr(model, "rank_scores"):
         return 100.0 * (1.0 - roc_auc_score(y, model.rank_scores(X)))
     return 100.0 * float(np.mean(model.predict(X) != y))
@@ -138,7 +138,7 @@ def kept() -> list[dict[str, Any]]:
 
 
 def measure(methods: list[str], data: list[str], counts: list[int], merges: int, rows: int | None, first: int) -> None:
-    """Add to the kept lines what they do not have yet."""
+    """Add missing measurements to the stored lines."""
     known = [{name: line[name] for name in WHAT} for line in kept()]
     for name in data if methods else ():
         X, y, X_test, y_test = load(name, rows)
@@ -160,7 +160,7 @@ def measure(methods: list[str], data: list[str], counts: list[int], merges: int,
 
 
 def page(lines: list[dict[str, Any]]) -> str:
-    """All that was measured, a table for each method, the five methods first."""
+    """Return the page of all measurements, a table for each method, the main methods first."""
     methods, data = list(registry.METHODS), list(SETTINGS)
 
     def run(line: dict[str, Any]) -> tuple[Any, ...]:
@@ -191,9 +191,9 @@ def main() -> None:
     parser.add_argument("--methods", default="avm,polk,spa,dualsvrg,aogd", help='"baselines" for all others')
     parser.add_argument("--data", default=",".join(SETTINGS))
     parser.add_argument("--parts", default=PARTS)
-    parser.add_argument("--merges", type=int, default=1, help="how often the parts merge within a round")
-    parser.add_argument("--first", type=int, default=1000, help="rows learned before the parts go different ways")
-    parser.add_argument("--rows", type=int, help="training rows of each data set at most")
+    parser.add_argument("--merges", type=int, default=1, help="number of merges within a round")
+    parser.add_argument("--first", type=int, default=1000, help="rows learned before parts are trained separately")
+    parser.add_argument("--rows", type=int, help="maximum number of training rows of each data set")
     given = parser.parse_args()
     others = [name for name in classifiers if not registry.find(name).is_main]
     methods = others if given.methods == "baselines" else [name for name in given.methods.split(",") if name]

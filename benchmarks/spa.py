@@ -1,8 +1,8 @@
-"""SPA: what one pass of learning costs, against predicting the same stream, and what keeping the average costs.
+"""SPA: the time of one pass of learning relative to predicting the same stream, and the cost of the average.
 
     python -m benchmarks.spa [streams, such as AC]
 
-Prints ratios of times taken in the same run; see README.md beside this file.
+Prints ratios of times taken in the same run; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -19,7 +19,7 @@ AVERAGE_GOAL = 1.10
 
 
 def one_pass(name: str, dtype: str) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     X, y = stream(name)
     X = X.astype(dtype)
     gamma = 1.0 / (X.shape[1] * X.var())

@@ -1,4 +1,4 @@
-"""Streams of four widths: clusters of unequal size and random class, away from the origin, every tenth label wrong."""
+"""Streams of four widths: clusters of unequal size and random class, away from the origin, with 10 % label noise."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ SHAPES = {
 
 
 def stream(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labels, -1 or 1."""
+    """Return rows and labels, -1 or 1."""
     shape = SHAPES[name]
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((shape.clusters, shape.columns))

@@ -1,8 +1,8 @@
-"""Threads: two models that learn at once against one after the other, and predicting beside a model that learns.
+"""Threads: two models that learn in parallel or one after the other, and predicting while another model learns.
 
     python -m benchmarks.threads
 
-Prints ratios of wall-clock times taken in the same run; with two free cores the best that can be is 0.5.
+Prints ratios of wall-clock times taken in the same run; with two free cores the best possible ratio is 0.5.
 """
 
 import benchmarks.timing  # noqa: F401  # first: it sets the number of threads  # isort: skip
@@ -18,7 +18,7 @@ ROUNDS = 3
 
 
 def wall(action) -> float:
-    """Seconds by the clock on the wall, of the best round."""
+    """Return the wall-clock seconds of the best round."""
     found = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
@@ -28,7 +28,7 @@ def wall(action) -> float:
 
 
 def compare(name: str, model) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     X, y = stream("B")
     learned = copy.deepcopy(model).fit(X, y)
 
@@ -48,7 +48,7 @@ def compare(name: str, model) -> None:
 
 
 def main() -> None:
-    print("| method | one after the other, s | at once, s | ratio | predicting beside learning, ratio |")
+    print("| method | sequential, s | in parallel, s | ratio | predicting while learning, ratio |")
     print("|---|---|---|---|---|")
     compare("AVM", kl.AVMClassifier(delta=8.0, random_state=0))
     compare("SPA", kl.SPAClassifier(beta=300.0, random_state=0))

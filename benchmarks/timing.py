@@ -1,6 +1,6 @@
-"""Times that can be compared: one thread, contestants in turn, the best of several rounds, the processor's own clock.
+"""Comparable times: one thread, contestants in turn, the best of several rounds, in processor time.
 
-Import this module before NumPy: it is what keeps its matrix products on one thread.
+Import this module before NumPy: it limits its matrix products to one thread.
 """
 
 import os
@@ -15,20 +15,20 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 def best(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds of each contestant in its best round; they take turns, so that a slow moment of the machine meets all."""
+    """Return the seconds of each contestant in its best round; they take turns, so that a slow machine affects all."""
     for contestant in contestants.values():
         contestant()  # compiles, and fills the caches
     seconds = dict.fromkeys(contestants, float("inf"))
     for _ in range(rounds):
         for name, contestant in contestants.items():
-            begun = time.thread_time()  # of this thread alone: what else runs meanwhile does not count
+            begun = time.thread_time()  # of this thread only, without other processes
             contestant()
             seconds[name] = min(seconds[name], time.thread_time() - begun)
     return seconds
 
 
 def in_fresh_process(program: str, rounds: int) -> float:
-    """The smallest number that a program prints in so many new interpreters, after one that does not count."""
+    """Return the smallest number that a program prints in several new interpreters, after a warm-up."""
     command = [sys.executable, "-c", program]
     numbers = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(rounds + 1)]
     return min(numbers[1:])

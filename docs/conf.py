@@ -28,7 +28,7 @@ extensions = [
 exclude_patterns = ["_ext", "examples"]
 templates_path = ["_templates"]
 default_role = "code"
-smartquotes = False  # "auto" must stay what one can type
+smartquotes = False  # "auto" must be shown with straight quotes
 
 html_theme = "furo"
 html_title = "kernling"
@@ -70,7 +70,7 @@ sphinx_gallery_conf = {
 
 def setup(app):
     def skip(app, what, name, obj, skip, options):
-        """scikit-learn adds set_fit_request and its like to every estimator, with links to its own pages."""
+        """Skip set_fit_request and similar methods, which scikit-learn adds to every estimator with links to its own pages."""
         routing = name == "get_metadata_routing" or (name.startswith("set_") and name.endswith("_request"))
         return True if routing else None
 

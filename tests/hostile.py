@@ -23,7 +23,7 @@ from kernling.core.state import is_finite
 from oracles import Case, stream
 
 LENGTH = 40
-BUFFERS = {"_single", "_place"}  # made when first needed, and never part of the model
+BUFFERS = {"_one", "_turns", "_encoded"}  # made when first needed, and never part of the model
 OF_SCIKIT_LEARN = ("Reshape your data", "The feature names should match")  # its own checks want these at length
 TINY = 5e-324  # the smallest positive number
 
@@ -200,7 +200,7 @@ ROWS: dict[str, Callable[[np.ndarray], Any]] = {
     "dicts": lambda X: [{"a": 1.0}] * len(X),
     "complex": lambda X: X + 1j,
     "dates": lambda X: np.full(X.shape, np.datetime64("2020-01-01")),
-    "huge whole numbers": lambda X: [[10**400, 1, 2]] * len(X),
+    "huge integers": lambda X: [[10**400, 1, 2]] * len(X),
     "booleans": lambda X: X > 0.0,
     "small integers": lambda X: (3.0 * X).astype(np.int8),
     "half precision": lambda X: X.astype(np.float16),
@@ -234,7 +234,7 @@ TARGETS: dict[str, Callable[[np.ndarray], Any]] = {
     "lists": lambda y: [[1], *[[1, 2]] * (len(y) - 1)],
     "complex": lambda y: y + 1j,
     "dates": lambda y: np.full(len(y), np.datetime64("2020-01-01")),
-    "huge whole numbers": lambda y: [10**400] * len(y),
+    "huge integers": lambda y: [10**400] * len(y),
     "large labels": lambda y: (y > y.mean()).astype(np.uint64) + np.uint64(2**63),
     "booleans": lambda y: y > y.mean(),
     "all different": lambda y: np.arange(len(y)),
@@ -283,7 +283,7 @@ EVENTS: dict[str, Any] = {
     "text": "abc",
     "complex": [1j, 0.0, 0.0],
     "None among them": [None, 0.1, 0.2],
-    "huge whole number": [10**400, 0, 0],
+    "huge integer": [10**400, 0, 0],
     "ragged": [[1.0], 2.0, 3.0],
     "dict": {"a": 1.0},
     "sparse": sparse.csr_array([[0.1, 0.0, 0.3]]),
@@ -304,7 +304,7 @@ LABELS: dict[str, Any] = {
     "set": {1},
     "complex": 1j,
     "tuple": (1, 2),
-    "huge whole number": 10**400,
+    "huge integer": 10**400,
     "boolean": True,
     "NumPy number": np.int8(1),
     "date": np.datetime64("2020-01-01"),

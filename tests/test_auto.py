@@ -58,7 +58,7 @@ def test_what_is_said_wins_over_what_is_found():
     own = kernling.StreamPipeline.auto(kernling.SPAClassifier(random_state=0), ignore=["rain"]).partial_fit(FRAME, LATE)
     assert isinstance(own.model_, kernling.SPAClassifier)
     assert own.model_.n_features_in_ == 5
-    with pytest.raises(ValueError, match="the target y is None"):
+    with pytest.raises(ValueError, match="the model is chosen when the first targets are learned"):
         kernling.StreamPipeline.auto().partial_fit(FRAME)
 
 
@@ -109,7 +109,7 @@ def test_a_row_that_lacks_a_column_or_a_value():
     assert model.t_ == N
     assert model.predict_one({"city": None, "hour": None, "rain": None}) in ("late", "on time")
     assert model.learn_one({"city": "Paris", "hour": float("nan"), "rain": True}, "late").t_ == N + 1
-    with pytest.warns(UserWarning, match="the columns 'snow', which are ignored"):
+    with pytest.warns(UserWarning, match="the columns 'snow' were not present in the first rows and are ignored"):
         model.predict_one(ROWS[0] | {"snow": 1})
 
 

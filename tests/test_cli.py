@@ -86,10 +86,10 @@ def test_demo_counts_mistakes_before_learning():
             return np.array(labels)
 
     heard = []
-    course = demo.run(Remembers(), demo.clusters(1200), heard.append)
-    assert course.value("mistakes") == 1.0
+    run = demo.run(Remembers(), demo.clusters(1200), heard.append)
+    assert run.value("mistakes") == 1.0
     assert heard == [500, 1000, 1200]
-    assert course.events == 1200
+    assert run.events == 1200
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,10 @@ def test_a_run_on_a_cluster(files, address):
         file.write("1,2,3,4,5\n")
     output = call("run", *files, *SETTINGS, "--dask", address, "--save", "some.kern", code=1)
     assert "1.csv: row 1501 has 5 columns, not 3" in output
-    assert "--skip-bad goes on without" in output
+    assert "use --skip-bad to skip such files" in output
     assert kernling.load("some.kern").t_ == ROWS  # nothing trained is lost
     output = call("run", *files, *SETTINGS, "--dask", address, "--skip-bad", "--save", "rest.kern")
-    assert "1.csv cannot be read and was left out" in output
+    assert "1.csv cannot be read and was skipped" in output
     assert kernling.load("rest.kern").t_ == ROWS
 
 
@@ -101,6 +101,8 @@ def test_several_files_without_a_cluster_follow_one_another(files):
 
 def test_wrong_arguments(files):
     for option in (("--rounds", 2), ("--merge-every", 1), ("--parts", 2), ("--skip-bad",)):
-        assert "give --dask, such as --dask local:2" in call("run", *files, *SETTINGS, *option, code=2)
-    assert "leave it out with --dask" in call("run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2)
+        assert "needs --dask, such as --dask local:2" in call("run", *files, *SETTINGS, *option, code=2)
+    assert "cannot be combined with --dask" in call(
+        "run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2
+    )
     assert "must name a number of processes" in call("run", *files, *SETTINGS, "--dask", "local:x", code=1)

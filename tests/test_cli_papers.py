@@ -125,7 +125,7 @@ def test_reproduce_puts_ours_beside_theirs_and_says_why_not(table):
     assert [rows["diabetes", name]["asked"]["search_rows"] for name in ("AVM-Hinge", "RBP")] == [200, 100]
     assert f"{ran['ours']:.2f} ± {ran['ours_std']:.2f}" in output
     assert "30.00 ± 0.50" in output
-    assert "poker (AVM-Hinge): poker needs poker, which is not at hand" in output
+    assert "poker (AVM-Hinge): poker needs poker, which is not available" in output
     assert "60.00" in output
     assert "printed only" in output
     page = (table / "RESULTS.md").read_text()

@@ -22,6 +22,7 @@ MODULES = (
     "kernling.report",
     "kernling.distributed",
     "kernling.compat",
+    "kernling.export",
 )
 NAMES = [f"{module}.{name}" for module in MODULES for name in import_module(module).__all__]
 
@@ -54,7 +55,7 @@ def test_links_lead_somewhere(page):
         if re.match(r"[a-z]+:", link):
             assert link.startswith("https://"), link
         elif not set(GENERATED) & set(Path(link).parts):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}, which is not there"
+            assert (page.parent / link).exists(), f"{page.name} links to {link}, which does not exist"
 
 
 def test_every_method_has_a_page_or_is_a_baseline():

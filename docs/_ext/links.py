@@ -1,4 +1,4 @@
-"""After building: every link within the site leads somewhere, nothing is fetched from elsewhere, outer links are listed."""
+"""Check of the built site: internal links are valid, nothing is loaded from other sites, external links are listed."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +13,7 @@ LIST = "external-links.txt"
 
 
 class Page(HTMLParser):
-    """The links of a page, what it fetches, and the places in it that can be linked to."""
+    """The links of a page, the resources it loads, and its anchors."""
 
     def __init__(self, path: Path):
         super().__init__()
@@ -33,7 +33,7 @@ class Page(HTMLParser):
 
 
 def check(app, exception):
-    """Warn of what leads nowhere; with -W, the build then fails."""
+    """Warn about broken links; with -W, the build then fails."""
     if exception or app.builder.name != "html":
         return
     root = Path(app.outdir)
@@ -45,13 +45,13 @@ def check(app, exception):
             if parts.scheme in ("http", "https"):
                 outer.setdefault(link, path.relative_to(root.resolve()).as_posix())
                 if link in page.fetched:
-                    log.warning("%s fetches %s: the site must open from disk", path.name, link)
+                    log.warning("%s loads %s: the site must work offline", path.name, link)
             elif not parts.scheme and (parts.path or parts.fragment):
                 target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
                 if not target.is_file():
-                    log.warning("%s links to %s, which is not there", path.name, link)
+                    log.warning("%s links to %s, which does not exist", path.name, link)
                 elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
-                    log.warning("%s links to %s, a place that is not there", path.name, link)
+                    log.warning("%s links to %s, an anchor that does not exist", path.name, link)
     root.joinpath(LIST).write_text("".join(f"{link}  (in {page})\n" for link, page in sorted(outer.items())), encoding="utf-8")
 
 

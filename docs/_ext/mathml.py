@@ -1,4 +1,4 @@
-"""Mathematics as MathML, which browsers draw by themselves: no script and nothing from the network."""
+"""Formulas as MathML, which browsers render without scripts or network access."""
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 def _mathml(node, display: str) -> str:
     try:
         return convert(node.astext(), display=display)
-    except Exception as error:  # latex2mathml has an exception for each of its complaints, without a common base
+    except Exception as error:  # the exceptions of latex2mathml have no common base class
         log.warning("cannot read the formula %s: %r", node.astext(), error, location=node)
         return f"<code>{node.astext()}</code>"
 

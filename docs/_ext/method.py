@@ -1,4 +1,4 @@
-"""A method's own words on its page: directives that read the registry and the docstring of the learner's file."""
+"""Directives for the pages of methods, which read the registry and the docstring of the method's file."""
 
 import re
 import sys
@@ -12,13 +12,13 @@ DEPARTURES = "Departures from the paper"
 
 
 def _text(words: str) -> list[nodes.Node]:
-    """Plain text, of which only ``code`` is marked."""
+    """Convert plain text with ``code`` to nodes."""
     parts = re.split(r"``(.+?)``", " ".join(words.split()))
     return [nodes.literal(part, part) if place % 2 else nodes.Text(part) for place, part in enumerate(parts) if part]
 
 
 def _block(block: str) -> nodes.Node:
-    """A block between blank lines: what is indented is a formula, lines after dashes are a list."""
+    """Convert a block between blank lines: indented lines are a formula, lines with dashes a list."""
     if block.startswith("    "):
         return nodes.literal_block(text="\n".join(line[4:] for line in block.splitlines()), language="none")
     if block.startswith("- "):
@@ -28,7 +28,7 @@ def _block(block: str) -> nodes.Node:
 
 
 class Docstring(Directive):
-    """``{docstring} avm``: what the file says of the method; with ``:part: departures``, where it leaves the paper."""
+    """``{docstring} avm``: the description of the method; with ``:part: departures``, its departures from the paper."""
 
     required_arguments = 1
     option_spec = {"part": lambda value: directives.choice(value, ("update", "departures"))}
@@ -37,7 +37,7 @@ class Docstring(Directive):
         entry = registry.find(self.arguments[0])
         module = entry.module
         self.state.document.settings.record_dependencies.add(sys.modules[module.__name__].__file__)
-        blocks = re.split(r"\n\n", module.__doc__.strip())[1:]  # the first says its name
+        blocks = re.split(r"\n\n", module.__doc__.strip())[1:]  # the first is its name
         cut = next((place for place, block in enumerate(blocks) if block.startswith(DEPARTURES)), len(blocks))
         part = self.options.get("part")
         chosen = {"update": blocks[:cut], "departures": blocks[cut + 1 :], None: blocks}[part]
@@ -56,7 +56,7 @@ def _code_table(titles: list[str], rows: list[list[list[nodes.Node]]]) -> nodes.
 
 
 class Baselines(Directive):
-    """``{baselines}``: all methods that are not among the five, from the registry."""
+    """``{baselines}``: a table of all baselines, from the registry."""
 
     def run(self):
         rows = []

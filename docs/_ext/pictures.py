@@ -1,4 +1,4 @@
-"""Each figure of the gallery twice, for light and for dark pages: paper is transparent, what was dark becomes pale."""
+"""Figures of the gallery in light and dark versions: the background is transparent, dark colours become light."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 
-INK = "#cfd0d0"  # on dark paper
-ON_DARK = {"#000000": INK, "#0072b2": "#4aa3df"}  # the two colours of our palette that dark paper swallows
-RESOLUTION = 160  # dots per inch: sharp on fine screens
+INK = "#cfd0d0"  # on a dark background
+ON_DARK = {"#000000": INK, "#0072b2": "#4aa3df"}  # the two colours of our palette that are too dark there
+RESOLUTION = 160  # dots per inch
 
 
 def light_and_dark(block, block_vars, gallery_conf):
-    """A scraper of sphinx-gallery: the figures that a block of an example made, pyplot's or not, in both versions."""
+    """Scraper for sphinx-gallery: save the figures of a code block, of pyplot or not, in both versions."""
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
 
@@ -34,7 +34,7 @@ def light_and_dark(block, block_vars, gallery_conf):
 
 
 def _alt(figure) -> str:
-    """Words for those who do not see the picture: its titles and labels."""
+    """Return the alternative text of a figure: its titles and labels."""
     words = [figure.get_suptitle()]
     for axes in figure.axes:
         words += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
@@ -42,19 +42,19 @@ def _alt(figure) -> str:
 
 
 def dark_path(path: Path) -> Path:
-    """Where the dark version of a picture is."""
+    """Return the path of the dark version of a figure."""
     return path.with_name(f"{path.stem}_dark{path.suffix}")
 
 
 def save_both(figure, path: Path) -> None:
-    """Save a figure for light pages at this path and for dark ones beside it."""
+    """Save the light version of a figure to this path and the dark version next to it."""
     figure.savefig(path, dpi=RESOLUTION, transparent=True)
     darken(figure)
     figure.savefig(dark_path(path), dpi=RESOLUTION, transparent=True)
 
 
 def darken(figure) -> None:
-    """Give everything dark a colour that dark paper shows."""
+    """Replace dark colours by light ones."""
     names = ("color", "edgecolor", "facecolor", "markerfacecolor", "markeredgecolor")
     for axes in figure.axes:
         axes.tick_params(which="both", colors=INK)
@@ -67,7 +67,7 @@ def darken(figure) -> None:
 
 
 def _pale(colour) -> list | tuple | None:
-    """The colour, or the colours, for dark paper; None where nothing changes."""
+    """Return the colour, or colours, for a dark background; None if unchanged."""
     from matplotlib.colors import is_color_like, to_hex, to_rgba
 
     if is_color_like(colour):
@@ -80,7 +80,7 @@ def _pale(colour) -> list | tuple | None:
 
 
 class Picture(Directive):
-    """``picture``: an image in its light and its dark version, of which the page shows the one that fits."""
+    """``picture``: an image in a light and a dark version, shown depending on the theme."""
 
     required_arguments = 1
     option_spec = {"alt": directives.unchanged}

@@ -2,8 +2,8 @@
 Cells that cover the stream
 ===========================
 
-The idea of AVM. An event that falls into no cell opens one around itself; any other is represented by the core point of its
-cell. Cells open quickly at first and rarely later, since their number depends on where events fall, not on how many
+The idea of AVM: an event outside of all cells opens a new one around itself; any other is represented by the core point of its
+cell. Many cells are opened at first and few later, since their number depends on where events are, not on how many
 there are.
 """
 
@@ -31,7 +31,6 @@ for panel, end in zip(panels, moments, strict=True):
     begin = end
 
 # %%
-# What the certificate says of this run: the farthest that any event was from its core point, and how far that is at most in the
-# kernel's space.
+# The certificate of this run: the largest distance of an event from its core point, and a bound on it in the kernel's space.
 
 print(model.certificate())

@@ -1,9 +1,9 @@
 """
-Decision surfaces with the points behind them
-=============================================
+Decision surfaces and stored points
+===================================
 
-POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that an
-error ball lets go, so that what stays sits where it is needed.
+POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that its
+error bound allows, so that points remain only where they are needed.
 """
 
 import kernling as kl
@@ -19,11 +19,11 @@ some = slice(0, 1200)
 
 model = kl.POLKClassifier(loss="hinge", gamma=1.389, eta=6.0, parsimony=0.04).fit(X, y)
 hinge = surface(model, X[some], y[some])
-print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_stored_} points")
 
 # %%
 # With the cross-entropy of a softmax:
 
 model = kl.POLKClassifier(loss="softmax", gamma=1.389, eta=6.0, parsimony=0.03).fit(X, y)
 softmax = surface(model, X[some], y[some])
-print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_stored_} points")

@@ -2,9 +2,9 @@
 Size and mistakes of all methods
 ================================
 
-The same noisy checkerboard for everyone: how many events were wrong lately, and how many points each method holds.
-Parameters were set by hand. FOGD stores no points but 200 random features. SPA spends its points slowly and never moves
-them, so with as few as here it starts late.
+The mistakes of all methods on the same noisy checkerboard in a sliding window, and the number of points they store.
+Parameters were set by hand. FOGD stores 200 random features instead of points. SPA stores points slowly and never moves
+them, so with as few as here it learns slowly.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from kernling.streams import stream, synthetic
 
 EVENTS = 20_000
 X, y = synthetic("checkerboard", EVENTS, seed=1).load()
-noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds make equal numbers
+noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds give equal numbers
 y = np.where(noise.random(EVENTS) < 0.1, -y, y)
 models = {
     "AVM": kl.AVMClassifier(gamma=6.0, lam=1e-3, delta=0.4),
@@ -38,10 +38,8 @@ for place, (name, model) in enumerate(models.items()):
     wrong.plot(events, [100 * row["mistakes_window"] for row in rows], **look)
     size.plot(events, [max(row["n_stored"], 0.5) for row in rows], **look)
 wrong.axhline(10, color="grey", linewidth=1, linestyle=(0, (1, 2)))
-wrong.annotate(
-    "labels that are wrong by chance", (EVENTS, 10), xytext=(0, -12), textcoords="offset points", ha="right", color="grey"
-)
-wrong.set(title="wrong of the last 2,000 events (%)", xlabel="events", ylim=(0, None))
+wrong.annotate("label noise", (EVENTS, 10), xytext=(0, -12), textcoords="offset points", ha="right", color="grey")
+wrong.set(title="mistakes in the last 2,000 events (%)", xlabel="events", ylim=(0, None))
 size.set(title="points stored", xlabel="events", yscale="log", ylim=(0.4, None))
 size.set_yticks([0.5, 10, 100, 1000, 10000], ["none", "10", "100", "1,000", "10,000"])
 for axes in (wrong, size):

@@ -2,10 +2,10 @@
 One positive in a hundred
 =========================
 
-A ring of positive events among a hundred times as many others. Accuracy is easy: say "no" for ever and be right 99 % of
-the time. The area under the ROC curve asks instead how often a positive event scores higher than another one. AOGD
-(:class:`kernling.AOGDClassifier`) learns from such pairs; FOGD learns the same random features from single events, as
-they are or with balanced weights. The step size of each was the best of five on another draw.
+A ring of positive events among a hundred times as many others. Always predicting "no" has an accuracy of 99 %.
+The area under the ROC curve measures instead how often a positive event scores higher than a negative one. AOGD
+(:class:`kernling.AOGDClassifier`) learns from such pairs; FOGD uses the same random features with single events,
+with and without balanced weights. The step size of each was the best of five on another sample.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-A world that turns
-==================
+Following drift
+===============
 
-Two classes on opposite sides of a circle that turns once in 20,000 events. AVM's steps shrink as 1/t: it trusts old events as
-much as new ones, and follows less and less. With a half-life (``forget``) it keeps up. So does POLK, whose steps are constant,
-with a large ``lam``; and NORMA, which also drops its oldest points.
+Two classes on opposite sides of a circle that rotates once in 20,000 events. AVM's steps decrease as 1/t: old events count as
+much as new ones, and it adapts more and more slowly. With a half-life (``forget``) it follows the drift. So do POLK, whose
+steps are constant, with a large ``lam``, and NORMA, which also removes its oldest points.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ for place, (name, model) in enumerate(models.items()):
     look = {"color": COLOURS[place], "linestyle": STYLES[place], "linewidth": 1.8, "label": name}
     wrong.plot(events, [100 * row["mistakes_window"] for row in rows], **look)
     size.plot(events, [row["n_stored"] for row in rows], **look)
-wrong.set(title="wrong of the last 4,000 events (%)", ylim=(0, None), xlim=(0, EVENTS))
+wrong.set(title="mistakes in the last 4,000 events (%)", ylim=(0, None), xlim=(0, EVENTS))
 size.set(title="points stored", xlabel="events", ylim=(0, None))
 for turn in (20_000, 40_000, 60_000):
     wrong.axvline(turn, color="grey", linewidth=1, linestyle=(0, (1, 2)))

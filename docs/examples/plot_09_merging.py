@@ -1,9 +1,9 @@
 """
-Four models become one
-======================
+Merging four models
+===================
 
-Four machines see a quarter of the checkerboard each. Their models are merged (:func:`kernling.merge`) into one that knows all
-of it: the mean of their functions, on cells that cover all of their points. No event was sent from one machine to another.
+Four models are trained on a quarter of the checkerboard each. They are merged (:func:`kernling.merge`) into one for the whole
+board: the mean of their functions, on cells that cover all of their points. No events are exchanged between machines.
 """
 
 import matplotlib.pyplot as plt
@@ -32,9 +32,9 @@ for panel, model, title in zip(panels, [*parts, whole], titles, strict=True):
     panel.imshow(score, origin="lower", extent=(0, 4, 0, 4), cmap="RdBu", vmin=-1.4 * limit, vmax=1.4 * limit)
     panel.scatter(*model.support_vectors_.T, s=4, facecolors="white", edgecolors="0.15", linewidths=0.4)
     right = (model.predict(X[fresh]) == y[fresh]).mean()
-    panel.set(title=f"{title}: {model.n_support_} points", xlabel=f"right on new events: {right:.0%}", xticks=[], yticks=[])
+    panel.set(title=f"{title}: {model.n_stored_} points", xlabel=f"accuracy on new events: {right:.0%}", xticks=[], yticks=[])
 
 # %%
-# The certificate bounds how far any score of the merged model can be from the mean of the parts' scores.
+# The certificate bounds the difference between any score of the merged model and the mean of the models' scores.
 
 print({name: round(value, 3) for name, value in whole.certificate().items()})

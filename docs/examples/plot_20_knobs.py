@@ -1,9 +1,9 @@
 """
-What each knob does
-===================
+The effect of each parameter
+============================
 
-One parameter turned at a time, the others as they stand in the program; the dashed line marks where it stands there.
-A checkerboard of 8,000 events, one label in ten wrong: nobody can do better than 10 % mistakes.
+One parameter is varied at a time, the others are fixed; the dashed line marks the fixed value.
+A checkerboard of 8,000 events with 10 % label noise: no method can make fewer than 10 % mistakes.
 """
 
 import matplotlib.pyplot as plt
@@ -15,12 +15,12 @@ from kernling.report.figures import COLOURS
 from kernling.streams import stream, synthetic
 
 X, y = synthetic("checkerboard", 8000, seed=5).load()
-noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds make equal numbers
+noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds give equal numbers
 y = np.where(noise.random(len(y)) < 0.1, -y, y)
 
 
 def knobs(model, ranges, metric="mistakes"):
-    """A column per parameter: the metric above, the points stored below."""
+    """Plot a column per parameter: the metric above, the stored points below."""
     stores = test_then_train(model, stream(X, y))[-1]["n_stored"] > 0
     heights = [3, 2] if stores else [1]
     figure, panels = plt.subplots(
@@ -49,7 +49,7 @@ def knobs(model, ranges, metric="mistakes"):
 
 
 # %%
-# AVM: the diameter of cells trades points for detail. Once cells are wider than the kernel, detail is lost.
+# AVM: smaller cells give more points and more detail. Once cells are wider than the kernel, detail is lost.
 
 avm = knobs(
     kl.AVMClassifier(gamma=6.0, delta=0.4, lam=1e-3),
@@ -65,7 +65,7 @@ polk = knobs(
 )
 
 # %%
-# SPA: beta thins the steps, and with them the points; eta caps each step.
+# SPA: beta reduces the number of steps, and thus of points; eta limits the size of each step.
 
 spa = knobs(
     kl.SPAClassifier(gamma=6.0, eta=1.0, beta=20.0, random_state=0),
@@ -73,7 +73,7 @@ spa = knobs(
 )
 
 # %%
-# DualSVRG: the step size decides. Memory and period matter less; more features make a finer model.
+# DualSVRG: the step size matters most, memory and period less; more features give a finer model.
 
 dualsvrg = knobs(
     kl.DualSVRGClassifier(gamma=6.0, eta=0.5, lam=1e-6, oracle="budget", budget=100, random_state=0),
@@ -86,7 +86,7 @@ dualsvrg = knobs(
 )
 
 # %%
-# AOGD, judged by the area under the ROC curve: it stores no points, so there is nothing below.
+# AOGD, evaluated by the area under the ROC curve: it stores no points, so there is no lower row.
 
 aogd = knobs(
     kl.AOGDClassifier(gamma=6.0, random_state=0),

@@ -3,14 +3,14 @@
 B. Chen, S. Zhao, P. Zhu, J. C. Principe: Quantized Kernel Least Mean Square Algorithm.
 IEEE Transactions on Neural Networks and Learning Systems 23 (2012).
 
-With e = y_t - f(x_t) and c the nearest stored point, if it is within delta / 2, else x_t itself, which is then stored,
+With e = y_t - f(x_t) and c the nearest stored point if it is within delta / 2, else x_t itself, which is then stored,
 
     f <- f + eta e K(c, .).
 
 Departures from the paper, each with its reason:
 
 - An event exactly delta / 2 away opens a cell, as everywhere in this library.
-- delta is a diameter, twice the quantisation size of the paper, so that "auto" means what it means for AVM.
+- delta is a diameter, twice the quantisation size of the paper, so that "auto" has the same meaning as for AVM.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernling.components.coverage import Coverage, feature_distance, find_cell
-from kernling.core import loop, losses
+from kernling.core import losses, run
 from kernling.core.jit import inline
 from kernling.core.updates import add, insert
 from kernling.estimators.constraints import OneOf, Real
@@ -56,16 +56,16 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
-    """delta_phi bounds ||Phi(x) - Phi(c)|| for all events so far."""
+    """Return delta_phi, a bound on ||Phi(x) - Phi(c)|| for all events so far."""
     return {"delta_phi": feature_distance(problem.kernel, params.coverage.radius), "points": state.model.stored}
 
 
 def apart(params: Params, a: PointState, b: PointState) -> Reduction:
-    """The points of merged models are as far apart as those of one."""
+    """Keep the points of merged models as far apart as those of a single one."""
     return Reduction(coverage=params.coverage)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
 
 
 class QKLMSRegressor(StepSize, IsotropicKernel, OnlineRegressor):

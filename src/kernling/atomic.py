@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-STALE = 3600.0  # seconds after which a temporary file that nobody writes to is what a crash has left
+STALE = 3600.0  # seconds after which an unchanged temporary file is considered left over from a crash
 
 
 @contextmanager
 def replaced(path: str | os.PathLike, *, durable: bool = True) -> Iterator[Path]:
-    """Give the path of a temporary file, which takes the place of ``path`` when the block ends without an error.
+    """Yield the path of a temporary file that replaces ``path`` when the block ends without an error.
 
-    It lies in the same folder.  A symbolic link is followed, and a file that is there hands on its mode and, where the system
-    allows it, its owner.  Temporary files that earlier crashes left behind are removed.  ``durable`` waits until the file
-    would survive a loss of power.
+    The temporary file is in the same folder.  Symbolic links are followed, and the mode and, if permitted, the owner of an
+    existing file are kept.  Temporary files left over from earlier crashes are removed.  With ``durable``, the file is flushed
+    to disk, so that it survives a power failure.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def replaced(path: str | os.PathLike, *, durable: bool = True) -> Iterator[Path]
         yield temporary
         if before is not None:
             temporary.chmod(stat.S_IMODE(before.st_mode))
-            with suppress(PermissionError, AttributeError):  # only root gives files away; Windows has no owners like these
+            with suppress(PermissionError, AttributeError):  # only root can change owners; Windows has no such owners
                 os.chown(temporary, before.st_uid, before.st_gid)
         if durable:
             _flush(temporary)
@@ -51,7 +51,7 @@ def replaced(path: str | os.PathLike, *, durable: bool = True) -> Iterator[Path]
 
 
 def _status(target: Path) -> os.stat_result | None:
-    """Return the status of a file that is there; raises for what no file can replace."""
+    """Return the status of an existing file; raise for folders, devices and pipes."""
     try:
         found = target.stat()
     except FileNotFoundError:

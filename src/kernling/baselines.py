@@ -1,4 +1,4 @@
-"""Published methods that the main ones are compared with, in the same shape."""
+"""Published methods that the main methods are compared with, with the same interface."""
 
 from importlib import import_module as _import_module
 from typing import Any as _Any

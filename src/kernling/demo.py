@@ -1,4 +1,4 @@
-"""The main job on two small streams: classifiers of all kinds, and a linear one, tested and taught event by event."""
+"""The demonstration: test-then-train evaluation of all classifiers and a linear one on two small streams."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from . import registry
 from .evaluate import ProgressiveRun, feed
 from .streams import stream
 
-CHUNK = 500  # events between two signs of progress
+CHUNK = 500  # events between progress updates
 
 
 class Stream(NamedTuple):
-    """Rows in the order in which they arrive, on scales that differ little."""
+    """Rows in order of arrival, with features on similar scales."""
 
     name: str
     X: np.ndarray
@@ -27,20 +27,20 @@ class Stream(NamedTuple):
 
     @property
     def majority(self) -> float:
-        """Share of mistakes of always answering with the majority class."""
+        """Mistake rate of always predicting the majority class."""
         return 1.0 - float(np.unique(self.y, return_counts=True)[1].max()) / len(self.y)
 
 
 class LinearBaseline(SGDClassifier):
-    """Linear classification in the shape of our estimators, testing and learning a few events at a time."""
+    """Linear classifier with the interface of our estimators that predicts and learns a few events at a time."""
 
     task = "classification"
-    step = 10  # one by one, scikit-learn would spend its time on checking arguments
+    step = 10  # with single events, scikit-learn would spend most of the time on validation
 
     def predict_then_learn(self, X, y):
-        """Learn the rows; returns what was predicted for each few before they were learned.
+        """Learn the rows in small batches; return the predictions made before learning each batch.
 
-        The labels of the first call are all that there are: scikit-learn wants to know them beforehand.
+        The first call must contain all labels, since scikit-learn requires them in advance.
         """
         classes = self.classes_ if hasattr(self, "classes_") else np.unique(y)
         labels = np.full_like(y, classes[0])
@@ -53,7 +53,7 @@ class LinearBaseline(SGDClassifier):
 
 
 def streams(events: int) -> Iterator[Stream]:
-    """The streams of the demonstration, each cut to this many events."""
+    """Yield the streams of the demonstration, each with at most this number of events."""
     yield clusters(events)
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))[:events]
@@ -61,7 +61,7 @@ def streams(events: int) -> Iterator[Stream]:
 
 
 def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.05) -> Stream:
-    """Clusters of one of two classes each, which no plane can tell apart; a share of the labels is wrong."""
+    """Generate clusters of two classes that are not linearly separable, with a fraction of wrong labels."""
     rng = np.random.default_rng(0)
     centre = rng.standard_normal((centres, columns))
     label = np.arange(centres) % 2
@@ -71,17 +71,17 @@ def clusters(events: int, columns: int = 8, centres: int = 60, noise: float = 0.
 
 
 def contenders(everything: bool = False) -> dict[str, Callable[[], Any]]:
-    """Return a constructor for each learner that takes part, by name: the main methods that classify, or all that do."""
+    """Return constructors of the main classifiers, or of all, by name."""
     found: dict[str, Callable[[], Any]] = {"linear baseline": partial(LinearBaseline, random_state=0)}
     for name, entry in registry.METHODS.items():
         if everything or entry.is_main:
             for cls in filter(lambda cls: is_classifier(cls()), entry.classes()):
-                found[name] = partial(cls, random_state=1)  # not the seed of the streams: coins would go with the data
+                found[name] = partial(cls, random_state=1)  # not the streams' seed, which would correlate with the data
     return found
 
 
 def run(model: Any, data: Stream, advance: Callable[[int], None] = lambda events: None) -> ProgressiveRun:
-    """Test and teach a model on a stream; ``advance`` hears how many events it has learned."""
-    course = ProgressiveRun(model, {"source": data.name})
-    feed(course, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(course.events))
-    return course
+    """Evaluate a model test-then-train on a stream; ``advance`` is called with the number of events so far."""
+    evaluation = ProgressiveRun(model, {"source": data.name})
+    feed(evaluation, stream(data.X, data.y, chunk=CHUNK), after=lambda: advance(evaluation.events))
+    return evaluation

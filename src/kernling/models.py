@@ -1,10 +1,10 @@
-"""Model files: one file, no code in it, written whole or not at all.
+"""Model files: a single file without code, written atomically.
 
-A model is a safetensors file.  Its header holds, as JSON, the format's version, the estimator's name, its parameters, what
-it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole file,
-with zeros in the place of the sum itself.  Loading checks every length against the size of the file before anything is
-allocated, then the checksum, then that the arrays are those of the estimator and that no number in them leads compiled code
-astray.  Nothing in a file is ever executed.
+A model is a safetensors file.  Its header contains, as JSON, the version of the format, the estimator's name, its parameters,
+what it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole
+file, computed with zeros in place of the checksum.  Loading checks every length against the size of the file before anything is
+allocated, then the checksum, then that the arrays are those of the estimator and that no number in them makes compiled code
+access memory out of bounds.  Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,33 @@ from . import registry
 from .atomic import replaced
 
 FORMAT = 3
-SUM = b'"sha256":"'  # what stands before the checksum, which no quoted text can imitate
+SUM = b'"sha256":"'  # the bytes before the checksum, which cannot occur in quoted text
 BLANK = "0" * 64
+BEFORE = "before"  # array with the file of an earlier model
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
 class Saved(NamedTuple):
-    """What a model file holds."""
+    """The contents of a model file."""
 
     model: Any
-    reading: dict[str, Any]  # how rows for it are read, besides what it knows of its columns; empty if that was not saved
+    reading: dict[str, Any]  # options for reading its rows, apart from its columns; empty if not saved
     header: dict[str, Any]
+    place: dict[str, Any] | None = None  # position in the data that a command has learned
+    before: bytes | None = None  # file of an earlier model, for a run that stopped where it cannot be continued exactly
 
 
-def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = None) -> None:
-    """Write a fitted estimator or pipeline to one file, replacing what is there only once the new file is whole.
+def save(
+    model: Any,
+    path: str | os.PathLike,
+    reading: dict[str, Any] | None = None,
+    place: dict[str, Any] | None = None,
+    before: Any = None,
+) -> None:
+    """Save a fitted estimator or pipeline to a file; an existing file is replaced atomically.
 
-    ``reading`` is for how its rows are read from files, such as the name of the target: anything that JSON can hold.
+    ``reading`` has options for reading its rows from files, such as the name of the target, and ``place`` the position in them,
+    both as JSON-compatible data.  ``before`` is an earlier model, from which a run can be continued exactly.
 
     Examples
     --------
@@ -50,6 +60,18 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     >>> print(kl.load("model.kern").t_)
     4
     """
+    data = _packed(model, reading, place, None if before is None else _packed(before))
+    with replaced(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _packed(
+    model: Any, reading: dict[str, Any] | None = None, place: dict[str, Any] | None = None, before: bytes | None = None
+) -> bytes:
+    """Return the contents of a model file."""
+    if not hasattr(model, "to_contents"):
+        cure = "use a StreamPipeline of kernling's own steps instead, or pickle" if hasattr(model, "steps") else "pickle it"
+        raise TypeError(f"a model file holds kernling's estimators and pipelines, not a {type(model).__name__}: {cure}")
     contents = model.to_contents()
     header = {
         "format": FORMAT,
@@ -58,19 +80,18 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
         "versions": versions(),
         **contents.header,
     }
-    if reading:
-        header["reading"] = reading
+    header |= {name: value for name, value in (("reading", reading), ("place", place)) if value}
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
-    data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
-    with replaced(path) as temporary:
-        temporary.write_bytes(data)
+    if before is not None:
+        arrays[BEFORE] = np.frombuffer(before, np.uint8)
+    return signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read a model file.  Going on with the same calls gives the model that never stopped.
+    """Load a model.  Training it further gives the same result as without saving and loading.
 
-    Files of the command line hold a :class:`StreamPipeline`, which takes rows as they are in the data.
+    Files written by the command line contain a :class:`StreamPipeline`, which takes raw rows.
 
     Examples
     --------
@@ -84,19 +105,27 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def read(path: str | os.PathLike) -> Saved:
-    """Read a model file with what else it holds."""
-    header, arrays = _read(Path(path))
+    """Read a model file with all of its contents."""
+    return unpacked(Path(path).read_bytes(), path)
+
+
+def unpacked(data: bytes, path: str | os.PathLike) -> Saved:
+    """Return the contents of a model file; ``path`` is for messages."""
+    header, arrays = _checked(data, path)
+    before = arrays.pop(BEFORE, None)
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
-        return Saved(cls.from_contents(header, arrays), header.get("reading", {}), header)
-    except Exception as error:  # whatever a header can make happen, the file is at fault
+        model = cls.from_contents(header, arrays)
+        return Saved(
+            model, header.get("reading", {}), header, header.get("place"), None if before is None else before.tobytes()
+        )
+    except Exception as error:  # any error here means that the file is invalid
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
 
 
-def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
-    """The header and arrays of a file, once they have proved whole."""
-    data = path.read_bytes()
+def _checked(data: bytes, path: str | os.PathLike) -> tuple[dict, dict[str, np.ndarray]]:
+    """Return the header and arrays of a file after checking its integrity."""
     try:
         size = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + size])["__metadata__"]
@@ -119,7 +148,7 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def _writer(header: Any) -> str:
-    """Which version wrote a file, as it says itself."""
+    """Return which version wrote a file, according to its header."""
     versions = header.get("versions") if isinstance(header, dict) else None
     return f"written by kernling {str(versions.get('kernling'))[:40] if isinstance(versions, dict) else 'unknown'}"
 
@@ -129,13 +158,13 @@ def _first_line(error: Exception) -> str:
 
 
 def signed(data: bytes) -> bytes:
-    """A file's bytes with their checksum in its place."""
+    """Return the bytes of a file with the checksum inserted."""
     place = data.index(SUM + BLANK.encode()) + len(SUM)
     return data[:place] + hashlib.sha256(data).hexdigest().encode() + data[place + len(BLANK) :]
 
 
 def is_signed(data: bytes) -> bool:
-    """Whether a file's bytes are those that its checksum was made of."""
+    """Return whether the checksum of a file matches its bytes."""
     place = data.find(SUM) + len(SUM)
     total = hashlib.sha256(memoryview(data)[:place])
     total.update(BLANK.encode())
@@ -144,7 +173,7 @@ def is_signed(data: bytes) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the libraries that a model's numbers come from."""
+    """Return the versions of the libraries that affect a model's numbers."""
     found = {}
     for name in LIBRARIES:
         try:

@@ -1,4 +1,4 @@
-"""A pipeline that learns from a stream: scales and encodings learn together with the model behind them."""
+"""A pipeline that learns from a stream: scaling and encoding are learned together with the model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
+from .core.loop import Interrupted
+from .estimators.base import OnlineEstimator
 from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents
@@ -27,14 +29,14 @@ OUTLIER = 5.0  # deviations
 
 def _last_has(name: str):
     def check(self) -> bool:
-        getattr(self._last, name)  # an AttributeError says what is missing
+        getattr(self._last, name)  # raises AttributeError if it is missing
         return True
 
     return available_if(check)
 
 
 def _scores(name: str, what: str):
-    """A method of the last step, for rows that have gone through the steps before it."""
+    """Return a method that transforms rows and calls a method of the last step."""
 
     def method(self, X):
         return getattr(self._learned(), name)(self.passed(X))
@@ -44,34 +46,33 @@ def _scores(name: str, what: str):
 
 
 class StreamPipeline(ShowsFacts, _BaseComposition):
-    """Steps that learn from a stream together: scales and encodings first, the model (or a transformer) last.
+    """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
-    Every call of the last step is there: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
-    ``predict_one`` and so on.  The steps given are not changed; copies of them learn, and are in ``steps_``.
+    All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
+    ``predict_one`` and so on.  The given steps are left unchanged; fitted copies are in ``steps_``.
 
-    What a row is scaled by:
+    How rows are transformed:
 
-    - On a stream (``partial_fit``, ``predict_then_learn``, ``learn_one``), kernling's own parts scale row t with the
-      statistics of rows 1 to t, row t included, however the stream is cut into chunks.  The row is predicted and learned on
-      this scale.  Other transformers with ``partial_fit`` learn a chunk and then transform it, so a row also feels the rows
-      behind it in its chunk; those without (stateless ones) just transform.
-    - A step that learns from targets (:class:`AOGDMetric`) transforms a chunk by what it knew before, then learns it.
-    - ``predict`` and the like use what is known now, and nothing learns from the rows.
-    - ``fit`` forgets everything, lets each step learn all rows, then transform them, as scikit-learn's Pipeline does.
+    - On a stream (``partial_fit``, ``predict_then_learn``, ``learn_one``), kernling's own steps scale row t with the
+      statistics of rows 1 to t, whatever the size of the chunks.  The row is predicted and learned on
+      this scale.  Other transformers with ``partial_fit`` learn a chunk and then transform it, so a row is also affected by
+      later rows of its chunk; those without it (stateless ones) only transform.
+    - A step that learns from targets (:class:`AOGDMetric`) transforms a chunk with its previous state, then learns it.
+    - ``predict`` and similar methods use the current state and learn nothing.
+    - ``fit`` resets the pipeline, fits each step to all rows and then transforms them, like scikit-learn's Pipeline.
 
-    A call that raises leaves all steps as they were.  Sample weights are for the last step; scales count every row once.
+    A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged.  Sample weights only affect the last step.
 
-    Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are found by name: frames, dictionaries of
-    columns, lists of dictionaries, or the :class:`~kernling.streams.Table` that a file is read as.  See ``auto``.
+    Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
+    of columns, lists of dictionaries, kernling.streams.Table` that a file is read as.  See ``auto``.~or the
+    :class:`~kernling.streams.Table` read from a file.  See ``auto``.~kernling.streams.Table` that a file is read as.  See
+    ``auto``.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Of :mod:`kernling.streams`: Encode, which comes first, Standardise, MinMax; transformers of scikit-learn; last an
+        Encode (first), Standardise and MinMax of :mod:`kernling.streams` or transformers of scikit-learn, and finally an
         estimator with ``partial_fit``.
-    target : Standardise or MinMax, optional
-        For regression: the model learns the target on this running scale, and predictions come back on its own.  Target t is
-        learned with the statistics of targets 1 to t; predictions before learning it use those of targets 1 to t-1.
 
     Examples
     --------
@@ -88,21 +89,20 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     2000
     """
 
-    def __init__(self, steps, *, target=None):
+    def __init__(self, steps):
         self.steps = steps
-        self.target = target
 
     @classmethod
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
-        """A pipeline for any table: each column finds its treatment, gaps are filled, and numbers and targets are scaled.
+        """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
         Parameters
         ----------
         model : estimator, optional
-            The last step; AutoClassifier or AutoRegressor if not given, without scales of their own.
+            The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
-            Without it the first targets tell: text, booleans and whole numbers of at most 20 values are labels.  Give it where
-            events come one by one.
+            By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
+            Give it if events arrive one by one.
         **columns
             Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
 
@@ -110,8 +110,8 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         --------
         >>> import kernling as kl
         >>> model = kl.StreamPipeline.auto()
-        >>> rows = [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
-        >>> model = model.partial_fit(rows, ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
+        >>> rows = 100 * [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
+        >>> model = model.partial_fit(rows, 100 * ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
         >>> print(model.predict_one(rows[1]))
         on time
         >>> print(model.steps_[0][1].schema_)
@@ -121,13 +121,12 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         if model is None:
             model = ByTask() if task is None else ByTask().model_of(task)
         encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
-        may_be_values = isinstance(model, ByTask) or get_tags(model).estimator_type == "regressor"
-        return cls([("encode", encode), ("model", model)], target=Standardise() if may_be_values else None)
+        return cls([("encode", encode), ("model", model)])
 
     # ------------------------------------------------------------------ learning
 
     def fit(self, X, y=None, sample_weight=None):
-        """Forget everything and learn the rows: each step learns all of them before they go on to the next."""
+        """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
         with self._untouched_on_error():
             self._new()
             self._choose(y)
@@ -135,30 +134,27 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             for _, part in self.steps_[:-1]:
                 X = part.fit(X, y).transform(X)
             self._remember_columns()
-            if self.target_ is not None:
-                y = self.target_.fit(_column(y)).transform(_column(y))[:, 0]
             self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
-        """Go on learning."""
-        with self._untouched_on_error():
-            X, y, _ = self._stream(X, y)
+        """Update all steps with the rows."""
+        with self._untouched_on_error(self._twin()):
+            X = self._stream(X, y)
             self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
         return self
 
     @_last_has("predict_then_learn")
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
-        """Learn the rows; returns what ``method`` says of each before it was learned (but on a scale that knows the row)."""
-        with self._untouched_on_error():
-            X, y, unscale = self._stream(X, y)
+        """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
+        with self._untouched_on_error(self._twin()):
+            X = self._stream(X, y)
             options = _given(classes=classes, sample_weight=sample_weight)
-            said = self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
-        return said if unscale is None else unscale[0] + unscale[1] * said
+            return self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
 
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
-        """Learn one event: a 1-D array, or a dictionary of values where the first step takes tables."""
+        """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():
@@ -166,15 +162,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
-            if self.target_ is not None:
-                y = self.target_.learn_target([y])[0][0]
             self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
 
     def begin(self, X, y=None):
-        """Settle what the first rows decide, such as names, categories and ``gamma="scale"``; nothing is learned.
+        """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
 
-        Without it, the rows of the first call that learns decide.  The last step is settled only if targets are given.
+        Without this call, the first rows that are learned are used.  The last step is included only if targets are given.
         """
         if hasattr(self, "steps_"):
             return self
@@ -192,7 +186,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         return self
 
     def ahead(self, X, y=None) -> Any:
-        """Rows as the last step would get them if they were learned next; nothing is learned."""
+        """Return the rows as the last step would receive them if they were learned next, without learning them."""
         twin = copy.copy(self)
         if hasattr(self, "steps_"):
             twin.steps_ = copy.deepcopy(self.steps_[:-1]) + self.steps_[-1:]
@@ -201,18 +195,15 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def _new(self) -> None:
         self._check()
         self.steps_ = [(name, clone(step)) for name, step in self.steps]
-        self.target_ = None if self.target is None else clone(self.target)
 
     def _choose(self, y) -> None:
-        """Let targets tell which model it is that learns, if that is open."""
+        """Choose the model by the targets, if it is not given."""
         name, last = self.steps_[-1]
         if isinstance(last, ByTask) and y is not None:
-            model = last.model_for(y)
-            self.steps_ = [*self.steps_[:-1], (name, model)]
-            self.target_ = self.target_ if model.task == "regression" else None
+            self.steps_ = [*self.steps_[:-1], (name, last.model_for(y))]
 
     def _prepared(self, X, y) -> Any:
-        """Let all steps but the last learn; returns rows for it."""
+        """Fit all steps but the last; return the transformed rows."""
         fresh = not hasattr(self, "steps_")
         if fresh:
             self._new()
@@ -222,62 +213,50 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         self._remember_columns()
         return X
 
-    def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
-        """Let all steps but the last learn; returns rows and targets for it, and what takes predictions back to their scale."""
+    def _stream(self, X, y) -> Any:
+        """Update all steps but the last, and choose the model by the targets; return transformed rows."""
         X = self._prepared(X, y)
         self._choose(y)
-        if self.target_ is None:
-            return X, y, None
-        y, shift, width = self.target_.learn_target(_column(y)[:, 0])
-        return X, y, (shift, width)
+        return X
 
     # ------------------------------------------------------------------ predicting
 
-    decision_function = _scores("decision_function", "Scores of the rows, as the last step gives them.")
-    score_samples = _scores("score_samples", "How much each row looks like the events learned.")
-    predict_proba = _scores("predict_proba", "The probability of each class, (rows, classes).")
-    rank_scores = _scores("rank_scores", "Scores that rank, before a threshold is taken off.")
-    transform = _scores("transform", "The rows, transformed by all steps.")
-
-    @_last_has("predict")
-    def predict(self, X):
-        """The label or value of each row."""
-        said = self._learned().predict(self.passed(X))
-        return said if self.target_ is None else self.target_.inverse_transform(said)
+    predict = _scores("predict", "Predict the label or value of each row.")
+    decision_function = _scores("decision_function", "Return the last step's scores of the rows.")
+    score_samples = _scores("score_samples", "Return how similar each row is to the learned events.")
+    predict_proba = _scores("predict_proba", "Return the probability of each class, (rows, classes).")
+    rank_scores = _scores("rank_scores", "Return the ranking scores, without subtracting a threshold.")
+    transform = _scores("transform", "Transform the rows by all steps.")
 
     @_last_has("fit_predict")
     def fit_predict(self, X, y=None):
-        """Forget everything, learn the rows and say which are outliers."""
+        """Fit to the rows and predict which are outliers."""
         return self.fit(X).predict(X)
 
     @_last_has("transform")
     def fit_transform(self, X, y=None, **options):
-        """Forget everything, learn the rows and transform them."""
+        """Fit to the rows and transform them."""
         return self.fit(X, y, **options).transform(X)
 
     @_last_has("score")
     def score(self, X, y=None, sample_weight=None):
-        """The last step's score."""
-        model = self._learned()
-        if self.target_ is not None:
-            y = self.target_.transform(_column(y))[:, 0]
-        return model.score(self.passed(X), y, **_given(sample_weight=sample_weight))
+        """Return the last step's score."""
+        return self._learned().score(self.passed(X), y, **_given(sample_weight=sample_weight))
 
     @_last_has("predict_one")
     def predict_one(self, x):
-        """The label or value of one event; None before any learning."""
+        """Predict the label or value of one event; None before any learning."""
         if not hasattr(self, "steps_"):
             return None
-        said = self.steps_[-1][1].predict_one(self._passed_one(x))
-        return said if self.target_ is None else float(self.target_.inverse_transform([said])[0])
+        return self.steps_[-1][1].predict_one(self._passed_one(x))
 
     @_last_has("score_one")
     def score_one(self, x):
-        """The score of one event, as the last step gives it; 0 before any learning."""
+        """Return the last step's score of one event; 0 before any learning."""
         return self.steps_[-1][1].score_one(self._passed_one(x)) if hasattr(self, "steps_") else 0.0
 
     def passed(self, X) -> Any:
-        """Rows as the last step gets them, by what is known now; nothing is learned."""
+        """Return the rows as the last step receives them, without learning."""
         self._learned()
         X = self._rows(X, reset=False)
         for _, part in self.steps_[:-1]:
@@ -296,11 +275,11 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     @property
     def model_(self) -> Any:
-        """The last step, once it has learned something."""
+        """The fitted last step."""
         return self._learned()
 
     def with_model(self, model: Any) -> StreamPipeline:
-        """The same steps with another last one, which has learned from what they give."""
+        """Return the same steps with another last step that was trained on their output."""
         self._learned()
         other = copy.copy(self)
         other.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], model)]
@@ -308,9 +287,9 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     @property
     def is_running(self) -> bool:
-        """Whether learning changes what the last step gets of a row, as running scales do."""
+        """Whether learning changes how rows are transformed, as running scaling does."""
         parts = [part for _, part in (self.steps_ if hasattr(self, "steps_") else self.steps)[:-1]]
-        return self.target is not None or any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
+        return any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
 
     @property
     def _last(self) -> Any:
@@ -322,17 +301,17 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     @property
     def _is_quick(self) -> bool:
-        """Whether all steps have ways for single events that leave out what is the same for all."""
+        """Whether all steps have fast paths for single events."""
         return all(hasattr(part, "transform_one") and not getattr(part, "hash", None) for _, part in self.steps_[:-1])
 
     def __getattr__(self, name: str) -> Any:
-        """Facts about the last step: classes_, task, t_, n_stored_, nbytes_, certificate() and the like."""
+        """Delegate attributes to the last step: classes_, task, t_, n_stored_, nbytes_, certificate() and the like."""
         if name in _DELEGATED:
             return getattr(self._last, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """The names of the columns that come out of the last step, a transformer."""
+        """Return the names of the output columns of the last step, a transformer."""
         self._learned()
         names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
         names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
@@ -341,11 +320,11 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         return names
 
     def get_params(self, deep=True):
-        """Parameters, those of the steps included if deep."""
+        """Return the parameters, including those of the steps if deep."""
         return self._get_params("steps", deep=deep)
 
     def set_params(self, **params):
-        """Set parameters; those of a step are called step__parameter."""
+        """Set parameters; those of a step are named step__parameter."""
         self._set_params("steps", **params)
         return self
 
@@ -372,18 +351,16 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     # ------------------------------------------------------------------ as a file
 
     def plain_params(self) -> dict[str, Any]:
-        """The steps and their parameters as JSON; ``from_plain_params`` makes a pipeline of them."""
-        steps = [[name, plain_step(step)] for name, step in self.steps]
-        return {"steps": steps, "target": None if self.target is None else plain_step(clone(self.target))}
+        """Return the steps and their parameters as JSON-compatible data."""
+        return {"steps": [[name, plain_step(step)] for name, step in self.steps]}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
-        """The pipeline of ``plain_params``, new."""
-        steps = [(name, step_from_plain(step)) for name, step in params["steps"]]
-        return cls(steps, target=None if params["target"] is None else part_from_state(params["target"]))
+        """Create an unfitted pipeline from the result of ``plain_params``."""
+        return cls([(name, step_from_plain(step)) for name, step in params["steps"]])
 
     def to_contents(self) -> Contents:
-        """The pipeline as plain data, if all its steps are kernling's."""
+        """Return the pipeline as plain data, if all its steps are kernling's."""
         self._learned()
         steps: list[Any] = []
         arrays: dict[str, np.ndarray] = {}
@@ -395,28 +372,26 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             contents = step.to_contents()
             steps.append([name, {"estimator": type(step).__name__, "learner": step.learner.name, **contents.header}])
             arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
-        header = {"steps": steps, "target": None if self.target_ is None else self.target_.to_state()}
-        header["columns"] = self.n_features_in_
+        header = {"steps": steps, "columns": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
         return Contents(header, arrays)
 
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
-        """The pipeline that ``to_contents`` described."""
+        """Restore a pipeline from the result of ``to_contents``."""
         steps = []
         for place, (name, held) in enumerate(header["steps"]):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
             steps.append(
                 (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
             )
-        target = None if header["target"] is None else part_from_state(header["target"])
-        pipeline = cls([(name, clone(step)) for name, step in steps], target=None if target is None else clone(target))
+        pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
-        pipeline.steps_, pipeline.target_ = steps, target
+        pipeline.steps_ = steps
         columns = header["columns"]
         if type(columns) is not int or columns != steps[0][1].n_features_in_:
-            raise ValueError("the columns are not those of the first step")
+            raise ValueError("the columns do not match those of the first step")
         pipeline.n_features_in_ = columns
         if "names" in header:
             pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
@@ -425,13 +400,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     # ------------------------------------------------------------------ input
 
     def _rows(self, X, reset: bool) -> Any:
-        """Checked rows, without names; tables as they are, for a first step that takes them."""
+        """Validate rows; tables are returned unchanged if the first step takes them."""
         if getattr(self.steps_[0][1], "takes_tables", False):
             return X
         return checked(self, X, reset=reset, dtype=np.float64)
 
     def _remember_columns(self) -> None:
-        """Take the columns of tables from the first step, which has looked at them."""
+        """Take the column names from the first step, which has validated them."""
         first = self.steps_[0][1]
         if getattr(first, "takes_tables", False):
             for name in ("n_features_in_", "feature_names_in_"):
@@ -441,7 +416,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def _check(self) -> None:
         names, steps = zip(*self.steps, strict=True) if self.steps else ((), ())
         if not steps:
-            raise ValueError("steps must be a list of (name, step) pairs with at least a model, not an empty one")
+            raise ValueError("steps must be a list of (name, step) pairs with at least a model, not an empty list")
         self._validate_names(names)
         for name, step in self.steps[:-1]:
             if not hasattr(step, "transform"):
@@ -450,45 +425,41 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
                 raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
         if not hasattr(steps[-1], "partial_fit"):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
-        if self.target is not None and not hasattr(self.target, "learn_target"):
-            raise TypeError(f"target must be Standardise() or MinMax(), not {self.target!r}")
-        may_be_values = isinstance(steps[-1], ByTask) or get_tags(steps[-1]).estimator_type == "regressor"
-        if self.target is not None and not may_be_values:
-            raise ValueError(f"target is for regression, and {steps[-1]!r} learns no values: leave it out")
 
     @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """The last step looks after itself."""
+    def _untouched_on_error(self, twin: Any = None) -> Iterator[None]:
+        """Restore all steps if an error is raised: the last step restores itself, or after Ctrl-C is replaced by its twin."""
         before = dict(self.__dict__)
         parts = [part for _, part in before.get("steps_", ())[:-1]]
-        if before.get("target_") is not None:
-            parts.append(before["target_"])
         held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
         try:
             yield
-        except Exception:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
             for part, attributes in zip(parts, held, strict=True):
                 part.__dict__.clear()
                 part.__dict__.update(attributes)
-            raise
+            if not isinstance(error, Interrupted):
+                raise
+            if twin is not None:
+                self.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], twin)]
+            raise Interrupted("stopped; the pipeline is as it was before this call") from None
+
+    def _twin(self) -> Any:
+        """Return a copy of the last step, which learning does not change."""
+        last = self.steps_[-1][1] if hasattr(self, "steps_") else None
+        return copy.deepcopy(last) if isinstance(last, OnlineEstimator) else None
 
 
 def last_step(model: Any) -> Any:
-    """The last step of a pipeline; another model is its own."""
+    """Return the last step of a pipeline; any other model is returned itself."""
     return model._last if isinstance(model, StreamPipeline) else model
 
 
 _DELEGATED = frozenset(
     ("task", "learner", "classes_", "t_", "n_stored_", "n_support_", "n_waiting_", "nbytes_", "offset_", "certificate")
 )
-
-
-def _column(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("target scales y, so it requires y to be passed, but the target y is None")
-    return check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")[:, np.newaxis]
 
 
 def _dense(X: Any) -> np.ndarray:

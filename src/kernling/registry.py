@@ -1,4 +1,4 @@
-"""All methods by name: the command line, the tests, the documentation and the benchmarks find them here and nowhere else.
+"""Registry of all methods, used by the command line, tests, documentation and benchmarks.
 
 A method is a file in methods/ and a line below: the public names of ``kernling`` and ``kernling.baselines`` follow from it.
 """
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Entry:
-    """A method: its name, which is that of its file in methods/, and its estimator classes."""
+    """A method: its name, which is also that of its file in methods/, and its estimator classes."""
 
     name: str
     estimators: tuple[str, ...]
-    is_main: bool  # public in kernling itself; the others, in kernling.baselines, are what these are compared with
+    is_main: bool  # public in kernling itself; baselines are in kernling.baselines
 
     def __init__(self, name: str, *estimators: str, main: bool = False):
         self.__dict__.update(name=name, estimators=estimators, is_main=main)
 
     @property
     def module(self) -> Any:
-        """The method's file."""
+        """Import the method's module."""
         return import_module(f"kernling.methods.{self.name}")
 
     def learner(self) -> Learner:
@@ -78,7 +78,7 @@ _ENTRIES = (
 METHODS = {entry.name: entry for entry in _ENTRIES}
 DEFAULT = "auto"  # the method where none is asked for
 
-# Estimators around others, which a model file or a result may name, too.
+# Estimators that wrap others and may be named in model files and results.
 AROUND = {"StreamPipeline": "pipeline"}
 
 
@@ -87,11 +87,11 @@ def find(name: str) -> Entry:
     try:
         return METHODS[name]
     except KeyError:
-        raise ValueError(f"no learner is called {name!r}; there are {', '.join(METHODS)}") from None
+        raise ValueError(f"there is no method {name!r}; the methods are {', '.join(METHODS)}") from None
 
 
 def estimator(learner: str, name: str) -> Any:
-    """Return the estimator class of this name, of this learner or around it."""
+    """Return the estimator class of this name, which belongs to this method or wraps it."""
     if name in AROUND:
         return getattr(import_module(f"kernling.{AROUND[name]}"), name)
     return {cls.__name__: cls for cls in find(learner).classes()}[name]

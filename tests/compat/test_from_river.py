@@ -75,7 +75,7 @@ def test_evaluation_beside_others(model):
     assert evaluate.summary(rows)[0]["permutations"] == 2
     assert 0.0 < rows[0]["mistakes"] < 0.6
     assert rows[0]["nbytes"] > 0
-    with pytest.raises(ValueError, match="no learner is called"):
+    with pytest.raises(ValueError, match="there is no method"):
         evaluate.model_of(rows[0])
 
 

@@ -58,5 +58,5 @@ def test_models_use_the_same_values(name, tables):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="no kernel is called 'gauss'; there are rbf, "):
+    with pytest.raises(ValueError, match="there is no kernel 'gauss'; the kernels are rbf, "):
         kernling.kernel("gauss")

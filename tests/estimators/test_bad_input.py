@@ -16,7 +16,7 @@ CLASSIFIER = kernling.AVMClassifier(
     gamma=1.0, delta=0.5, approximate="bernoulli", beta=2.0, random_state=0, class_weight="balanced"
 )
 REGRESSOR = kernling.AVMRegressor(gamma=1.0, delta=0.5, approximate="bernoulli", beta=2.0, random_state=0)
-BUFFERS = {"_single", "_place"}  # made when first needed, and never part of the model
+BUFFERS = {"_one", "_turns", "_encoded"}  # made when first needed, and never part of the model
 MODELS = [(CLASSIFIER, LABELS), (REGRESSOR, VALUES)]
 BOTH = pytest.mark.parametrize(("model", "y"), MODELS, ids=["classifier", "regressor"])
 FITTED = pytest.mark.parametrize("fitted", [False, True], ids=["fresh", "fitted"])
@@ -116,10 +116,12 @@ def test_labels_that_mix_numbers_and_strings(fitted):
 
 
 def test_labels_that_cannot_join():
-    assert_refused(CLASSIFIER, LABELS, True, lambda m: m.partial_fit(X, ["a", "b"] * 10), "labels of type <U1 cannot join")
-    assert_refused(CLASSIFIER, LABELS, True, lambda m: m.learn_one(X[0], "a"), "cannot join")
     assert_refused(
-        CLASSIFIER, LABELS, True, lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "not those of earlier calls"
+        CLASSIFIER, LABELS, True, lambda m: m.partial_fit(X, ["a", "b"] * 10), "labels of type <U1 cannot be combined"
+    )
+    assert_refused(CLASSIFIER, LABELS, True, lambda m: m.learn_one(X[0], "a"), "cannot be combined")
+    assert_refused(
+        CLASSIFIER, LABELS, True, lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "differ from those of earlier calls"
     )
 
 
@@ -187,8 +189,8 @@ def test_single_events(model, y, fitted, event):
 
 @BOTH
 def test_single_events_of_another_width(model, y):
-    assert_refused(model, y, True, lambda m: m.learn_one(X[0, :2], y[0]), r"x has shape \(2,\), but this model takes \(3,\)")
-    assert_refused(model, y, True, lambda m: m.score_one(X[0, :2]), r"x has shape \(2,\), but this model takes \(3,\)")
+    assert_refused(model, y, True, lambda m: m.learn_one(X[0, :2], y[0]), r"x has shape \(2,\), but this model expects \(3,\)")
+    assert_refused(model, y, True, lambda m: m.score_one(X[0, :2]), r"x has shape \(2,\), but this model expects \(3,\)")
 
 
 @BOTH

@@ -51,13 +51,18 @@ def parts_of(cls, case) -> list:
 
 def outputs(model, X=PROBES) -> np.ndarray:
     """What the model predicts with, (rows, outputs); a transformer's weights."""
-    return model.weights_[np.newaxis] if hasattr(model, "weights_") else model._scores(X)
+    return model.weights_[np.newaxis] if hasattr(model, "weights_") else in_units(model, model._scores(X))
+
+
+def in_units(model, scores) -> np.ndarray:
+    """Scores in the units of the targets."""
+    return getattr(model, "target_mean_", 0.0) + getattr(model, "target_spread_", 1.0) * scores
 
 
 def current(model, X=PROBES) -> np.ndarray:
     """The function that it learns from, whatever it predicts with."""
     setup = model._setup._replace(output=averages.LAST)
-    return scoring.score(setup, model._state, scoring_rows(X))
+    return in_units(model, scoring.score(setup, model._state, scoring_rows(X)))
 
 
 def scoring_rows(X):
@@ -351,7 +356,7 @@ def test_parameters_from_the_data_are_named_with_their_cure():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models = [kl.AVMClassifier(delta=1.0).fit(scale * X, Y) for scale in (1.0, 3.0)]
-    with pytest.raises(ValueError, match=r"models\[1\] differs from models\[0\] in gamma: .*gamma='scale'; give a number"):
+    with pytest.raises(ValueError, match=r"models\[1\] differs from models\[0\] in gamma: .*gamma='scale'; set it to a number"):
         kl.merge(models)
 
 

@@ -13,18 +13,18 @@ MASKED = np.ma.masked_array(X, mask=X > 1.0)
 
 ROWS = {
     "masked": (MASKED, "X has masked entries"),
-    "dates": (np.column_stack([DAYS, DAYS]), "X holds dates"),
-    "frame of dates": (pd.DataFrame({"a": DAYS, "b": DAYS}), "X holds dates"),
-    "frame with dates": (pd.DataFrame({"a": X[:, 0], "b": DAYS}), "X holds dates"),
-    "durations": (np.column_stack([DAYS - DAYS[0]] * 2), "X holds durations"),
-    "complex": (X + 1j, "X holds complex numbers"),
-    "records": (np.array([tuple(row) for row in X], dtype=[("a", float), ("b", float)]), "X holds records"),
+    "dates": (np.column_stack([DAYS, DAYS]), "X contains dates"),
+    "frame of dates": (pd.DataFrame({"a": DAYS, "b": DAYS}), "X contains dates"),
+    "frame with dates": (pd.DataFrame({"a": X[:, 0], "b": DAYS}), "X contains dates"),
+    "durations": (np.column_stack([DAYS - DAYS[0]] * 2), "X contains durations"),
+    "complex": (X + 1j, "X contains complex numbers"),
+    "records": (np.array([tuple(row) for row in X], dtype=[("a", float), ("b", float)]), "X contains records"),
 }
 TARGETS = {
     "masked": (np.ma.masked_array(LABELS, mask=LABELS == 1), "y has masked entries"),
-    "dates": (DAYS, "y holds dates"),
-    "bytes": (np.array([b"no", b"yes"])[LABELS], "y holds bytes"),
-    "complex": (LABELS + 0.5j, "y holds complex numbers"),
+    "dates": (DAYS, "y contains dates"),
+    "bytes": (np.array([b"no", b"yes"])[LABELS], "y contains bytes"),
+    "complex": (LABELS + 0.5j, "y contains complex numbers"),
 }
 
 

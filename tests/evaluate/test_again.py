@@ -87,7 +87,7 @@ def test_what_cannot_be_read_again_is_said(folder):
         run_again(row)
     assert run_again(row, stream("one.libsvm", n_features=2))[-1]["mistakes"] == row["mistakes"]
     call("run", "two.libsvm", "--resume", "m.kern", "--results", "r.csv")
-    with pytest.raises(ValueError, match="went on after 900 events"):
+    with pytest.raises(ValueError, match="continued after 900 events"):
         run_again(read_rows("r.csv")[-1])
     X, y = synthetic("spirals", 300).load()
     with pytest.raises(ValueError, match="not of 'held'"):

@@ -174,7 +174,7 @@ def test_a_row_says_what_was_run():
     other[3, 3] = 2.0
     changed = online(MODEL, (other, np.arange(20) % 2))[0]
     assert changed["data_info"] != row["data_info"]
-    with pytest.raises(ValueError, match="has to be given as data="):
+    with pytest.raises(ValueError, match="must be passed as data="):
         run_again(row)
     again = run_again(row, (np.eye(20), np.arange(20) % 2))
     assert without_times(again[0]) == without_times(row)
@@ -203,9 +203,9 @@ def test_errors():
     rows = synthetic("spirals", 10)
     with pytest.raises(ValueError, match="a metric must be one of"):
         test_then_train(MODEL, rows, metrics=["kappa"])
-    with pytest.raises(ValueError, match="'rmse' is not for classification"):
+    with pytest.raises(ValueError, match="'rmse' is not defined for classification"):
         test_then_train(MODEL, rows, metrics=["rmse"])
-    with pytest.raises(ValueError, match="'auc' is not for regression"):
+    with pytest.raises(ValueError, match="'auc' is not defined for regression"):
         test_then_train(kl.AVMRegressor(), rows, metrics=["auc"])
     with pytest.raises(ValueError, match="log_loss needs probabilities"):
         test_then_train(FIVE, rows, metrics=["log_loss"])

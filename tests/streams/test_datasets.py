@@ -196,7 +196,7 @@ def test_downloads_once_and_checks(site, tmp_path, path):
     [
         ("/tiny", TEXT + b"1 1:1\n", "SHA-256"),
         ("/short/tiny", TEXT, "ended after|IncompleteRead"),
-        ("/endless/tiny.gz", gzip.compress(TEXT)[:-20], "cut off"),
+        ("/endless/tiny.gz", gzip.compress(TEXT)[:-20], "truncated"),
         ("/tiny", None, "404"),
     ],
 )

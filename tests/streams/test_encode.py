@@ -82,7 +82,7 @@ def test_dates_are_angles_and_elapsed_time():
     )  # Thursday, Monday
     days = Encode().begin([{"at": datetime.date(2026, 1, 1)}, {"at": None}])
     assert treatments(days) == {"at": ("date", 5)}  # no time of day
-    with pytest.raises(ValueError, match=r"row 2: '31\.1\.2026' in column 'at' is not a date"):
+    with pytest.raises(ValueError, match=r"row 2: '31\.1\.2026' in column 'at' is not an ISO 8601 date"):
         encode.transform({"at": np.array(["2026-01-31", "31.1.2026"])})
 
 
@@ -148,6 +148,15 @@ def test_many_categories_are_hashed_beyond_the_most_frequent():
     assert unseen[0].tolist() == unseen[2].tolist()
 
 
+def test_categories_that_are_to_come_have_room_where_the_first_rows_are_few():
+    """The first row of a slow stream must not lump all other towns together."""
+    encode = Encode().begin([{"town": "Oslo"}])
+    others = {encode.transform([{"town": town}])[0].argmax() for town in ("Rome", "Lima", "Bern", "Cork")}
+    assert len(others) > 1
+    settled = Encode().begin([{"town": town} for town in 100 * ["Oslo", "Rome"]])
+    assert treatments(settled) == {"town": ("category", 3)}
+
+
 def test_treatments_can_be_given():
     encode = auto(categorical=["same"], numeric=["rain"], ignore=["km"], date=["at"]).begin(TABLE)
     found = treatments(encode)
@@ -169,7 +178,7 @@ def test_later_tables_of_another_shape():
     np.testing.assert_array_equal(encode.transform(TABLE[:5][["same", "at", "rain", "town", "km"]]), expected)  # no ticket
     with pytest.raises(ValueError, match="there are no columns 'km', 'rain'; the columns are 'town', 'at', 'same'"):
         encode.transform(TABLE[["town", "at", "same"]])
-    with pytest.warns(UserWarning, match="nothing was learned about the columns 'snow', which are ignored"):
+    with pytest.warns(UserWarning, match="the columns 'snow' were not present in the first rows and are ignored"):
         np.testing.assert_array_equal(encode.transform(TABLE[:5].assign(snow=1.0)), expected)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -181,7 +190,7 @@ def test_a_column_that_changes_its_kind():
     encode.learn_transform(TABLE)
     numbers = encode.transform(TABLE[:5].assign(town=3))
     assert (numbers[:, 1:5] == [0, 0, 0, 1]).all()
-    with pytest.warns(UserWarning, match="'far' in column 'km' is no number that can be read, and counts as missing"):
+    with pytest.warns(UserWarning, match="'far' in column 'km' cannot be read as a number and counts as missing"):
         words = encode.learn_transform(TABLE[:5].assign(km="far"))
     np.testing.assert_allclose(words[:, 0], 0.0, atol=1e-9)
     assert encode.imputed_ == 5
@@ -204,7 +213,7 @@ def test_the_schema_is_shown_and_saved():
     for change in ({"treatment": "magic"}, {"others": 10**9}, {"gaps": 1}, {"name": 3}):
         state = encode.to_state()
         state["schema"][0] |= change
-        with pytest.raises(ValueError, match=r"no column of a schema|cannot have"):
+        with pytest.raises(ValueError, match=r"not a column of a schema|cannot have"):
             part_from_state(state)
 
 

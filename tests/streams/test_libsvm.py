@@ -148,7 +148,7 @@ def test_blocks_of_any_size_give_the_same_rows(monkeypatch):
         ("1 2:.", "'2:.' is not index:value"),
         ("1 -2:1", "'-2:1' is not index:value"),
         ("1 qid:3 qid:4 1:1", "'qid:4' is not index:value"),
-        ("1 0:1", "begin at 1"),
+        ("1 0:1", "start at 1"),
         ("1 2:1 2:3", "not larger"),
         ("1 3:1 2:3", "not larger"),
         ("1 99999999999999999999:3", "too large"),
@@ -183,7 +183,7 @@ def test_a_source_that_is_read_once_is_as_wide_as_its_first_chunk_says(monkeypat
     X, y = next(rows)
     assert X.shape == (4, 2)
     assert y.tolist() == [1, 1, 1, 2]
-    with pytest.raises(ValueError, match="line 5: index 3 does not fit into 2 columns; pass n_features="):
+    with pytest.raises(ValueError, match="line 5: index 3 does not fit into 2 columns; pass the right n_features="):
         next(rows)
 
 

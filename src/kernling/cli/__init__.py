@@ -1,9 +1,10 @@
-"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` answers at once."""
+"""The command line.  Everything but typer is imported where it is used, so that ``kernling --help`` starts quickly."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, learn, methods, papers, tune
+from . import compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -19,12 +20,12 @@ FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
 
 
 class Commands(TyperGroup):
-    """Turns what a user can cure into one line and an exit code."""
+    """Print errors that the user can fix as one line and set the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _warning  # type: ignore[assignment]
+                warnings.showwarning = _once()  # type: ignore[assignment]
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
@@ -37,7 +38,7 @@ class Commands(TyperGroup):
 
 
 def _as_options(message: str) -> str:
-    """Cures in Python's spelling, such as n_features=9 or missing='drop', as they are written here."""
+    """Rewrite Python arguments in a message, such as n_features=9 or missing='drop', as command-line options."""
     names = "|".join(field.name for field in fields(Reading))
 
     def spelled(found: re.Match[str]) -> str:
@@ -48,8 +49,17 @@ def _as_options(message: str) -> str:
     return message.replace("sklearn.preprocessing.StandardScaler", "--scale standard")
 
 
-def _warning(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"warning: {_as_options(str(message))}", err=True)
+def _once() -> Callable[..., None]:
+    """Shows each warning once, however many models it is about."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        line = f"warning: {_as_options(str(message))}"
+        if line not in told:
+            typer.echo(line, err=True)
+        told.add(line)
+
+    return show
 
 
 app = typer.Typer(
@@ -58,6 +68,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the boxes show flags as if they took a value
 )
 for command in (
     learn.run,
@@ -66,8 +77,10 @@ for command in (
     compare.compare,
     tune.tune,
     learn.convert,
+    export.export,
     papers.papers,
     papers.reproduce,
+    serve.serve,
     methods.learners,
     methods.demo,
 ):

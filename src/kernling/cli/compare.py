@@ -1,6 +1,6 @@
-"""Several methods on the same rows."""
+"""Compare several methods on the same rows."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -10,10 +10,11 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
+from .status import Status
 
 SetOption = Annotated[
     list[str],
-    typer.Option("--set", help="A parameter, as name=value of all methods that have it, or method.name=value of one."),
+    typer.Option("--set", help="Parameter: name=value for all methods, or method.name=value for one; may be repeated."),
 ]
 
 
@@ -21,45 +22,48 @@ SetOption = Annotated[
 def compare(
     data: Data,
     reading: Reading,
-    learners: Annotated[str, typer.Option(help="Methods, separated by commas.")] = "avm,polk,spa,dualsvrg",
+    learners: Annotated[str, typer.Option(help="Comma-separated methods.")] = "avm,polk,spa,dualsvrg",
     set: SetOption = [],  # noqa: B006 - typer makes a new list
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
     window: WindowSize = 1000,
     every: Every = 10_000,
     seed: settings.SeedOption = 0,
-    permutations: Annotated[int, typer.Option(min=1, help="Random orders; more than one needs memory for all rows.")] = 1,
+    permutations: Annotated[
+        int, typer.Option(min=1, help="Number of random orders; more than 1 needs memory for all rows.")
+    ] = 1,
     results: Results = None,
     report: Report = None,
 ) -> None:
-    """Learn the same rows with several methods, in one reading, and compare."""
-    from ..evaluate import Courses, feed, write_rows
+    """Compare several methods on the same rows, in one pass over the data."""
+    from ..evaluate import ProgressiveRuns, feed, write_rows
     from ..report import page
 
     _check_outputs(None, results, report)
     if permutations > 1 and data == "-":
-        raise typer.BadParameter("standard input can be read only once, so there is one order", param_hint="--permutations")
+        raise typer.BadParameter("standard input can be read only once: use 1 or a file", param_hint="--permutations")
     names = settings.names_of(learners) or []
     pairs = settings.split_pairs(set, "--set")
     _check_names(names, pairs)
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, Status("starting"):
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
-            courses = Courses({})
+            runs = ProgressiveRuns({})
             with interrupts.held_back():
-                source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
+                source = Source([data], replace(reading, shuffle=shuffle))
                 (X, y), chunks = source.begin()
-                measuring["extra"] = {"permutation": order}
+                measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
-                courses = _courses(
+                runs = _progressive_runs(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
-                feed(courses, chunks, cut=PIECE, guard=interrupts.deferred)
-            failed |= courses.failed
-            rows += [row for course in courses.running.values() if course.events for row in course.end()]
+                runs.begin(X, y)
+                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
+            failed |= runs.failed
+            rows += [row for run in runs.running.values() if run.events for row in run.end()]
             if interrupts.stopped:
                 break
     if rows:
@@ -79,13 +83,25 @@ def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict
     notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
     columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
-    majority = rows[-1].get("majority")
-    title = f"{data}: {events}" + (f"; majority class {100 * majority:.2f} %" if majority is not None else "")
-    show(cells(shown, columns), title, "\n".join(notes) or None)
+    show(cells([*shown, *_references(shown)], columns), f"{data}: {events}", "\n".join(notes) or None)
+
+
+def _references(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines for the simple answers that stand beside the methods, by the first that has them."""
+    from ..evaluate.metrics import METRICS
+    from ..evaluate.record import REFERENCES
+
+    lines = []
+    for reference, words in REFERENCES.items():
+        row = next((row for row in rows if any(name.endswith(f"_{reference}") for name in row)), {})
+        parts = [(name, part) for name in METRICS for part in ("", "_std") if f"{name}_{reference}{part}" in row]
+        if parts:
+            lines.append({"method": words} | {f"{name}{part}": row[f"{name}_{reference}{part}"] for name, part in parts})
+    return lines
 
 
 def _check_names(names: list[str], pairs: dict[str, str]) -> None:
-    """Raise for methods, and parameters of methods, that there are not."""
+    """Raise for unknown methods and unknown parameters."""
     from .. import registry
 
     known: dict[str, Any] = {}
@@ -97,11 +113,11 @@ def _check_names(names: list[str], pairs: dict[str, str]) -> None:
     for pair in pairs:
         method, _, name = pair.rpartition(".")
         if method and method not in names:
-            wrong = f"{pair!r} is for a method that does not take part"
+            wrong = f"{pair!r} is for a method that is not being compared"
         elif method and name not in known[method]:
             wrong = f"{method} has no parameter {name!r}; it has {', '.join(sorted(known[method]))}"
         elif not any(name in own for own in known.values()):
-            wrong = f"no method that takes part has a parameter {name!r}"
+            wrong = f"none of the compared methods has a parameter {name!r}"
         else:
             continue
         raise typer.BadParameter(wrong, param_hint="--set")
@@ -114,7 +130,7 @@ def _columns(row: dict[str, Any]) -> list[str]:
 
 
 def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, failed: dict[str, str]) -> dict[str, Any]:
-    """A new model of each method; why one cannot be made is added to what failed."""
+    """Return a new model of each method; the reason why one cannot be created is added to ``failed``."""
     from .. import registry
 
     models = {}
@@ -129,16 +145,16 @@ def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, faile
     return models
 
 
-def _courses(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
-    """A course for each model that can be measured."""
-    from ..evaluate import Courses, ProgressiveRun
+def _progressive_runs(models: dict[str, Any], source: Source, measuring: dict[str, Any], failed: dict[str, str]) -> Any:
+    """Return a progressive run for each model that can be evaluated."""
+    from ..evaluate import ProgressiveRun, ProgressiveRuns
 
-    courses = {}
+    runs: dict[str, ProgressiveRun] = {}
     for name, model in models.items():
         try:
-            courses[name] = ProgressiveRun(model, source.stream.info, **measuring)
+            runs[name] = ProgressiveRun(model, source.stream.info, linear=not runs, **measuring)  # one is enough
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
-    if not courses:
+    if not runs:
         raise ValueError("; ".join(f"{name} cannot run: {why}" for name, why in failed.items()))
-    return Courses(courses)
+    return ProgressiveRuns(runs)

@@ -1,13 +1,14 @@
-"""Options that say what the rows are, shared by all commands that read data; and rows that remember how they were read."""
+"""Options for reading data, shared by all commands, and the source of rows that they describe."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from .resume import START, Start
 
 if TYPE_CHECKING:
     from ..models import Saved
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from ..streams.base import Chunk
 
 SYNTHETIC_ROWS = 20_000
-MODEL = "model"  # the last step of pipelines
-KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # what a model file keeps of how rows are read
-COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that say how columns are treated
+MODEL = "model"  # name of a pipeline's last step
+KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
@@ -26,37 +27,39 @@ Part = Literal["train", "test", "all"]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Data", **more)
+    return typer.Option(*names, help=help, **more)
 
 
 @dataclass
 class Reading:
-    """How rows are read; each field is an option."""
+    """Options for reading rows; each field is a command-line option."""
 
-    target: Annotated[str | None, _option("Column with the target: its name, or its place (-1 is the last).")] = None
-    features: Annotated[str | None, _option("Columns to use, separated by commas; all others if not given.")] = None
-    categorical: Annotated[str | None, _option("Columns that are categories, though they look like numbers.")] = None
-    numeric: Annotated[str | None, _option("Columns that are numbers, though they don't look like it.")] = None
-    date: Annotated[str | None, _option("Columns that are dates; numbers are seconds since 1970.")] = None
-    ignore: Annotated[str | None, _option("Columns to leave out.")] = None
-    hash: Annotated[int | None, _option("Hash categories into so many columns.", min=1)] = None
-    missing: Annotated[Missing | None, _option("What to do about missing values; impute if not given.")] = None
-    scale: Annotated[Scale | None, _option("Running scaling of numbers; standard for tables if not given.")] = None
-    format: Annotated[Format | None, _option("Where name and content don't tell.")] = None
-    header: Annotated[bool, _option("Whether CSV begins with names.")] = True
-    delimiter: Annotated[str | None, _option("Of CSV; a comma, or a tab for .tsv.")] = None
-    n_features: Annotated[int | None, _option("Columns of LIBSVM text from standard input.", min=1)] = None
-    zero_based: Annotated[bool, _option("Indices of LIBSVM text begin at 0.", "--zero-based")] = False
-    dense: Annotated[bool, _option("Make sparse rows dense.", "--dense")] = False
-    part: Annotated[Part, _option("Of a named data set.")] = "train"
-    positive: Annotated[str | None, _option("Of a named data set: the labels, separated by commas, that become +1.")] = None
-    shuffle: Annotated[int | None, _option("Random order of this seed; needs memory for all rows.", metavar="SEED")] = None
-    skip: Annotated[int, _option("Leave out the first rows.", min=0)] = 0
-    rows: Annotated[int | None, _option("Read at most so many rows.", min=1)] = None
+    target: Annotated[str | None, _option("Target column: name or position (-1 is the last).")] = None
+    features: Annotated[str | None, _option("Comma-separated feature columns (default: all but the target).")] = None
+    categorical: Annotated[str | None, _option("Comma-separated columns to treat as categories.")] = None
+    numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
+    date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
+    ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
+    hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
+    missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
+    format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
+    header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
+    delimiter: Annotated[str | None, _option("CSV delimiter (default: comma; tab for .tsv).")] = None
+    n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
+    zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
+    dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
+    part: Annotated[Part, _option("Part of a named data set.")] = "train"
+    positive: Annotated[str | None, _option("Comma-separated labels of a named data set that become +1.")] = None
+    shuffle: Annotated[int | None, _option("Shuffle the rows with this seed; keeps all rows in memory.", metavar="SEED")] = None
+    skip: Annotated[
+        int | None, _option("Number of rows to skip at the start (default: 0, or where --resume stopped).", min=0)
+    ] = None
+    rows: Annotated[int | None, _option("Maximum number of rows to read.", min=1)] = None
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``reading`` is spelled out as options."""
+    """Decorate a command so that the fields of its parameter ``reading`` become options."""
     fields = inspect.signature(Reading).parameters
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "reading"]
 
@@ -71,11 +74,11 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Source:
-    """The rows that a command was asked for, and how they are read.
+    """The rows that a command reads, and how.
 
-    With ``saved``, a model file, further rows are read as those were that its model has learned.  From standard input, where
-    rows may come slowly, ``chunk`` rows are given at a time; others by the block, so that what the first rows settle depends
-    on nothing else.  With ``every_row``, none is left out for what it lacks.
+    With ``saved``, a model file, rows are read in the same way as those that the model was trained on, and ``start`` is where a
+    resumed model continues.  With ``every_row``, no row is dropped because of missing values; with ``unlabelled``, none because
+    it has no target.  ``rows`` counts those read.
     """
 
     def __init__(
@@ -83,24 +86,28 @@ class Source:
         data: list[str],
         reading: Reading,
         *,
-        chunk: int | None = None,
         saved: "Saved | None" = None,
         every_row: bool = False,
+        unlabelled: bool = False,
+        start: Start = START,
     ):
-        from ..streams.base import CHUNK
-
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
-        self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
-        self._every_row = every_row
+        self.skip = reading.skip or start.skip
+        self._last = None if reading.rows is None else self.skip + start.again + reading.rows
+        self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
-        self._unlabelled = 0  # rows left out because they had no target
+        self._unlabelled = every_row or unlabelled
+        self._without_target = 0
+        self.rows = self.skip
+        self._events = 0  # rows with a target before those of the chunk at hand, whose places are
+        self._labelled: Any = ()
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
-        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
+        self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
         from pathlib import Path
@@ -112,7 +119,7 @@ class Source:
         reading, first = self.reading, self.data[0]
         for path in self.data if len(self.data) > 1 else ():
             if path != "-" and not Path(path).exists():
-                raise FileNotFoundError(f"there is no file {path!r}; only files can follow one another")
+                raise FileNotFoundError(f"there is no file {path!r}; when several sources are given, all must be files")
         if len(self.data) > 1 or first == "-" or Path(first).exists():
             rows = stream(self.data if len(self.data) > 1 else first, **self.options())
             rows.info |= {"files": self.data, "options": self.options()}
@@ -121,15 +128,15 @@ class Source:
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(first, positive)
             self._task = named.task
-            return named.stream(reading.part, chunk=self.chunk)
+            return named.stream(reading.part)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS))
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
     def options(self) -> dict[str, Any]:
-        """How files are read: the options of ``kernling.streams.stream``."""
+        """Return the options of ``kernling.streams.stream``."""
         reading = self.reading
         return {
             "target": _place(reading.target),
@@ -142,11 +149,10 @@ class Source:
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
-            "chunk": self.chunk,
         } | self._known
 
     def kept(self) -> dict[str, Any]:
-        """What a model file keeps of them."""
+        """Return the options that are stored in a model file."""
         return {name: self.options()[name] for name in KEPT} | {"target": self.stream.target}
 
     def _shuffled(self, rows: "Stream") -> "Stream":
@@ -154,46 +160,80 @@ class Source:
             return rows
         import numpy as np
 
-        from ..streams import Stream
+        from ..streams import Stream, Table
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
         whole = X[order], None if y is None else y[order]
+        if isinstance(X, Table):
+            whole[0].places = None
         info = {**rows.info, "order": self.reading.shuffle}
-        return Stream(lambda _: iter([whole]), chunk=self.chunk, names=rows.names, target=rows.target, info=info)
+        return Stream(lambda _: iter([whole]), names=rows.names, target=rows.target, info=info)
 
     def chunks(self) -> "Iterator[Chunk]":
-        """The rows asked for."""
-        skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
-        row = 0
-        for X, y in self.stream if self._every_row else map(self._labelled, self.stream):
-            first, row = row, row + X.shape[0]
-            keep = slice(max(skip - first, 0), None if last is None else last - first)
-            if X[keep].shape[0]:
-                yield X[keep], None if y is None else y[keep]
-            if last is not None and row >= last:
-                return
+        """Yield the requested rows."""
+        return self._asked_for(self._after_skip())
 
-    def _labelled(self, chunk: "Chunk") -> "Chunk":
-        X, y = with_targets(*chunk)
-        self._unlabelled += chunk[0].shape[0] - X.shape[0]
-        return X, y
+    def _after_skip(self) -> "Iterator[Chunk]":
+        from ..streams.base import CHUNK
+        from ..streams.tables import places_of
+
+        given = 0
+        for X, y in self.stream:
+            places = places_of(X, given)
+            given += X.shape[0]
+            if X.shape[0] == CHUNK:
+                self.ends.add(int(places[-1]) + 1)
+            kept = places >= self.skip
+            if kept.any():
+                yield (X, y) if kept.all() else (X[kept], None if y is None else y[kept])
+
+    def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+        """Limit the rows to --rows, and count those that are learned."""
+        import numpy as np
+
+        from ..streams.tables import missing, places_of
+
+        last = np.inf if self._last is None else self._last
+        given = self.skip
+        for X, y in chunks:
+            places = places_of(X, given)
+            given += X.shape[0]
+            asked = places < last
+            if asked.any():
+                X, y = (X, y) if asked.all() else (X[asked], None if y is None else y[asked])
+                labelled = np.ones(X.shape[0], dtype=bool) if y is None else ~missing(y)
+                self._events += len(self._labelled)
+                self._labelled, self.rows = places[asked][labelled], int(places[asked][-1]) + 1
+                self._without_target += int((~labelled).sum())
+                yield (X, y) if self._unlabelled else with_targets(X, y)
+            if places[-1] + 1 >= last:
+                return
+        self.rows = max(self.rows, int(min(last, given + self._opened.dropped)))
+
+    def rows_until(self, events: int) -> int:
+        """The rows of the source before the one that comes next when so many of those with a target have been learned."""
+        learned = events - self._events
+        return int(self._labelled[learned]) if learned < len(self._labelled) else self.rows
 
     @property
     def dropped(self) -> int:
-        """The rows left out so far because a value was missing."""
-        return self._opened.dropped + self._unlabelled
+        """Number of rows dropped so far because of missing values."""
+        return self._opened.dropped + self._without_target
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """The first chunk, and all of them."""
-        chunks = self.chunks()
-        first = next(chunks, None)
-        if first is None:
-            raise ValueError(f"{self.name} has no rows")
-        return first, itertools.chain([first], chunks)
+        """Return the first rows with a target, from which "auto" parameters are resolved whatever --rows is, and all chunks."""
+        from ..streams.base import first_rows
+
+        first, chunks = first_rows(self._after_skip(), live=self.stream.once, usable=with_targets)
+        X, y = (None, None) if first is None else with_targets(*first)
+        if X is None or not X.shape[0]:
+            next(chunks, None)  # raises if an error is why there are no rows
+            raise ValueError(f"{self.name} has no rows{'' if X is None else ' with a target'}")
+        return (X, y), self._asked_for(chunks)
 
     def task_of(self, y: Any) -> str:
-        """The task of a named data set, or what the targets look like."""
+        """Return the task of a named data set, or infer it from the targets."""
         from ..estimators.by_task import task_of
 
         if y is None:
@@ -201,7 +241,7 @@ class Source:
         return self._task or task_of(y)
 
     def steps(self, X: Any) -> list[tuple[str, Any]]:
-        """What the options ask to do with rows like these before a model gets them."""
+        """Return the preprocessing steps that the options ask for."""
         from ..pipeline import OUTLIER
         from ..streams import Encode, MinMax, Standardise, Table
 
@@ -222,19 +262,17 @@ class Source:
         return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """A model that takes rows like these; where numbers of tables are scaled, so are targets that are values."""
+        """Return a pipeline that ends in the model."""
         from ..estimators.by_task import without_own_scales
         from ..pipeline import StreamPipeline
-        from ..streams import Standardise, Table
 
-        scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
         if self._scale_of(X) != "none":
             model = without_own_scales(model)
-        return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
+        return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":
-    """The rows that have a target, where rows have any."""
+    """Return the rows that have a target; all rows if there are no targets."""
     from ..streams.tables import missing
 
     if y is None or not missing(y).any():
@@ -244,12 +282,12 @@ def with_targets(X: Any, y: Any) -> "Chunk":
 
 
 def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
-    """The options of ``kernling.streams.stream`` that a model file decides; some of the command line win over them."""
+    """Return the options of ``kernling.streams.stream`` for a saved model; some options of the command line take precedence."""
     from ..streams.steps import columns_of
 
     for option in ("features", *COLUMNS, "hash", "scale"):
         if getattr(reading, option) is not None:
-            raise typer.BadParameter("the model keeps its columns and their scale: leave it out", param_hint=f"--{option}")
+            raise typer.BadParameter("the model keeps its columns and scaling: leave this option out", param_hint=f"--{option}")
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)
@@ -265,7 +303,7 @@ def _listed(text: str | None) -> list[str] | None:
 
 
 def _place(text: str | None) -> str | int | None:
-    """A column by place if that is what the text is, else by name."""
+    """Return a column's position if the text is a number, else its name."""
     return int(text) if text and text.lstrip("-").isdigit() else text
 
 

@@ -1,6 +1,6 @@
-"""Learning on a Dask cluster, from the command line."""
+"""Training on a Dask cluster from the command line."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,25 +15,26 @@ from .status import Status
 PANEL = "Several machines"
 Dask = Annotated[
     str | None,
-    typer.Option(help="Learn files on a cluster: local:N, or an address such as tcp://host:8786.", rich_help_panel=PANEL),
+    typer.Option(help="Train on a Dask cluster: local:N, or an address such as tcp://host:8786.", rich_help_panel=PANEL),
 ]
-Rounds = Annotated[int, typer.Option(min=1, help="How often all files are learned, with --dask.", rich_help_panel=PANEL)]
+Rounds = Annotated[int, typer.Option(min=1, help="Number of passes over all files.", rich_help_panel=PANEL)]
 MergeEvery = Annotated[
     int | None,
-    typer.Option(min=1, help="Files that each part learns before models merge; all if not given.", rich_help_panel=PANEL),
+    typer.Option(min=1, help="Number of files that each part learns between merges (default: all).", rich_help_panel=PANEL),
 ]
 Parts = Annotated[
-    int | None, typer.Option(min=1, help="Models side by side; one per file, up to 64, if not given.", rich_help_panel=PANEL)
+    int | None,
+    typer.Option(min=1, help="Models trained in parallel (default: one per file, up to 64).", rich_help_panel=PANEL),
 ]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Go on without files that cannot be read, and say so.", rich_help_panel=PANEL)
+    bool, typer.Option("--skip-bad", help="Skip files that cannot be read, with a warning.", rich_help_panel=PANEL)
 ]
-ALONE = ("scale", "shuffle", "skip", "rows")  # options that need all rows in one place, in order
+ALONE = ("scale", "shuffle", "skip", "rows")  # options that need all rows in one process, in order
 
 
 @dataclass
 class Cluster:
-    """What a run on a cluster is told."""
+    """Options of a run on a cluster."""
 
     address: str
     rounds: int
@@ -43,25 +44,23 @@ class Cluster:
 
 
 def check(reading: Reading, others: dict[str, Any]) -> None:
-    """Raise where options say something about a run in one place."""
+    """Raise for options that cannot be combined with --dask."""
     usual = Reading()
     given = [name for name in ALONE if getattr(reading, name) != getattr(usual, name)]
     given += [name for name, value in others.items() if value is not None]
     if given:
-        raise typer.BadParameter(
-            "is for a run in one place: leave it out with --dask", param_hint=f"--{given[0].replace('_', '-')}"
-        )
+        raise typer.BadParameter("cannot be combined with --dask", param_hint=f"--{given[0].replace('_', '-')}")
 
 
 def check_unused(rounds: int, merge_every: int | None, parts: int | None, skip_bad: bool) -> None:
-    """Raise where options say something about a run on a cluster, and there is none."""
+    """Raise for options that need --dask if it is not given."""
     given = {"--rounds": rounds != 1, "--merge-every": merge_every, "--parts": parts, "--skip-bad": skip_bad}
     for name in (name for name, value in given.items() if value):
-        raise typer.BadParameter("is for a run on a cluster: give --dask, such as --dask local:2", param_hint=name)
+        raise typer.BadParameter("needs --dask, such as --dask local:2", param_hint=name)
 
 
 def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved: Any, save: Path | None) -> None:
-    """Learn files on a cluster, and keep the merged model, also when some of them cannot be read."""
+    """Train on a cluster and save the merged model, even if some files cannot be read."""
     from .. import distributed as scale
     from .. import models
 
@@ -84,7 +83,7 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
             )
         except scale.BadPartitions as error:
             named = "; ".join(f"{name}: {cause}" for name, cause in error.failures)
-            failure, model = f"cannot be read: {named}; --skip-bad goes on without", error.model
+            failure, model = f"cannot be read: {named}; use --skip-bad to skip such files", error.model
         except scale.Interrupted as stopped:
             model = stopped.model
         except KeyboardInterrupt as stopped:  # before anything was learned
@@ -95,7 +94,7 @@ def learn(data: list[str], reading: Reading, cluster: Cluster, make: Any, saved:
     if failure:
         raise ValueError(failure)
     if interrupts.received:
-        where = f"; the model is in {save}: go on with --resume {save}" if save else ""
+        where = f"; the model is in {save}: continue with --resume {save}" if save else ""
         typer.echo(f"learned {model.t_:,} events before it stopped{where}", err=True)
         raise typer.Exit(interrupts.exit_code)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: at once while rows are awaited, after those at hand while some are learned."""
+"""Handling of Ctrl-C and SIGTERM: immediate while waiting for rows, deferred while rows are being learned."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import typer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PIECE = 1024  # rows that several models learn before a signal is looked at
-CURABLE = (ValueError, TypeError, OSError, ImportError)  # by the user, who is told in a line
+PIECE = 1024  # rows that several models learn before signals are checked
+CURABLE = (ValueError, TypeError, OSError, ImportError)  # errors that the user can fix; shown in one line
 
 
 class Interrupts:
-    """Within it, signals raise KeyboardInterrupt, but never in the middle of what ``deferred`` covers."""
+    """Context in which signals raise KeyboardInterrupt, except inside of ``deferred`` blocks."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -25,12 +25,12 @@ class Interrupts:
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal or a failure came before the end."""
+        """Whether a signal or an error ended the run early."""
         return self.received is not None or self.failure is not None
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that a signal has ended."""
+        """The exit code that a shell expects of a process ended by a signal."""
         return 128 + (self.received or signal.SIGINT)
 
     def __enter__(self) -> Interrupts:
@@ -40,7 +40,7 @@ class Interrupts:
             with suppress(ImportError):
                 import pyarrow
 
-                pyarrow.enable_signal_handlers(False)  # its own are in place while it reads, and lose a signal now and then
+                pyarrow.enable_signal_handlers(False)  # its handlers are active while it reads, and sometimes lose a signal
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -54,7 +54,7 @@ class Interrupts:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Lets what is inside finish."""
+        """Defer signals until the end of the block."""
         self._busy = True
         try:
             yield
@@ -65,7 +65,7 @@ class Interrupts:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """What ends it early, a signal or a failure, waits for ``let_go``: first comes what has to be kept and told."""
+        """Hold back a signal or error that ends the block early until ``let_go``, so that results are saved and shown first."""
         try:
             yield
         except KeyboardInterrupt:
@@ -74,7 +74,7 @@ class Interrupts:
             self.failure = error
 
     def let_go(self) -> None:
-        """End as what was held back would have."""
+        """Raise what was held back."""
         if self.failure is not None:
             raise self.failure
         if self.received is not None:

@@ -1,7 +1,6 @@
-"""Commands that learn a stream, and that use what was learned."""
+"""Commands that train models on streams and that use trained models."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
-import sys
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +13,21 @@ from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
+from .resume import Keeper, Start, advice, start
 from .status import Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
-Every = Annotated[int, typer.Option(min=1, help="Events between two measurements.")]
-WindowSize = Annotated[int, typer.Option(min=1, help="Events of the sliding window.")]
-Results = Annotated[Path | None, typer.Option(help="Write all that was measured to this .csv or .parquet file.")]
-Report = Annotated[Path | None, typer.Option(help="Write a page of HTML with figures (needs matplotlib).")]
+Every = Annotated[int, typer.Option(min=1, help="Number of events between measurements.")]
+WindowSize = Annotated[int, typer.Option(min=1, help="Size of the sliding window, in events.")]
+Results = Annotated[Path | None, typer.Option(help="Write all measurements to this .csv or .parquet file.")]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report with figures (needs matplotlib).")]
 
 
 @takes_reading
 def run(
-    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files follow one another.")],
+    data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files are read one after the other.")],
     reading: Reading,
     learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
@@ -36,57 +36,66 @@ def run(
     window: WindowSize = 1000,
     every: Every = 10_000,
     seed: settings.SeedOption = 0,
-    save: Annotated[Path | None, typer.Option(help="Keep the model in this file, also after Ctrl-C or a bad row.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with this model.", exists=True, dir_okay=False)] = None,
-    checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Events after which the model is saved, too.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the model to this file, even after Ctrl-C or a bad row.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue training this model.", exists=True, dir_okay=False)] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Also save the model every N events.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Write the prediction of each row before it is learned; '-' for standard output.")
+    ] = None,
     results: Results = None,
     report: Report = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how the columns are treated, and learn nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how columns would be treated, without training.")] = False,
     dask: spread.Dask = None,
     rounds: spread.Rounds = 1,
     merge_every: spread.MergeEvery = None,
     parts: spread.Parts = None,
     skip_bad: spread.SkipBad = False,
 ) -> None:
-    """Learn a stream: every event is predicted first and learned then.
+    """Train a model on a stream: each event is first predicted, then learned.
 
-    With --dask, files train models side by side that merge into one; nothing is predicted on the way.
+    With --dask, models are trained on the files in parallel and merged into one, without test-then-train evaluation.
     """
     from .. import models
 
     if checkpoint_every and not save:
-        raise typer.BadParameter("needs --save to say where", param_hint="--checkpoint-every")
+        raise typer.BadParameter("needs --save", param_hint="--checkpoint-every")
     if resume and set:
-        raise typer.BadParameter("a model that goes on keeps its parameters: leave --set out", param_hint="--resume")
+        raise typer.BadParameter("a resumed model keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
+    _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
+    begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
     if saved and learner not in (DEFAULT, saved.model.learner.name):
         name = saved.model.learner.name
-        raise typer.BadParameter(f"a {name} model that goes on stays one: leave it out", param_hint="--learner")
+        raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
 
     def make(source: Source, X: Any, y: Any) -> Any:
-        if saved:
-            return saved.model
+        if begin.model is not None:
+            return begin.model
         return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
 
     if dask:
-        spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
-        reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that changes with the rows
+        outputs = {"results": results, "report": report, "predictions": predictions}
+        spread.check(reading, {"checkpoint_every": checkpoint_every, "metrics": metrics} | outputs)
+        reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that adapts to the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
-    source = Source(data, reading, chunk=min(every, checkpoint_every or every), saved=saved)
+    source = Source(data, reading, saved=saved, unlabelled=True, start=begin)
     if dry_run:
         _show_treatments(source, make)
         return
-    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
-    _learn(source, make, measuring, save, checkpoint_every, results, report)
+    if saved and begin.skip + begin.again:
+        typer.echo(f"continuing after row {begin.skip + begin.again:,} of {source.name}", err=True)
+    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
+    measuring |= {"row": source.skip, "again": begin.measured}
+    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
-    """Say what a run would do with the columns, by the first rows."""
+    """Print how a run would treat the columns, judging by the first rows."""
     (X, y), _ = source.begin()
     model = make(source, X, y).begin(X)
     typer.echo(f"{model.task} of {source.name}")
@@ -94,7 +103,7 @@ def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
 
 
 def _schema(model: Any) -> Any:
-    """How a pipeline treats the columns of tables; None for one that takes numbers only."""
+    """Return how a pipeline treats the columns of tables, or None if it takes only numbers."""
     steps = getattr(model, "steps_", None)
     return getattr(steps[0][1], "schema_", None) if steps else None
 
@@ -105,39 +114,46 @@ def _learn(
     measuring: dict[str, Any],
     save: Path | None,
     checkpoint_every: int | None,
+    predictions: Path | None,
     results: Path | None,
     report: Path | None,
 ) -> None:
-    """Test and learn the rows; whatever ends it, what was learned until then is kept and told."""
-    from .. import models
+    """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
     from ..evaluate import ProgressiveRun, feed
+    from .answers import Answers
 
     course: ProgressiveRun | None = None
+    keeper: Keeper | None = None
 
     def keep() -> None:
-        if save and course and course.events:
-            models.save(course.model, save, source.kept())
+        if save and keeper and keeper.events:
+            keeper.save(save)
 
     def after() -> None:
         status.show(_HowFar(course))
-        if course and checkpoint_every and course.events % checkpoint_every == 0:
+        if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("compiling") as status:
+    answers = Answers(predictions, source.skip, measuring["again"])
+    with Interrupts() as interrupts, Status("waiting for rows") as status, answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
-            feed(course, chunks, cut=checkpoint_every, guard=interrupts.deferred, after=after)
+            course = ProgressiveRun(make(source, X, y), source.stream.info, on_batch=answers.learned, **measuring)
+            course.begin(X, y)
+            keeper = Keeper(course, source, checkpoint_every)
+            rows = answers.learnable(course.model, chunks)
+            feed(keeper, rows, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
+            answers.end(source.rows)
         keep()
     if course and course.events:
         _tell(course, results, report, source)
         if interrupts.stopped:
-            _where_it_stopped(course.events, source.reading.skip, save, mend=interrupts.failure is not None)
+            where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
 def _check_outputs(*paths: Path | None) -> None:
-    """Find out before learning, not after, that something cannot be written."""
+    """Check before training that the output files can be written."""
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
@@ -145,22 +161,22 @@ def _check_outputs(*paths: Path | None) -> None:
             raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it")
     if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
         raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
+    if paths[-1] and paths[-1].suffix not in (".html", ".htm"):
+        raise typer.BadParameter("must end in .html: it is a page with figures", param_hint="--report")
     if paths[-1]:
         from ..report.figures import need_matplotlib
 
         need_matplotlib()
 
 
-def _where_it_stopped(events: int, skipped: int, save: Path | None, mend: bool) -> None:
+def where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
+    """Report how much was learned and how to continue."""
     note = f"learned {events:,} events before it stopped"
-    if save:
-        how = "mend the data, then go on" if mend else "go on"
-        note += f"; the model is in {save}: {how} with --resume {save} --skip {skipped + events}"
-    typer.echo(note, err=True)
+    typer.echo(f"{note}; {advice(save, source, mend)}" if save else note, err=True)
 
 
 class _HowFar(NamedTuple):
-    """How far a course has come, as a line of text."""
+    """The progress of a run as one line of text."""
 
     course: Any
 
@@ -195,12 +211,12 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
     if report:
         names = source.stream.names or ("x1", "x2")
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
-        figures = [("What the model says, and the points it uses", surface(model, names=names))] if drawable else []
+        figures = [("Decision surface and stored points", surface(model, names=names))] if drawable else []
         page(rows, report, title, figures)
 
 
 def _counts(model: Any, source: Source) -> str | None:
-    """How many rows were dropped, imputed and clipped, where rows are those of a table."""
+    """Return how many rows of a table were dropped, imputed and clipped."""
     if _schema(model) is None:
         return None
     encode = model.steps_[0][1]
@@ -213,70 +229,53 @@ def predict(
     model: Model,
     data: Data,
     reading: Reading,
-    output: Annotated[Path | None, typer.Option(help="Write to this file; standard output if not given.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Output file (default: standard output).")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
 ) -> None:
-    """Write what a model says about each row, one line per row; where rows have targets, say how right it was.
+    """Write the prediction for each row, one line per row; if there are targets, also print how accurate they are.
 
-    The line of a row that lacks a value is empty if the model has not learned to impute.
+    The line is empty for rows with missing values that the model cannot impute.  With --probabilities, the first line names
+    the classes.
     """
-    import numpy as np
-
     from .. import models
     from ..evaluate import Batch, metric
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
     from ..streams.tables import missing
+    from .answers import STANDARD_OUTPUT, Answers, said
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     if not hasattr(saved.model, method):
         learned = type(last_step(saved.model)).__name__
-        cause = "its loss gives no probabilities" if probabilities else "it has no scores apart from its values"
-        raise ValueError(f"{model} is a {learned} for which there is no {method}: {cause}")
+        cause = "a regressor has no scores"
+        if probabilities:
+            cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
+            cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
+        raise ValueError(f"{model} is a {learned} without {method}: {cause}")
     source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
-    measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
+    name = "mistakes" if saved.model.task == "classification" else "rmse"
+    measured = metric(name)
     rows = 0
-    out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
-    try:
+    with Answers(output or STANDARD_OUTPUT) as answers:
+        if probabilities:
+            answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
-            usable = _usable(saved.model, X)
-            lines = [""] * X.shape[0]
-            if usable.any():
-                said = getattr(saved.model, method)(X if usable.all() else X[usable])
-                for place, line in zip(np.flatnonzero(usable), said.reshape(len(said), -1).tolist(), strict=True):
-                    lines[place] = ",".join(map(str, line))
-            out.write("".join(f"{line}\n" for line in lines))
-            if y is not None and usable.any() and saved.model.task != "oneclass" and method == "predict":
-                known = ~missing(y[usable])
-                measured.update(Batch(np.asarray(y)[usable][known], said[known]))
+            found = said(saved.model, X, method)
+            answers.write(found.lines)
+            if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":
+                targets = y[found.usable]
+                known = ~missing(targets)
+                measured.update(Batch(targets[known], found.values[known]))
                 rows += int(known.sum())
-    finally:
-        if output:
-            out.close()
     if rows:
-        name = "mistakes" if saved.model.task == "classification" else "rmse"
         typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
 
 
-def _usable(model: Any, X: Any) -> Any:
-    """Which rows a model can say something about."""
-    import numpy as np
-
-    from ..streams import Table
-    from ..streams.tables import numbers
-
-    if not isinstance(X, Table):
-        return np.ones(X.shape[0], dtype=bool)
-    if _schema(model) is not None:
-        return model.steps_[0][1].readable(X)
-    return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
-
-
 def info(model: Model) -> None:
-    """Say what a model file holds."""
+    """Show the contents of a model file."""
     from rich.console import Console
     from rich.table import Table
 
@@ -292,7 +291,7 @@ def info(model: Model) -> None:
     facts: dict[str, Any] = {
         "estimator": type(learned).__name__,
         "method": learned.learner.citation,
-        "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "as they come",
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in changed.items()) or "defaults",
         "columns": f"{whole.n_features_in_:,}",
     }
     if whole is not learned:
@@ -305,6 +304,8 @@ def info(model: Model) -> None:
             facts[f"{name}, from the data"] = f"{getattr(learned, f'{name}_'):.6g}"
     if saved.reading:
         facts["target column"] = saved.reading.get("target") or "none"
+    if saved.place:
+        facts["rows consumed"] = f"{saved.place['row']:,} of {', '.join(saved.place['data'])}"
     for row in _schema(whole).rows() if _schema(whole) else ():
         facts[f"column {row['column']}"] = f"{row['treatment']}: {row['becomes']}"
     facts |= about(learned)
@@ -321,7 +322,7 @@ def convert(
     output: Annotated[Path, typer.Argument(help="A .libsvm, .csv, .parquet or .jsonl file; text also with .gz, .bz2 or .xz.")],
     reading: Reading,
 ) -> None:
-    """Write rows in another format; categories and dates become numbers on the way."""
+    """Convert data to another format; categories and dates become numbers."""
     from ..streams import Stream, Table, write
 
     source = Source([data], replace(reading, scale=reading.scale or "none", missing=reading.missing or "error"))

@@ -1,4 +1,4 @@
-"""What there is: every method, listed and shown at work."""
+"""Commands that list and demonstrate the methods."""
 
 from __future__ import annotations
 
@@ -8,39 +8,43 @@ import typer
 
 
 def demo(
-    events: Annotated[int, typer.Option(min=10, help="Events per stream, at most.")] = 20_000,
-    everything: Annotated[bool, typer.Option("--all", help="With all baselines, each of which is compiled first.")] = False,
+    events: Annotated[int, typer.Option(min=10, help="Maximum number of events per stream.")] = 20_000,
+    everything: Annotated[bool, typer.Option("--all", help="Include all baselines, each of which is compiled first.")] = False,
 ) -> None:
-    """Learn two small streams with the main methods and a linear one, and compare."""
+    """Compare the main methods and a linear model on two small streams."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from .. import demo
+    from ..core.compiling import compiling
 
     console = Console()
-    console.print(
-        "Every event is predicted first and learned then.  The first run compiles each method for this processor, once."
-    )
+    console.print("Each event is first predicted, then learned.  The first run compiles each method for this processor, once.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     for stream in demo.streams(events):
         results: dict[str, demo.ProgressiveRun | Exception] = {}
+        before = compiling.seconds
         with Progress(*columns, console=console, transient=True) as progress:
             for name, make in demo.contenders(everything).items():
                 what = f"{stream.name}: {name}"
-                task = progress.add_task(f"{what}, getting ready", total=len(stream.y))
+                task = progress.add_task(f"{what}, preparing", total=len(stream.y))
 
                 def advance(events: int, task=task, what=what) -> None:
                     progress.update(task, completed=events, description=what)
 
+                def tell(words: str, task=task, what=what) -> None:
+                    progress.update(task, description=f"{what}, {words}")
+
                 try:
-                    results[name] = demo.run(make(), stream, advance)
-                except Exception as error:  # whatever it is, the others go on and the table says it
+                    with compiling.heard_by(tell):
+                        results[name] = demo.run(make(), stream, advance)
+                except Exception as error:  # any error: the other methods still run, and the table shows it
                     results[name] = error
-        console.print(_comparison(stream, results))
+        console.print(_comparison(stream, results, compiling.seconds - before))
 
 
-def _comparison(stream, results):
-    """The table of one stream."""
+def _comparison(stream, results, compiled):
+    """Return the table of results on one stream; ``compiled`` is how long compilation took, in seconds."""
     from rich.table import Table
 
     table = Table(
@@ -53,33 +57,33 @@ def _comparison(stream, results):
         table.add_column(column, justify="right")
     table.add_row("majority class", f"{stream.majority:.1%}")
     notes = []
-    for name, course in results.items():
-        if isinstance(course, Exception):
+    for name, run in results.items():
+        if isinstance(run, Exception):
             table.add_row(name, "cannot run")
-            notes.append(f"{name} cannot run: {course}")
+            notes.append(f"{name} cannot run: {run}")
             continue
-        points = getattr(course.model, "n_stored_", None)
+        points = getattr(run.model, "n_stored_", None)
         table.add_row(
             name,
-            f"{course.value('mistakes'):.1%}",
+            f"{run.value('mistakes'):.1%}",
             "none" if points is None else f"{points:,}",
-            f"{course.events / course.seconds:,.0f}",
-            f"{course.seconds:.2f}",
+            f"{run.events / run.seconds:,.0f}",
+            f"{run.seconds:.2f}",
         )
-    warmup = sum(course.warmup for course in results.values() if not isinstance(course, Exception))
-    table.caption = "\n".join([*notes, f"Getting ready, which includes compiling, took {warmup:.1f} s more."])
+    if compiled >= 0.1:
+        notes.append(f"Compilation took another {compiled:.1f} s; it happens once, and the next run loads the compiled code.")
+    table.caption = "\n".join(notes)
     return table
 
 
 def learners() -> None:
-    """List the methods, with the papers to cite."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """List the methods and the papers to cite."""
     from .. import registry
+    from ..report import show
+    from ..report.tables import Cells
 
-    table = Table("name", "method", "estimators", "citation")
+    rows = []
     for name, entry in registry.METHODS.items():
         learner = entry.learner()
-        table.add_row(name, learner.title, ", ".join(cls.__name__ for cls in entry.classes()), learner.citation)
-    Console().print(table)
+        rows.append([name, learner.title, ", ".join(cls.__name__ for cls in entry.classes()), learner.citation])
+    show(Cells(["name", "method", "estimators", "citation"], rows, [False] * 4))

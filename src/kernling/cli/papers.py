@@ -1,6 +1,6 @@
-"""The papers' tables and figures, listed and run again."""
+"""Commands that list and reproduce the papers' tables and figures."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,17 +10,16 @@ import typer
 
 def papers() -> None:
     """List the papers' tables and figures that 'kernling reproduce' can run."""
-    from rich.console import Console
-    from rich.table import Table
-
     from ..papers.tables import tables
+    from ..report import show
+    from ..report.tables import Cells
 
-    shown = Table("name", "what", "methods run", "data sets")
+    rows = []
     for one in tables():
         methods = [method["name"] for method in one.facts.get("methods", []) if "learner" in method]
         why = f" (not run: {one.facts['why']})" if "why" in one.facts else ""
-        shown.add_row(one.name, one.facts["title"] + why, ", ".join(methods), ", ".join(one.facts.get("data", {})))
-    Console().print(shown)
+        rows.append([one.name, one.facts["title"] + why, ", ".join(methods), ", ".join(one.facts.get("data", {}))])
+    show(Cells(["name", "what", "methods run", "data sets"], rows, [False] * 4))
 
 
 def reproduce(
@@ -29,21 +28,21 @@ def reproduce(
         typer.Argument(metavar="TABLE", help="A table or figure, such as avm/table4, a paper, or all; see 'kernling papers'."),
     ],
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the data; KERNLING_DATA if not given.", exists=True, file_okay=False)
+        Path | None, typer.Option(help="Folder with the data (default: KERNLING_DATA).", exists=True, file_okay=False)
     ] = None,
     permutations: Annotated[
-        int | None, typer.Option(min=1, help="Random orders of the rows, or folds; by default as many as the table says.")
+        int | None, typer.Option(min=1, help="Number of random orders of the rows, or folds (default: the table's).")
     ] = None,
-    only: Annotated[str | None, typer.Option(help="Data sets to run, separated by commas.")] = None,
-    methods: Annotated[str | None, typer.Option(help="Methods to run, separated by commas.")] = None,
+    only: Annotated[str | None, typer.Option(help="Comma-separated data sets to run.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Comma-separated methods to run.")] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Keep rows beside the table, go on from those kept, and write papers/RESULTS.md.")
+        bool, typer.Option("--record", help="Store results next to the table, skip stored ones, and write papers/RESULTS.md.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="With --record, run the cells that are kept, too, and search for parameters anew.")
+        bool, typer.Option("--again", help="With --record, rerun stored cells too, and repeat the parameter search.")
     ] = False,
 ) -> None:
-    """Run a paper's table or figure again: our number, the paper's, the constant answer's, model size and time."""
+    """Reproduce a paper's table or figure: our result, the paper's, a constant prediction's, model size and time."""
     from ..papers import page as reports
     from ..papers import tables as tables
     from ..report import show

@@ -1,4 +1,4 @@
-"""Methods and their parameters, as they are written on a command line."""
+"""Options for methods and their parameters."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def _known_metrics(text: str | None) -> str | None:
 
     for name in names_of(text) or ():
         if name not in METRICS:
-            raise typer.BadParameter(f"there is no {name!r}; there are {', '.join(METRICS)}")
+            raise typer.BadParameter(f"there is no metric {name!r}; the metrics are {', '.join(METRICS)}")
     return text
 
 
-LearnerOption = Annotated[str, typer.Option(help="The method; see 'kernling learners'.", callback=_known_learner)]
-SetOption = Annotated[list[str], typer.Option("--set", help="A parameter of the method, as name=value; may be repeated.")]
+LearnerOption = Annotated[str, typer.Option(help="Method; see 'kernling learners'.", callback=_known_learner)]
+SetOption = Annotated[list[str], typer.Option("--set", help="Parameter of the method as name=value; may be repeated.")]
 Task = Literal["classification", "regression"]
 TaskOption = Annotated[
-    Task | None, typer.Option(help="Without it, regression for numbers with a fraction or of more than 20 values.")
+    Task | None, typer.Option(help="Task (default: regression for fractions or more than 20 distinct targets).")
 ]
-SeedOption = Annotated[int, typer.Option(help="Of the method's random choices.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the random number generator.")]
 MetricsOption = Annotated[
     str | None,
     typer.Option(
-        help="Separated by commas: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.",
+        help="Comma-separated metrics: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.",
         callback=_known_metrics,
     ),
 ]
@@ -45,7 +45,7 @@ _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": No
 
 
 def value_of(text: str) -> Any:
-    """A number, True, False, None, or else the text itself."""
+    """Parse a number, True, False or None; return any other text unchanged."""
     if text in _WORDS:
         return _WORDS[text]
     for kind in (int, float):
@@ -57,7 +57,7 @@ def value_of(text: str) -> Any:
 
 
 def split_pairs(pairs: list[str], option: str) -> dict[str, str]:
-    """The name=value pairs of an option."""
+    """Parse the name=value pairs of an option."""
     for pair in pairs:
         if "=" not in pair:
             raise typer.BadParameter(f"must be name=value, not {pair!r}", param_hint=option)
@@ -65,7 +65,7 @@ def split_pairs(pairs: list[str], option: str) -> dict[str, str]:
 
 
 def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> Any:
-    """A model that has learned nothing, with parameters from text."""
+    """Return an untrained model with parameters parsed from text."""
     from .. import registry
 
     cls = registry.estimator_for(learner, task)
@@ -79,10 +79,10 @@ def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> A
 
 
 def as_options(params: dict[str, Any]) -> str:
-    """Parameters as they would be written."""
+    """Format parameters as command-line options."""
     return " ".join(f"--set {name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items())
 
 
 def names_of(text: str | None) -> list[str] | None:
-    """A list of names separated by commas."""
+    """Split a comma-separated list of names."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

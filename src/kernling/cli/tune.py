@@ -1,6 +1,6 @@
-"""Search for parameters."""
+"""The command that searches for parameters."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the annotations as types.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +9,14 @@ import typer
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Results, _check_outputs, _where_it_stopped
+from .learn import Data, Results, _check_outputs, where_it_stopped
+from .resume import place_of
+from .status import Status
 
 if TYPE_CHECKING:
     from ..estimators.ranges import Range
+
+SHOWN = 10  # candidates in the table, and the defaults
 
 
 @takes_reading
@@ -22,26 +26,26 @@ def tune(
     learner: settings.LearnerOption = "avm",
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     range: Annotated[
-        list[str], typer.Option("--range", help="Where to look, as name=low:high or name=value,value; may be repeated.")
+        list[str], typer.Option("--range", help="Search range as name=low:high or name=value,value; may be repeated.")
     ] = [],  # noqa: B006 - typer makes a new list
-    candidates: Annotated[int, typer.Option(min=1, help="How many to try.")] = 27,
-    grid: Annotated[bool, typer.Option("--grid", help="An even grid instead of random candidates.")] = False,
-    first: Annotated[int, typer.Option(min=1, help="Events after which the worse two thirds drop out.")] = 1000,
-    metric: Annotated[str | None, typer.Option(help="What to compare; mistakes or RMSE if not given.")] = None,
+    candidates: Annotated[int, typer.Option(min=1, help="Number of candidates to try.")] = 27,
+    grid: Annotated[bool, typer.Option("--grid", help="Use an even grid instead of random candidates.")] = False,
+    first: Annotated[int, typer.Option(min=1, help="Events after which the worse two thirds are dropped first.")] = 1000,
+    metric: Annotated[str | None, typer.Option(help="Metric to compare (default: mistakes or rmse).")] = None,
     validation: Annotated[
         Path | None,
         typer.Option(help="Compare the candidates on the rows of this file, read like the data.", exists=True, dir_okay=False),
     ] = None,
-    max_points: Annotated[int | None, typer.Option(min=1, help="Prefer models that store at most so many points.")] = None,
+    max_points: Annotated[int | None, typer.Option(min=1, help="Prefer models that store at most this many points.")] = None,
     task: settings.TaskOption = None,
     seed: settings.SeedOption = 0,
     save: Annotated[
         Path | None,
-        typer.Option(help="Keep the winner, which has learned all rows, in this file, also after Ctrl-C or a bad row."),
+        typer.Option(help="Save the best model, trained on all rows, to this file, even after Ctrl-C or a bad row."),
     ] = None,
     results: Results = None,
 ) -> None:
-    """Search for a method's parameters: many candidates in one pass, the worse ones drop out on the way."""
+    """Search for a method's parameters: many candidates learn in one pass, and the worse ones are dropped along the way."""
     from .. import models
     from ..evaluate import Search, feed, write_rows
 
@@ -52,7 +56,7 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    with Interrupts() as interrupts, interrupts.held_back():
+    with Interrupts() as interrupts, Status("starting"), interrupts.held_back():
         (X, y), chunks = source.begin()
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
         ranges = asked or _not_fixed(model, fixed)
@@ -67,48 +71,59 @@ def tune(
             first=first,
             max_points=max_points,
             seed=seed,
-            on_rung=lambda events, left: typer.echo(f"after {events:,} events {left} candidates are left", err=True),
+            on_rung=_tell_rung,
         )
+        running.begin(X, y)
         feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.kept())
+            models.save(found.model, save, source.kept(), place_of(source, source.rows_until(running.events)))
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
-            _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
+            where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
+def _tell_rung(events: int, left: int) -> None:
+    typer.echo(f"after {events:,} events: {left} {'candidates' if left > 1 else 'candidate'} left", err=True)
+
+
 def _tell(found: Any, metric: str, title: str) -> None:
+    """Show the best candidates and the defaults, and how to use the winner's parameters."""
     import json
 
     from ..report import cells, show
 
     params = [name.removeprefix(f"{MODEL}__") for name in found.params]
-    shown = [{**row, **{name: json.loads(row["params"])[name] for name in params}} for row in found.rows[:10]]
+    best = found.rows[:SHOWN]
+    rows = best if found.given in best else [*best, found.given]
+    shown = [{**row, **{name: json.loads(row["params"])[name] for name in params}} for row in rows]
     measured = [name for name in (metric, f"{metric}_validation") if name in shown[0]]
     why = next((row["failed"] for row in found.rows if "failed" in row), None)
     failed = sum("failed" in row for row in found.rows)
     note = f"{failed} of {len(found.rows)} candidates failed, such as: {why}" if failed else None
-    show(cells(shown, [*params, "events", *measured, "n_stored", "seconds"]), title, note)
-    typer.echo(settings.as_options({name: shown[0][name] for name in params}))
+    show(cells(shown, ["candidate", *params, "events", *measured, "n_stored", "seconds"]), title, note)
+    if found.improved:
+        typer.echo(settings.as_options({name: shown[0][name] for name in params}))
+    else:
+        typer.echo("No candidate is better than the defaults (candidate 0) by more than noise: keep the defaults.")
 
 
 def _not_fixed(model: Any, fixed: dict[str, str]) -> "dict[str, Range]":
-    """What is looked for unless --range says it: the ranges that the method declares, but for what --set fixes."""
+    """Return the default search ranges: those that the method declares, without the parameters fixed by --set."""
     from ..estimators.ranges import ranges_of
 
     left = {name: values for name, values in ranges_of(model).items() if name not in fixed}
     if not left:
-        raise typer.BadParameter("nothing is left to search: leave one out, or give a --range", param_hint="--set")
+        raise typer.BadParameter("no parameter is left to search: fix fewer, or give a --range", param_hint="--set")
     return left
 
 
 def _validation(path: Path, source: Source, X: Any) -> tuple[Any, Any]:
-    """The rows of a file, read like those of the source, of which these are some."""
+    """Read the validation rows from a file in the same way as the rows of the source."""
     from ..streams import stream
 
     columns = {"features": source.stream.names, "target": source.stream.target, "n_features": X.shape[1]}
@@ -129,5 +144,5 @@ def _range(name: str, text: str) -> "Range":
     except ValueError:
         raise typer.BadParameter(f"{name} must be low:high, two numbers, not {text!r}", param_hint="--range") from None
     if not 0.0 < limits.low <= limits.high:
-        raise typer.BadParameter(f"{name} must go from a number above 0 to a larger one, not {text!r}", param_hint="--range")
+        raise typer.BadParameter(f"{name} must go from a positive number to a larger one, not {text!r}", param_hint="--range")
     return limits

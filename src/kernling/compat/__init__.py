@@ -1,4 +1,4 @@
-"""Models in and out of River (extra ``river``)."""
+"""Conversion of models to and from River (extra ``river``)."""
 
 from .from_river import from_river
 from .to_river import to_river

@@ -1,4 +1,4 @@
-"""River's models as estimators, so that they can be evaluated and compared like all others."""
+"""Adapters that make River models estimators, so that they can be evaluated like all others."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ except ImportError as error:
 
 
 def from_river(model: Any) -> Any:
-    """A classifier or regressor of River, or a River pipeline that ends in one, as an estimator.
+    """Convert a River classifier or regressor, or a River pipeline that ends in one, to an estimator.
 
     It has ``fit``, ``partial_fit``, ``predict``, ``predict_proba`` and ``predict_then_learn``, so :mod:`kernling.evaluate` can
-    run it beside others.  Rows become dictionaries: names are the columns' names, or 0, 1, ...; of sparse rows only what is
-    stored.  Models of two classes see False and True, whatever the labels are.
+    run it along with others.  Rows become dictionaries: names are the column names, or 0, 1, ...; sparse rows contain only what
+    is stored.  Binary models receive False and True, whatever the labels are.
 
     Parameters
     ----------
     model : river.base.Classifier or river.base.Regressor
-        Not changed.
+        Left unchanged.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def from_river(model: Any) -> Any:
 
 
 class _FromRiver(BaseEstimator):
-    """The base of both adapters."""
+    """Base class of both adapters."""
 
     def __init__(self, model):
         self.model = model
 
     def _learn(self, X, y, fresh: bool, said: Any = None, classes: Any = None) -> list:
-        """Learn the rows one by one; returns what ``said`` is of each before."""
+        """Learn the rows one by one; return the result of ``said`` for each before it was learned."""
         before = dict(self.__dict__)
         try:
             X, y = validate_data(self, X, y, accept_sparse="csr", reset=fresh, y_numeric=self.task == "regression")
@@ -94,12 +94,12 @@ class _FromRiver(BaseEstimator):
 
     @property
     def nbytes_(self) -> int:
-        """Memory of the model as River measures it, in bytes."""
+        """Memory of the model in bytes, as measured by River."""
         check_is_fitted(self)
         return self.learned_._raw_memory_usage
 
     def plain_params(self) -> dict[str, Any]:
-        """Return the model as River prints it, for a row of results."""
+        """Return the model as printed by River, for rows of results."""
         return {"model": repr(self.model)}
 
     def __sklearn_tags__(self):
@@ -113,7 +113,7 @@ def _gives_probabilities(self) -> bool:
         copy.deepcopy(self.model).predict_proba_one({})
     except NotImplementedError:
         raise AttributeError(f"{self.model!s} has no probabilities") from None
-    except Exception:  # it has, though not of a row without features
+    except Exception:  # it has probabilities, but not for a row without features
         pass
     return True
 
@@ -125,17 +125,17 @@ class FromRiverClassifier(ClassifierMixin, _FromRiver):
     codes_: dict[Any, Any]
 
     def fit(self, X, y):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         self._learn(X, y, fresh=True)
         return self
 
     def partial_fit(self, X, y, classes=None):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._learn(X, y, self._is_fresh(), classes=classes)
         return self
 
     def predict_then_learn(self, X, y, method="predict", classes=None):
-        """Learn the rows; returns what ``method`` would have returned for each just before it was learned."""
+        """Learn the rows; return the output of ``method`` for each row just before it was learned."""
         kinds = {"predict": self._label, "predict_proba": self._probabilities, "decision_function": self._probabilities}
         if method not in kinds:
             raise ValueError(f"method must be 'predict', 'decision_function' or 'predict_proba', not {method!r}")
@@ -153,7 +153,7 @@ class FromRiverClassifier(ClassifierMixin, _FromRiver):
         self._labels = {code: label for label, code in self.codes_.items()}
         unknown = set(y.tolist()) - self.codes_.keys()
         if unknown:
-            raise ValueError(f"y has the label {min(unknown)!r}, which is not among the classes given")
+            raise ValueError(f"y has the label {min(unknown)!r}, which is not among the given classes")
         return [self.codes_[label] for label in y.tolist()]
 
     def _label(self, x):
@@ -166,17 +166,17 @@ class FromRiverClassifier(ClassifierMixin, _FromRiver):
         return [said.get(self.codes_[label], 0.0) for label in self.classes_.tolist()] if said and k > 1 else [1.0 / k] * k
 
     def predict(self, X):
-        """The label of each row."""
+        """Predict the label of each row."""
         return np.array([self._label(x) for x in self._rows(X)], dtype=self.classes_.dtype)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
-        """The probability of each class, (rows, classes)."""
+        """Predict the probability of each class, (rows, classes)."""
         return np.array([self._probabilities(x) for x in self._rows(X)])
 
     @available_if(_gives_probabilities)
     def decision_function(self, X):
-        """The log-odds of the second of two classes, or the logarithm of each class's probability."""
+        """Return the log-odds of the second of two classes, or the log-probability of each class."""
         return _scores(self.predict_proba(X))
 
     def __sklearn_tags__(self):
@@ -191,28 +191,28 @@ class FromRiverRegressor(RegressorMixin, _FromRiver):
     task = "regression"
 
     def fit(self, X, y):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         self._learn(X, y, fresh=True)
         return self
 
     def partial_fit(self, X, y):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._learn(X, y, self._is_fresh())
         return self
 
     def predict_then_learn(self, X, y, method="predict"):
-        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        """Learn the rows; return the prediction for each row just before it was learned."""
         if method != "predict":
             raise ValueError(f"method must be 'predict', not {method!r}")
         return np.array(self._learn(X, y, self._is_fresh(), lambda x: self.learned_.predict_one(x)), dtype=np.float64)
 
     def predict(self, X):
-        """The value of each row."""
+        """Predict the value of each row."""
         return np.array([self.learned_.predict_one(x) for x in self._rows(X)], dtype=np.float64)
 
 
 def _bits(new: list, known: dict) -> dict:
-    """Labels as False and True, for River's models of two classes; a label that comes alone by its sign, if it has one."""
+    """Map labels to False and True for River's binary models; a single label by its sign, if it has one."""
     if len(new) + len(known) > 2:
         raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
     if len(new) == 1 and not known and not isinstance(new[0], str):
@@ -222,6 +222,6 @@ def _bits(new: list, known: dict) -> dict:
 
 
 def _scores(p: np.ndarray) -> np.ndarray:
-    """Scores that ``softmax``, or for two classes the logistic function, turns into the probabilities again."""
+    """Return scores from which ``softmax``, or for two classes the logistic function, gives the probabilities."""
     logs = np.log(np.maximum(p, 1e-300))
     return logs[:, -1] - logs[:, 0] if logs.shape[1] <= 2 else logs

@@ -1,4 +1,4 @@
-"""Rows by name, whose features come and go, as rows of a fixed number of columns."""
+"""Conversion of dictionaries with varying features to rows with a fixed number of columns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ NUMBERS = frozenset((float, int, bool, np.float64, np.float32, np.int64, np.int3
 
 
 class Vocabulary:
-    """Which column a feature is in.
+    """Assignment of features to columns.
 
-    The names that come first get a column each, in the order in which they are learned, those of one row sorted; once all
-    columns are taken, further names share them by their hash (CRC-32), so that memory stays what it was.  A feature that a row
+    The first names get a column each, in the order in which they are learned, sorted within a row; once all
+    columns are taken, further names share them by their hash (CRC-32), so that memory is bounded.  A feature that a row
     does not have, or that is None, is 0.  Text becomes a feature of its own: ``{"from": "JFK"}`` counts as ``{"from=JFK": 1}``.
 
     Parameters
     ----------
     columns : int
     names : iterable, optional
-        Names that have their columns from the start.
+        Names that have a column from the start.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Vocabulary:
         return len(self.place) >= self.columns
 
     def row(self, x: Mapping[Hashable, Any], learning: bool) -> np.ndarray:
-        """The row of an event; new names get their columns only if it is going to be learned."""
+        """Return the row of an event; new names get columns only if it is going to be learned."""
         if not NUMBERS.issuperset(map(type, x.values())):
             x = _numbers(x)
         place = self.place
@@ -64,7 +64,7 @@ class Vocabulary:
         return row
 
     def rows(self, table: Mapping[Any, np.ndarray], n: int, learning: bool) -> np.ndarray:
-        """The rows of a table, columns of numbers by name, in which NaN stands for what a row does not have."""
+        """Return the rows of a table of numeric columns by name, in which NaN stands for missing features."""
         if learning:
             self._admit(table)
         out = np.zeros((n, self.columns))
@@ -75,7 +75,7 @@ class Vocabulary:
         return out
 
     def forget(self, known: int) -> None:
-        """Take back the columns of all names but the first."""
+        """Release the columns of all but the first names."""
         while len(self.place) > known:
             self.place.popitem()
 
@@ -86,7 +86,7 @@ class Vocabulary:
                     self._warned = True
                     warnings.warn(
                         f"all {self.columns} columns are taken, so {name!r} and all further names share them; "
-                        "give to_river more columns= if they should not",
+                        "pass a larger columns= to to_river to avoid this",
                         stacklevel=4,
                     )
                 return
@@ -97,7 +97,7 @@ class Vocabulary:
 
 
 def _numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
-    """A row whose values are all numbers."""
+    """Convert a row to one whose values are all numbers."""
     out: dict[Hashable, float] = {}
     for name, value in x.items():
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Estimators as River models: rows are dictionaries, and learning and predicting go event by event."""
+"""Adapters that make estimators River models: rows are dictionaries, learned and predicted one by one."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ try:
 except ImportError as error:
     raise ImportError("kernling.compat needs River: pip install 'kernling[river]'") from error
 
-TIE = 1e-9  # of the largest score: far more than rounding, far less than what is learned
+TIE = 1e-9  # relative to the largest score: above rounding errors, below meaningful differences
 
 
 def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
-    """An estimator, or a :class:`kernling.StreamPipeline`, as a River model.
+    """Convert an estimator or a :class:`kernling.StreamPipeline` to a River model.
 
-    Classifiers and regressors get ``learn_one``, ``predict_one``, ``predict_proba_one`` (where the loss gives probabilities),
+    Classifiers and regressors get ``learn_one``, ``predict_one``, ``predict_proba_one`` (if the loss defines probabilities),
     ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with ``score_one``
-    high for what looks unlike the events learned.  ``learn_one`` takes a weight, ``w``.
+    high for outliers.  ``learn_one`` takes a weight, ``w``.
 
-    Features may come and go.  A kernel model has a fixed number of columns, so it is declared: the first ``columns`` names get
-    one each as they appear, and names after them share these columns by their hash, with a warning.  What a row lacks is 0,
-    so unused columns change nothing but the time that a row of kernel values takes.  Text is a feature of its own
+    Features may vary between rows.  A kernel model has a fixed number of columns, which is declared: the first ``columns``
+    names get one each as they appear, and later names share these columns by their hash, with a warning.  Missing features are
+    0, so unused columns only affect speed.  Text becomes a separate feature
     (``{"from": "JFK"}`` counts as ``{"from=JFK": 1}``).
 
-    ``gamma="scale"`` is 1 / (number of features of the first row), since there is only that row to go by.
+    ``gamma="scale"`` is 1 / (number of features of the first row), since only that row is known.
 
     Parameters
     ----------
     model : estimator
-        Not changed.  One that has learned goes on with what it knows, its columns being its feature names, or 0, 1, ...
+        Left unchanged.  A fitted model continues to learn; its columns are its feature names, or 0, 1, ...
     columns : int
     seed : int, optional
-        For the random choices of the model, instead of its ``random_state``.
+        Seed of the model's random numbers, instead of its ``random_state``.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
 
 
 class _FromRows:
-    """The base of all adapters: the estimator that learns, and the columns of names."""
+    """Base class of all adapters: the estimator that learns, and the columns of features."""
 
     def __init__(self, model: Any, columns: int = 128, seed: int | None = None):
         self.model = clone(model)
@@ -81,7 +81,7 @@ class _FromRows:
             self.learned.set_params(**dict.fromkeys(self._settings("random_state"), seed))
 
     def _settings(self, name: str) -> Iterator[str]:
-        """The parameters of this name, in steps too."""
+        """Yield the parameters of this name, including those of steps."""
         return (each for each in self.learned.get_params() if each.rpartition("__")[2] == name)
 
     def _row(self, x: dict[Hashable, Any], learning: bool = False) -> np.ndarray:
@@ -94,7 +94,7 @@ class _FromRows:
         self.learned.set_params(**dict.fromkeys(gammas, 1.0 / max(features, 1)))
 
     def _rows(self, X: Any, learning: bool = False) -> tuple[np.ndarray, Any]:
-        """Rows of a frame, and River's handle of the frame."""
+        """Return the rows of a frame, and River's handle of the frame."""
         frame = dataframe.into_frame(X)
         if learning and not self._names.place:
             self._begin(len(frame.columns))
@@ -129,8 +129,8 @@ class _FromRows:
         if _has_learned(self.learned):
             self.learned.partial_fit(rows, y)
             return
-        learned = clone(self.learned)  # so that an error in a later row leaves nothing of the first
-        learned.learn_one(rows[0], y[0])  # what is resolved from data is resolved from one row, as in learn_one
+        learned = clone(self.learned)  # so that an error in a later row leaves the model unchanged
+        learned.learn_one(rows[0], y[0])  # parameters are resolved from one row, as in learn_one
         if len(rows) > 1 or len(y) > 1:
             learned.partial_fit(rows[1:], y[1:])
         self.learned = learned
@@ -174,7 +174,7 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
         return dataframe.to_native_series(labels, name=None, like=frame)
 
     def _ties(self, rows: np.ndarray) -> Iterator[int]:
-        """Rows of which rounding decides, which differs between one row and many."""
+        """Yield rows with tied scores, whose rounding differs between single rows and batches."""
         scores = self.learned.decision_function(rows)
         if scores.ndim == 1:
             margins = np.abs(scores)
@@ -225,7 +225,7 @@ class RiverAnomalyDetector(_FromRows, base.AnomalyDetector):
         self._learn_one(x, None, w)
 
     def score_one(self, x):
-        """Minus what ``decision_function`` says: above 0 outside, 0 before any learning."""
+        """Return the negative ``decision_function``: positive for outliers, 0 before any learning."""
         return -self.learned.score_one(self._row(x))
 
 

@@ -1,13 +1,14 @@
-"""A model that is the centre of a ball in feature space: distances need its norm, and that of the average of all centres.
+"""A model that is the centre of a ball in feature space, with its norm and that of the average of all centres.
 
 With N = ||f_{T+1}||^2, B = ||fbar_T||^2 and P = <fbar_T, f_{T+1}> after T events, counting a centre into the mean and
-moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.  B and P stay 0 where
+moving the centre towards a point, f <- (1 - r) f + r Phi(x), change all three by a few multiplications.  B and P stay 0 if
 the model keeps no average.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,16 +17,19 @@ from ..core.jit import inline
 from ..core.minibatch import function_products
 from ..core.updates import add, insert, scale_model
 
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
 CENTRE, MEAN, BOTH = range(3)  # N, B and P above
 
 
 def new_ball() -> np.ndarray:
-    """The norms of the centre at the origin."""
+    """Return the norms of a centre at the origin."""
     return np.zeros(3)
 
 
-def merged_ball(merging, name: str) -> np.ndarray:
-    """The norms of the merged model and of its average, from kernel values; 0 where there is no ball."""
+def merged_ball(merging: Merging, name: str) -> np.ndarray:
+    """Return the norms of the merged model and of its average, from kernel values; 0 if there is no ball."""
     model = merging.model
     norms = new_ball()
     if merging.params.task.radius > 0.0:
@@ -45,13 +49,22 @@ def keeps_average(model):
 
 @inline
 def output_norm(ball, model):
-    """The squared norm of the average, or of the centre where no average is kept."""
+    """Return the squared norm of the average, or of the centre if there is no average."""
     return ball[MEAN] if keeps_average(model) else ball[CENTRE]
 
 
 @inline
+def output_before(model, block, j):
+    """The score of event j before it began: that of the average, or of the last model where no average is kept."""
+    clock = model.clock
+    if not keeps_average(model) or clock[EVENTS] == 1.0:
+        return clock[SCALE] * block.scores[0, 0, j]
+    return ((clock[TOTAL] - clock[SCALE]) * block.scores[0, 0, j] - block.scores[1, 0, j]) / (clock[EVENTS] - 1.0)
+
+
+@inline
 def count_centre(ball, model):
-    """An event begins: the current centre joins the mean."""
+    """Add the current centre to the mean, at the start of an event."""
     if keeps_average(model):
         t = model.clock[EVENTS]
         before = t - 1.0
@@ -61,7 +74,7 @@ def count_centre(ball, model):
 
 @inline
 def centre_distance(ball, f, k_xx):
-    """||f - Phi(x)|| of the current centre, whose score of x is f."""
+    """Return ||f - Phi(x)|| for the current centre, whose score of x is f."""
     return math.sqrt(max(0.0, ball[CENTRE] - 2.0 * f + k_xx))
 
 

@@ -1,26 +1,29 @@
-"""A few events of each side of each output."""
+"""Buffers of events for each side of each output."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.expansion import check_room
 from ..core.jit import inline
-from ..core.state import added
+from ..core.state import Widening, added
 from .pairwise import are_counts, inherited, quota
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 
 class Buffers(NamedTuple):
-    """The number of events, and the features of a few of them, for each side of each output."""
+    """Number of events, and features of some of them, for each side of each output."""
 
     counts: np.ndarray  # (outputs, 2)
     rows: np.ndarray  # (outputs, 2, size, features)
 
-    def widened(self, change: np.ndarray) -> Buffers:
-        """For outputs ``change @ outputs``; the others of a new class are taken evenly from both sides of an old one."""
-        counts, rows = np.zeros((len(change), 2)), np.zeros((len(change), *self.rows.shape[1:]))
+    def widened(self, change: Widening) -> Buffers:
+        """Convert to the outputs of ``change``; negative events of a new class come evenly from both sides of an old one."""
+        counts, rows = np.zeros((change.outputs, 2)), np.zeros((change.outputs, *self.rows.shape[1:]))
         filled = [self.rows[0, side, : int(self.counts[0, side])] for side in range(2)]
         everything = np.concatenate(filled)
         size = min(len(everything), self.rows.shape[2])
@@ -32,13 +35,13 @@ class Buffers(NamedTuple):
                 counts[p], rows[p] = self.counts[old[0], :: old[1]], self.rows[old[0], :: old[1]]
         return Buffers(counts, rows)
 
-    def merged(self, other: Buffers, start: Buffers | None, merging) -> Buffers:
-        """As many rows of either as it has met events: of exchangeable rows, the first of one and the last of the other."""
+    def merged(self, other: Buffers, start: Buffers | None, merging: Merging) -> Buffers:
+        """Take exchangeable rows of both in proportion to their events: the first of one and the last of the other."""
         size = self.rows.shape[2]
         rows = np.zeros_like(self.rows)
         for place in np.ndindex(*self.counts.shape):
-            met = self.counts[place], other.counts[place]
-            held = [int(min(n, size)) for n in met]
+            met = float(self.counts[place]), float(other.counts[place])
+            held = int(min(met[0], size)), int(min(met[1], size))
             own = quota(size, *held, met[0] / max(1.0, sum(met)))
             rest = min(size, sum(held)) - own
             rows[place][:own] = self.rows[place][:own]
@@ -48,11 +51,11 @@ class Buffers(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2) or not are_counts(self.counts):
-            raise ValueError("the arrays of the buffers do not fit the outputs")
+            raise ValueError("the arrays of the buffers do not match the outputs")
 
 
 def new_buffers(model: Any, size: int) -> Buffers:
-    """Empty buffers for the features of a linear model."""
+    """Return empty buffers for the features of a linear model."""
     _, outputs, width = model.coef.shape
     check_room(2 * outputs * size, width, "buffered rows")
     return Buffers(np.zeros((outputs, 2)), np.zeros((outputs, 2, size, width)))
@@ -60,7 +63,7 @@ def new_buffers(model: Any, size: int) -> Buffers:
 
 @inline
 def buffer_row(buffers, o, side, k, z):
-    """The event with features z takes place k."""
+    """Write an event with features z to entry k."""
     row = buffers.rows[o, side, k]
     for i in range(row.size):
         row[i] = z[i]
@@ -68,5 +71,5 @@ def buffer_row(buffers, o, side, k, z):
 
 @inline
 def buffered(buffers, o, side):
-    """How many events a buffer holds."""
+    """Return the number of events in a buffer."""
     return int(min(buffers.counts[o, side], np.float64(buffers.rows.shape[2])))

@@ -1,9 +1,9 @@
-"""Coverages of the input space by cells around core points, built as events come.
+"""Online coverage of the input space by cells around core points.
 
-Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and owns no cell.
+Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and no cell.
 Equal distances are common in binary data, and distances computed in different ways differ in the last digits.  So a core
 must be nearer by more than ``TIE`` of the squared radius to win over an earlier one, and a point is outside a cell as soon
-as its squared distance is the squared radius minus that tolerance: then all ways of computing agree.
+as its squared distance is the squared radius minus that tolerance: then all ways of computing distances agree.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.block import squared_distance
-from ..core.jit import inline, inner, jit
+from ..core.jit import inline, inner
 from ..core.kernels import Kernel, transform_values
 
 SPHERE, BOX = range(2)
@@ -27,8 +28,8 @@ class Coverage(NamedTuple):
     tolerance: float  # in squared distance
 
     @classmethod
-    def of(cls, name: str, delta: float, d: int, dtype) -> Coverage:
-        """Cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
+    def of(cls, name: str, delta: float, d: int, dtype: DTypeLike) -> Coverage:
+        """Return a coverage by cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
         kind = KINDS[name]
         radius = delta / 2.0 if kind == SPHERE else delta / (2.0 * math.sqrt(d))
         tie = 1e-9 if np.dtype(dtype) == np.float64 else 1e-5
@@ -37,7 +38,7 @@ class Coverage(NamedTuple):
 
 @inline
 def find_cell(coverage, model, block, j):
-    """The index of the core point in whose cell event j lies, -1 if it is outside of all."""
+    """Return the index of the core point whose cell contains event j, -1 if there is none."""
     if coverage.kind == BOX:
         return _find_box(coverage, model, block, j)
     k = int(block.nearest[j])
@@ -45,20 +46,20 @@ def find_cell(coverage, model, block, j):
         return -1
     q = np.float64(block.distance[j])
     edge = coverage.radius * coverage.radius - coverage.tolerance
-    if abs(q - edge) < 1e-6 * (block.norms[j] + model.norms[k]):  # products may have lost digits: decide by differences
+    if abs(q - edge) < 1e-6 * (block.norms[j] + model.norms[k]):  # products may have lost digits: use differences
         q = squared_distance(model, block, j, k)
     return -1 if q >= edge else k
 
 
 @inline
 def cell_distance(coverage, model, block, j, k):
-    """The squared distance of event j from core point k, whose cell it is in."""
+    """Return the squared distance of event j from core point k, whose cell contains it."""
     return np.float64(block.distance[j]) if coverage.kind == SPHERE else squared_distance(model, block, j, k)
 
 
 @inner
 def _find_box(coverage, model, block, j):
-    """The first core, in the order of insertion, whose box holds event j."""
+    """Return the first core, in the order of insertion, whose box contains event j."""
     x = block.X[j]
     for k in range(model.size[0]):
         if model.tags[0, k] == 0.0:
@@ -74,43 +75,7 @@ def _find_box(coverage, model, block, j):
 
 
 def feature_distance(kernel: Kernel, distance: float) -> float:
-    """||Phi(x) - Phi(z)|| of two points at this distance, for a kernel of the distance."""
+    """Return ||Phi(x) - Phi(z)|| for two points at this distance, for a kernel of the distance."""
     value = np.array([distance**2])
     transform_values(kernel, value)
     return math.sqrt(2.0 * max(0.0, 1.0 - float(value[0])))
-
-
-@jit
-def cells_opened(points, radius):
-    """How many spheres of this radius cover the rows, opened in their order."""
-    n, d = points.shape
-    cores = np.empty(n, np.int64)
-    count = 0
-    for i in range(n):
-        inside = False
-        for k in range(count):
-            total = 0.0
-            for c in range(d):
-                z = points[i, c] - points[cores[k], c]
-                total += z * z
-            if total < radius * radius:
-                inside = True
-                break
-        if not inside:
-            cores[count] = i
-            count += 1
-    return count
-
-
-def smallest_delta(points: np.ndarray, most: int) -> float:
-    """The smallest diameter, to a thousandth, at which the rows open at most this many cells."""
-    low, high = 0.0, 1.0
-    while cells_opened(points, high / 2.0) > most:
-        low, high = high, 2.0 * high
-    while high - low > 1e-3 * high and high > 1e-300:
-        middle = (low + high) / 2.0
-        if cells_opened(points, middle / 2.0) > most:
-            low = middle
-        else:
-            high = middle
-    return high

@@ -1,12 +1,12 @@
-"""Keeping a model within a number of points: which point goes, and what the others take over.
+"""Keeping a model within a budget: which point is removed, and how the others compensate.
 
-``tags[0]`` of a point is the number of the event that brought it: coefficients of equal size are common (all those of the
-perceptron, say), and then the oldest point goes.
+``tags[0]`` of a point is the index of the event that added it: coefficients of equal size are common (for example all those of
+the perceptron), and then the oldest point is removed.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,26 +16,29 @@ from ..core.expansion import EVENTS, padded
 from ..core.jit import inline, inner
 from ..core.kernels import is_isotropic, self_value, transform
 from ..core.minibatch import point_matrix
-from ..core.state import recoded
+from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
 
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
 BIRTH = 0  # in tags
-TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less are equal
+TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less count as equal
 UNBOUNDED = 2**62
-NEIGHBOURS = 5  # on which project_on_nearest projects
-DEPENDENT = 1e-10  # of K(x, x): a pivot below it is no new direction
+NEIGHBOURS = 5  # number of points that project_on_nearest projects on
+DEPENDENT = 1e-10  # relative to K(x, x): a point with a smaller pivot is in the span of the others
 
 
 @inline
 def mistaken(loss, f, y, g):
-    """Write the gradient of the loss; returns whether the label is wrong, or the value outside of its tube."""
+    """Write the gradient of the loss; return whether the label is wrong, or the value outside of the tube."""
     lossy = losses.gradient(loss, f, y, g)
     return lossy and (losses.is_regression(loss) or losses.margin(f, y) <= 0.0)
 
 
 @inline
 def columns_changed(f):
-    """How many columns a step against a margin loss changes."""
+    """Return how many columns a step on a margin loss changes."""
     return 1.0 if f.size == 1 else 2.0
 
 
@@ -53,7 +56,7 @@ def point_value(model, kernel, k):
 
 @inline
 def square(model, k):
-    """The sum of the squared coefficients of point k, without scale."""
+    """Return the sum of squared coefficients of point k, without scale."""
     total = 0.0
     for o in range(model.coef.shape[1]):
         total += model.coef[0, o, k] * model.coef[0, o, k]
@@ -62,7 +65,7 @@ def square(model, k):
 
 @inner
 def oldest(model):
-    """The point that came first."""
+    """Return the oldest point."""
     first = 0
     for k in range(1, model.size[0]):
         if model.tags[BIRTH, k] < model.tags[BIRTH, first]:
@@ -87,7 +90,7 @@ def term_squares(model, kernel, out):
 
 @inner
 def smallest(values, size):
-    """The least of the first numbers, found in four strands, since each comparison waits for the one before it."""
+    """Return the smallest of the first numbers; four independent chains, since each comparison depends on the previous one."""
     a = b = c = d = np.inf
     for k in range(0, size - 3, 4):
         a, b = min(a, values[k]), min(b, values[k + 1])
@@ -99,7 +102,7 @@ def smallest(values, size):
 
 @inner
 def lightest(model, block):
-    """The point whose term has the smallest norm; of equal ones, the oldest."""
+    """Return the point whose term has the smallest norm; the oldest of equal ones."""
     size = model.size[0]
     weights = block.work[0]
     term_squares(model, block.kernel, weights)
@@ -113,7 +116,7 @@ def lightest(model, block):
 
 @inner
 def keep(model, block, j, budget, victim):
-    """Store event j, with coefficient 0: in a place of its own while there is room, else in that of the victim."""
+    """Store event j with coefficient 0: as a new point while there is room, else in place of the victim."""
     birth = model.clock[EVENTS]
     if model.size[0] < budget:
         return insert(model, block, j, birth)
@@ -134,7 +137,7 @@ def point_scores(model, block, k, f):
         f[o] = total
 
 
-# ---------------------------------------------------------------------- what some methods remember of all points
+# ---------------------------------------------------------------------- per-point data of some methods
 
 
 class Values(NamedTuple):
@@ -143,25 +146,25 @@ class Values(NamedTuple):
     scores: np.ndarray  # (outputs, capacity)
 
     def grown(self, capacity: int) -> Values:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         return Values(padded(self.scores, 1, capacity))
 
     def trimmed(self, size: int) -> Values:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return Values(self.scores[:, :size].copy())
 
-    def widened(self, change: np.ndarray) -> Values:
-        """For outputs ``change @ outputs``."""
-        return Values(change @ self.scores)
+    def widened(self, change: Widening) -> Values:
+        """Convert to the outputs of ``change``."""
+        return Values(change.of(self.scores))
 
-    def merged(self, other: Values, start: Values | None, merging) -> Values:
+    def merged(self, other: Values, start: Values | None, merging: Merging) -> Values:
         """Return the scores of the merged model."""
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.scores.shape != (outputs, size):
-            raise ValueError("the scores of the points do not fit the model")
+            raise ValueError("the scores of the points do not match the model")
 
 
 class Labels(NamedTuple):
@@ -170,18 +173,18 @@ class Labels(NamedTuple):
     targets: np.ndarray  # (capacity,)
 
     def grown(self, capacity: int) -> Labels:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         return Labels(padded(self.targets, 0, capacity))
 
     def trimmed(self, size: int) -> Labels:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return Labels(self.targets[:size].copy())
 
-    def widened(self, change: np.ndarray) -> Labels:
-        """As targets are called for outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Labels:
+        """Recode the targets for the outputs of ``change``."""
         return Labels(recoded(self.targets, change))
 
-    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
+    def merged(self, other: Labels, start: Labels | None, merging: Merging) -> Labels:
         """Return the targets of the merged model's points."""
         targets = np.zeros(merging.model.stored)
         left = merging.places >= 0
@@ -191,24 +194,24 @@ class Labels(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.targets.shape != (size,):
-            raise ValueError("the labels of the points do not fit the model")
+            raise ValueError("the labels of the points do not match the model")
 
 
 class Pairs(NamedTuple):
-    """Kernel values between stored points, and the point nearest to each in feature space (-1: there is no other)."""
+    """Kernel values between stored points, and the point nearest to each in feature space (-1 if there is no other)."""
 
     matrix: np.ndarray  # (capacity, capacity)
     nearest: np.ndarray  # (capacity,)
 
     def grown(self, capacity: int) -> Pairs:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         return Pairs(padded(padded(self.matrix, 0, capacity), 1, capacity), padded(self.nearest, 0, capacity))
 
     def trimmed(self, size: int) -> Pairs:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
 
-    def merged(self, other: Pairs, start: Pairs | None, merging) -> Pairs:
+    def merged(self, other: Pairs, start: Pairs | None, merging: Merging) -> Pairs:
         """Return the pairs of the merged model's points."""
         matrix = point_matrix(merging.kernel, merging.model)
         distances = matrix.diagonal() - 2.0 * matrix
@@ -220,17 +223,17 @@ class Pairs(NamedTuple):
         """Raise unless all shapes agree."""
         known = (self.nearest >= -1) & (self.nearest < size)
         if self.nearest.shape != (size,) or self.matrix.shape != (size, size) or not known.all():
-            raise ValueError("the pairs of points do not fit the model")
+            raise ValueError("the pairs of points do not match the model")
 
 
 def new_pairs() -> Pairs:
-    """Return the pairs of no points."""
+    """Return an empty set of pairs."""
     return Pairs(np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
 @inner
 def _find_nearest(pairs, size, k):
-    """The point nearest to point k: ||Phi(p) - Phi(q)||^2 = K(p, p) - 2 K(p, q) + K(q, q)."""
+    """Return the point nearest to point k: ||Phi(p) - Phi(q)||^2 = K(p, p) - 2 K(p, q) + K(q, q)."""
     best = -1
     least = np.inf
     for i in range(size):
@@ -243,7 +246,7 @@ def _find_nearest(pairs, size, k):
 
 @inner
 def set_pairs(pairs, model, block, j, k):
-    """Event j is to be point k, in place of the one there if there is one: call this before it is stored."""
+    """Update the pairs for event j as point k, possibly replacing another; to be called before it is stored."""
     known = model.size[0]
     size = max(known, k + 1)
     for i in range(known):
@@ -264,10 +267,10 @@ def set_pairs(pairs, model, block, j, k):
 
 @inner
 def project_on_nearest(model, block, j):
-    """Project event j on the span of its nearest points: their places go to work[1], their shares to work[0].
+    """Project event j on the span of its nearest points: write their indices to work[1] and their coefficients to work[0].
 
-    Returns how many there are.  A point that is in the span of those before it gets no share.  Of points that are equally near,
-    such as the same row stored twice, the first ones are taken.
+    Returns their number.  A point in the span of earlier ones gets no coefficient.  Of equally near points,
+    such as duplicates, the first ones are used.
     """
     count = min(NEIGHBOURS, model.size[0])
     tie = (TIE_32 if block.K.itemsize == 4 else TIE) * event_value(block, j)
@@ -318,7 +321,7 @@ def project_on_nearest(model, block, j):
 
 @inner
 def _pair_value(model, kernel, i, k, buffer):
-    """The kernel of two stored points; the buffer's first number is overwritten."""
+    """Return the kernel value of two stored points; the first number of the buffer is overwritten."""
     p, q = model.points[i], model.points[k]
     buffer[0] = squared_gap(p, q) if is_isotropic(kernel) else np.float64(inner_product(p, q))
     transform(kernel, buffer[:1])
@@ -327,7 +330,7 @@ def _pair_value(model, kernel, i, k, buffer):
 
 @inline
 def squared_gap(p, q):
-    """||p - q||^2."""
+    """Return ||p - q||^2."""
     total = p.dtype.type(0.0)
     for c in range(p.size):
         z = p[c] - q[c]

@@ -1,37 +1,42 @@
-"""The inverse Gram matrix of the stored points, kept while points come and go, and destructive matching pursuit on it.
+"""The inverse Gram matrix of the stored points, updated as points are added and removed, and destructive matching pursuit.
 
 With G = K^-1, appending points whose inner products with the others are C and among themselves S0 adds V'V, where
 S = S0 - C'GC = LL' and V = L^-1 [-C'G, I]; removing point j subtracts u u' with u = G[:, j] / sqrt(G[j, j]).  A mini-batch
 appends and removes tens of points: removals are chosen with columns of the not yet updated inverse corrected on the fly, and
 the matrix is updated once, by one product of matrices.
 
-A point that is nearly in the span of the others is not appended but projected on them.  Rounding piles up in G, the faster the
-worse K is conditioned: the inverse is probed with a vector of signs, now and then and after every update by large numbers, and
-recomputed when it has drifted.  An inverse that is not quite exact gets one step of iterative refinement when it is used.
+A point that is nearly in the span of the others is not appended but projected on them.  Rounding errors accumulate in G, the
+faster the worse K is conditioned: the inverse is checked with a vector of signs, periodically and after every update by large
+numbers, and recomputed when it has drifted.  Solutions with a slightly inexact inverse get one step of iterative refinement.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..core.expansion import Expansion, padded
 from ..core.jit import jit
+from ..core.kernels import Kernel
 from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
 DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
 DRIFT = 1e-8  # of K G from the identity, above which the inverse is recomputed
-PROBE = 8  # updates between probes
-STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is probed at once
+PROBE = 8  # updates between checks
+STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is checked at once
 REFINE = 1e-11  # drift above which solutions by the inverse are refined
 WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
 def greedy(n: int) -> np.ndarray:
-    """No order: the cheapest removal first."""
+    """Return an empty order: the cheapest point is removed first."""
     return np.empty(0, np.int64)
 
 
@@ -41,7 +46,7 @@ class Gram(NamedTuple):
     record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
 
     def grown(self, capacity: int) -> Gram:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         if not len(self.record):
             return self
         return self._replace(
@@ -50,10 +55,10 @@ class Gram(NamedTuple):
         )
 
     def trimmed(self, size: int) -> Gram:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
 
-    def merged(self, other: Gram, start: Gram | None, merging) -> Gram:
+    def merged(self, other: Gram, start: Gram | None, merging: Merging) -> Gram:
         """Return the matrix of the merged model's points."""
         if not len(self.record):
             return self
@@ -69,26 +74,35 @@ class Gram(NamedTuple):
         if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
             return
         if n != size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
-            raise ValueError("the Gram matrix does not fit the model")
+            raise ValueError("the Gram matrix does not match the model")
 
 
 def new_gram(used: bool = True) -> Gram:
-    """Return an empty Gram matrix; it takes no memory unless it is used."""
+    """Return an empty Gram matrix; it uses no memory unless ``used``."""
     return Gram(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(5 if used else 0))
 
 
 class Extension(NamedTuple):
-    """Points to be appended to a Gram matrix, those that are nearly in the span of the others left out."""
+    """Points to be appended to a Gram matrix, without those that are nearly in the span of the others."""
 
     kept: np.ndarray  # which of the new points are appended
     factor: np.ndarray  # V: (kept, old + kept)
-    error: float  # squared norm of what projecting the rest changed
+    error: float  # squared norm of the change by projecting the rest
 
 
-def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPENDENT) -> Extension:
+def extend(
+    gram: Gram,
+    size: int,
+    cross: np.ndarray,
+    own: np.ndarray,
+    old: np.ndarray,
+    new: np.ndarray,
+    dependent: float = DEPENDENT,
+) -> Extension:
     """Prepare to append points: cross (size, new) and own (new, new) are their kernel values.
 
-    ``old`` (size, outputs) and ``new`` (new, outputs) are coefficients; those of projected points are spread over the others.
+    ``old`` (size, outputs) and ``new`` (new, outputs) are coefficients; those of projected points are distributed over the
+    others.
     """
     inverse = gram.inverse[:size, :size]
     shares = inverse @ cross
@@ -109,9 +123,9 @@ def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPEN
 
 @jit
 def _factorise(rest, least, shares, old, new, kept, lower):
-    """Cholesky factor of rest, row by row; a row with next to nothing on the diagonal is projected on those before it.
+    """Compute the Cholesky factor of rest, row by row; a row with a tiny diagonal is projected on those before it.
 
-    The squared error is what is left of the projected points, were they all in the same direction.
+    The squared error is an upper bound, reached if the residuals of all projected points have the same direction.
     """
     n = rest.shape[0]
     outputs = new.shape[1]
@@ -160,12 +174,12 @@ def _factorise(rest, least, shares, old, new, kept, lower):
 
 @jit
 def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive, least=0):
-    """Remove points, refitting the rest after each, while the squared error stays within budget; returns (removed, error).
+    """Remove points, refitting the rest after each, while the squared error stays within budget; return (removed, error).
 
-    The inverse in force is ``inverse`` (old points) + factor'factor.  Without an ``order`` the point whose removal costs
-    least goes first; with one, points are tried in that order until the first that does not fit.  ``least`` of them stay in
-    any case.  ``coef`` (points, outputs) is refitted in place, ``alive`` says who is left, and rows of ``columns`` are the u of
-    each removal.
+    The current inverse is ``inverse`` (old points) + factor'factor.  Without an ``order`` the point whose removal costs
+    least is removed first; with one, points are removed in that order until one exceeds the budget.  At least ``least`` points
+    remain.  ``coef`` (points, outputs) is refitted in place, ``alive`` marks the remaining points, and rows of ``columns`` are
+    the u of each removal.
     """
     n, outputs = coef.shape
     old = inverse.shape[0]
@@ -191,7 +205,7 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
                 if alive[i] and squares[i] < least * diagonal[i]:
                     least = squares[i] / diagonal[i]
                     chosen = i
-        if chosen < 0 or diagonal[chosen] <= 0.0:  # rounding has made the inverse useless
+        if chosen < 0 or diagonal[chosen] <= 0.0:  # rounding errors have made the inverse useless
             break
         cost = squares[chosen] / diagonal[chosen]
         if error + cost > budget:
@@ -224,11 +238,21 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
     return removed, error
 
 
-def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps: float, order=greedy) -> float:
-    """Give the model the coefficients ``old`` (points, outputs) and new points X with coefficients ``new``, then remove points.
+def add_and_prune(
+    model: Expansion,
+    gram: Gram,
+    kernel: Kernel,
+    old: np.ndarray,
+    new: np.ndarray,
+    X: np.ndarray,
+    cross: np.ndarray,
+    eps: float,
+    order: Callable[[int], np.ndarray] = greedy,
+) -> float:
+    """Set the coefficients ``old`` (points, outputs), add new points X with coefficients ``new``, then remove points.
 
-    Points go, and the rest are refitted, as long as the function changes by at most eps in norm; returns by how much it did.
-    ``cross`` holds the kernel values (points, new points).
+    Points are removed and the rest refitted while the function changes by at most eps in norm; returns the change.
+    ``cross`` contains the kernel values (points, new points).
     """
     size = int(model.size[0])
     norms = squared_norms(X)
@@ -252,7 +276,15 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
     return float(np.sqrt(error))
 
 
-def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tuple[int, int]]:
+def update(
+    gram: Gram,
+    size: int,
+    cross: np.ndarray,
+    own: np.ndarray,
+    factor: np.ndarray,
+    columns: np.ndarray,
+    alive: np.ndarray,
+) -> list[tuple[int, int]]:
     """Append the points that ``factor`` describes and remove those that are not alive.
 
     cross and own are the kernel values of the appended points, columns the u of the removed ones.  The last survivors fill
@@ -292,7 +324,7 @@ def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
 
 
 def mind_drift(gram: Gram, size: int) -> None:
-    """Probe the inverse; recompute it when it has drifted, unless that would not make it better."""
+    """Check the inverse and recompute it if it has drifted, unless that would not improve it."""
     drift = probe(gram, size)
     gram.record[WORST] = max(gram.record[WORST], drift)
     if not drift <= max(DRIFT, 4.0 * gram.record[FLOOR]):
@@ -303,13 +335,13 @@ def mind_drift(gram: Gram, size: int) -> None:
 
 
 def probe(gram: Gram, size: int) -> float:
-    """How far K G is from the identity, by what it makes of a vector of signs."""
+    """Return how far K G is from the identity, applied to a vector of signs."""
     signs = np.where(np.arange(size) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)
     return float(np.abs(gram.matrix[:size, :size] @ (gram.inverse[:size, :size] @ signs) - signs).max(initial=0.0))
 
 
 def renew(gram: Gram, size: int) -> None:
-    """Compute the inverse from the kernel values; in single precision they may need a ridge to have one."""
+    """Recompute the inverse from the kernel values; in single precision this may require a ridge."""
     matrix = gram.matrix[:size, :size]
     if not size:
         return

@@ -12,14 +12,14 @@ Forgetting by beta an event, A <- beta A + s z z', is the same on rows that are 
 block.  It forgets the ridge as well: rho is what is left of it, until it is restored from the sum S at fixed counts of events.
 
 Features may join at any time, as if they had been 0 before.  Matrices are flat arrays without gaps, of which BLAS sees one
-triangle.  S is kept for what the inverse alone cannot do: restoring the ridge, joining with other models, and mending P, which
-is compared with it now and then and computed anew once rounding has piled up.
+triangle.  S is stored for what the inverse alone cannot do: restoring the ridge, merging with other models, and correcting P,
+which is compared with it periodically and recomputed once rounding errors have accumulated.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -27,12 +27,15 @@ from scipy.linalg import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
-from ..core.state import added
+from ..core.state import Widening, added
 from .whitened import point_factor, solve
 
-PROBE = 64  # blocks between looks at the inverse; at first, when the most digits are lost, there are more of them
-DRIFT = 1e-9  # of P A from the identity, above which P is computed anew
-UNHEARD = 1e200  # the noise of an event that is scored only
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
+DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
+UNHEARD = 1e200  # noise of an event that is only scored
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
 RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED, FULL = range(10)  # what record holds; FULL is the ridge
@@ -40,11 +43,11 @@ RECORDS = 10
 
 
 class Ridge(NamedTuple):
-    """How least squares are regularised."""
+    """Regularisation of least squares."""
 
     ridge: float
-    keep: float  # what one event leaves of the weight of earlier ones
-    period: int  # events after which a forgotten ridge is restored; 0 where nothing is forgotten
+    keep: float  # factor by which the weight of earlier events shrinks per event
+    period: int  # events after which a forgotten ridge is restored; 0 without forgetting
 
 
 class LeastSquares(NamedTuple):
@@ -57,17 +60,17 @@ class LeastSquares(NamedTuple):
     record: np.ndarray  # see RHO and the rest above
 
     @property
-    def count(self) -> int:
-        """Features in use."""
+    def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
+        """Number of features in use."""
         return int(self.size[FEATURES])
 
     @property
     def noise(self) -> float:
-        """The mean of e^2 / (1/s + z'Pz) over all events and outputs, e the error before learning."""
+        """Return the mean of e^2 / (1/s + z'Pz) over all events and outputs, e the error before learning."""
         return float(self.losses.mean() / self.record[COUNT]) if self.record[COUNT] > 0.0 else math.inf
 
     def grown(self, capacity: int) -> LeastSquares:
-        """The same with room for this many features besides those that are always there."""
+        """Return a copy with room for this many features besides the fixed ones."""
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
         if n <= self.weights.shape[1]:
             return self
@@ -80,7 +83,7 @@ class LeastSquares(NamedTuple):
         )
 
     def trimmed(self, size: int) -> LeastSquares:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         n = self.count
         return self._replace(
             inverse=self.inverse[: n * n].copy(),
@@ -89,8 +92,8 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> LeastSquares:
-        """With one column of targets more, of which all have been -1: exactly what it would be had it been there before.
+    def widened(self, change: Widening) -> LeastSquares:
+        """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
         """
@@ -102,15 +105,15 @@ class LeastSquares(NamedTuple):
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = [(int(np.argmax(np.abs(row))), float(np.sign(row[np.argmax(np.abs(row))]))) for row in change]
+        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
         return self._replace(
             weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
             moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),
             losses=np.array([self.losses[o] if sign else lost for o, sign in columns]),
         )
 
-    def merged(self, other: LeastSquares, start: LeastSquares | None, merging) -> LeastSquares:
-        """The sums of both, in the features of the merged points; on these an event is what its model's points showed of it.
+    def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
+        """Return the sums of both in the features of the merged points, on which events are projected.
 
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
         functions, and the sums say how much each direction has been seen.
@@ -125,18 +128,21 @@ class LeastSquares(NamedTuple):
             parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
         n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
-        for (state, sums, factor), share in zip(parts, (*merging.shares, 0.0), strict=False):
+        for (state, sums, factor), share, shift, width in zip(parts, (*merging.shares, 0.0), *merging.units, strict=False):
             turn = _into(merging, state, sums, n)
-            S += factor * (turn @ _symmetric(sums.squares, sums.count) @ turn.T)
-            B += factor * (sums.moments[:, : sums.count] @ turn.T)
-            W += share * (sums.weights[:, : sums.count] @ turn.T)
+            squares = _symmetric(sums.squares, sums.count)
+            S += factor * (turn @ squares @ turn.T)
+            B += factor * ((shift * squares[:1] + width * sums.moments[:, : sums.count]) @ turn.T)  # the first feature is 1
+            W += share * (width * (sums.weights[:, : sums.count] @ turn.T) + shift * np.eye(1, n))
         total = lambda value: added(self, other, start, value)  # noqa: E731
+        scaled = [width**2 * sums.losses for (_, sums, _), width in zip(parts, merging.units.width, strict=False)]
+        losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
         record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
-        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, total(lambda sums: sums.losses), size, record)
+        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
         if self.size[MOST] and not same:
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
@@ -158,11 +164,12 @@ class LeastSquares(NamedTuple):
             and (self.record[[RHO, FULL]] > 0.0).all()
         )
         if not fits:
-            raise ValueError("the sums of least squares do not fit the model")
+            raise ValueError("the sums of least squares do not match the model")
 
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
-    """Of no events, on so many features, the first of which is 1, and at most so many others."""
+    """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
+    check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
     record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))
@@ -192,16 +199,16 @@ def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
 
 
 def scores_of(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """W z for the columns of Z, (outputs, events); features beyond the known ones have no weight yet."""
+    """Return W z for the columns of Z, (outputs, events); features beyond the known ones have no weight yet."""
     n = min(sums.count, len(Z))
     return sums.weights[:, :n] @ Z[:n]
 
 
 def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; returns the scores before each, (outputs, events).
+    """Learn events; return the scores before each, (outputs, events).
 
     Z is (features, events), and may have more features than were known, which are then 0 for the events before they came;
-    targets are (outputs, events).  Events of weight 0 are scored only.  Raises Diverged before anything has changed, unless
+    targets are (outputs, events).  Events of weight 0 are only scored.  Raises Diverged before anything has changed, unless
     the events end more than one period.
     """
     extend(sums, len(Z))
@@ -228,7 +235,8 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     heard = s > 0.0
     record, W, B = sums.record, sums.weights[:, :n], sums.moments[:, :n]
     P, S = _matrix(sums.inverse, n), _matrix(sums.squares, n)
-    fade, stretch = 1.0, np.ones(len(s))
+    fade = 1.0
+    stretch: np.ndarray = np.ones(len(s))
     if ridge.keep < 1.0:
         stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
         fade = ridge.keep ** int(np.count_nonzero(heard))
@@ -260,10 +268,10 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
 
 
 def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The factor of G + noise, and U', (events, features).
+    """Return the factor of G + noise, and U', (events, features).
 
-    No pivot can be below its noise, unless rounding has spoilt P; then P is computed anew.  If even that does not help (rows of
-    1e20 that repeat), the noise is lifted above the rounding errors of G.
+    No pivot can be below its noise, unless rounding errors have spoiled P; then P is recomputed.  If even that does not help
+    (rows of 1e20 that repeat), the noise is lifted above the rounding errors of G.
     """
     P = _matrix(sums.inverse, sums.count)
     for attempt, lift in enumerate(LIFTS):
@@ -281,7 +289,7 @@ def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[n
 
 
 def extend(sums: LeastSquares, n: int) -> None:
-    """Let features join that have been 0 so far: nothing is known of them but the ridge."""
+    """Add features that have been 0 so far: only their ridge is known."""
     known = sums.count
     if n == known:
         return
@@ -295,8 +303,8 @@ def extend(sums: LeastSquares, n: int) -> None:
     sums.size[FEATURES] = n
 
 
-def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
-    """What turns the features of a model into those of the merged one: a projection on the span of the merged points."""
+def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
+    """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))
     turn[:fixed, :fixed] = np.eye(fixed, min(fixed, sums.count))
@@ -312,7 +320,7 @@ def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
 
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """z'Pz for the columns of Z: how little is known there, as a multiple of the noise."""
+    """Return z'Pz for the columns of Z: the uncertainty there, as a multiple of the noise."""
     n = sums.count
     return np.maximum(0.0, np.einsum("ij,ij->j", Z, _times(_matrix(sums.inverse, n), Z)))
 
@@ -321,7 +329,7 @@ def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
 
 
 def mind_drift(sums: LeastSquares) -> None:
-    """Compare P with the sum, and compute it anew when it has drifted, unless that would not make it better."""
+    """Compare P with the sum and recompute it if it has drifted, unless that would not improve it."""
     record = sums.record
     drift = probe(sums)
     record[WORST] = max(record[WORST], drift)
@@ -332,7 +340,7 @@ def mind_drift(sums: LeastSquares) -> None:
 
 
 def probe(sums: LeastSquares) -> float:
-    """How far P A is from the identity, by what it makes of a vector of signs."""
+    """Return how far P A is from the identity, applied to a vector of signs."""
     n = sums.count
     signs = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)[:, np.newaxis]
     there = _times(_matrix(sums.squares, n), signs) + sums.record[RHO] * signs
@@ -358,7 +366,7 @@ def renew(sums: LeastSquares) -> None:
 
 
 def _matrix(flat: np.ndarray, n: int) -> np.ndarray:
-    """A matrix as BLAS sees it: Fortran's order, the upper triangle counts."""
+    """Return a matrix as BLAS sees it: in Fortran order, of which the upper triangle counts."""
     return flat[: n * n].reshape(n, n).T
 
 
@@ -369,7 +377,7 @@ def _symmetric(flat: np.ndarray, n: int) -> np.ndarray:
 
 
 def _times(matrix: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """A symmetric matrix times Z, (features, events)."""
+    """Return a symmetric matrix times Z, (features, events)."""
     if Z.shape[1] == 1:
         return blas.dsymv(1.0, matrix, Z[:, 0])[:, np.newaxis]
     return blas.dsymm(1.0, matrix, Z.T, side=1).T

@@ -1,12 +1,12 @@
-"""The RKHS norm of a model with one output, kept while it changes, and the projection on a ball that needs it.
+"""The RKHS norm of a model with one output, updated as it changes, and the projection on a ball.
 
-It takes the Gram matrix of the stored points and the model's value at each of them: an addition to point k changes all
+It requires the Gram matrix of the stored points and the model's value at each of them: an addition to point k changes all
 values by one row of the matrix.  Values and norm are those of v, without the model's scale.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from ..core.kernels import self_value
 from ..core.minibatch import point_matrix
 from ..core.updates import scale_model
 
-REFRESH = 4096  # events after which values and norm are summed again, so that rounding does not pile up
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+REFRESH = 4096  # events after which values and norm are recomputed, so that rounding errors do not accumulate
 
 
 class Norm(NamedTuple):
@@ -25,12 +28,12 @@ class Norm(NamedTuple):
     square: np.ndarray  # (1,), or empty when the norm is not needed
 
     def grown(self, capacity: int) -> Norm:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         if not len(self.square):
             return self
         return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
 
-    def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
+    def merged(self, other: Norm, start: Norm | None, merging: Merging) -> Norm:
         """Return the norm of the merged model."""
         if not len(self.square):
             return self
@@ -44,21 +47,21 @@ class Norm(NamedTuple):
         if not len(self.square) and n == 0 and self.gram.shape == (0, 0):
             return
         if n != size or self.gram.shape != (n, n) or self.square.shape != (1,):
-            raise ValueError("the norm does not fit the model")
+            raise ValueError("the norm does not match the model")
 
     def trimmed(self, size: int) -> Norm:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return self._replace(gram=self.gram[:size, :size].copy(), values=self.values[:size].copy())
 
 
 def new_norm(used: bool) -> Norm:
-    """Return the norm of a model without points; it takes no memory unless it is used."""
+    """Return the norm of a model without points; it uses no memory unless ``used``."""
     return Norm(np.zeros((0, 0)), np.zeros(0), np.zeros(int(used)))
 
 
 @inner
 def norm_insert(norm, model, block, j, k):
-    """Point k has just been stored: it is event j."""
+    """Update the Gram matrix for point k, which was just stored as event j."""
     if norm.square.size == 0:
         return
     for i in range(k):
@@ -70,7 +73,7 @@ def norm_insert(norm, model, block, j, k):
 
 @inner
 def norm_add(norm, model, k, change):
-    """The coefficient of point k has grown by this much, without scale."""
+    """Update values and norm after the coefficient of point k has changed by this much, without scale."""
     if norm.square.size == 0:
         return
     norm.square[0] += change * (2.0 * norm.values[k] + change * norm.gram[k, k])
@@ -80,7 +83,7 @@ def norm_add(norm, model, k, change):
 
 @inner
 def _sum_again(norm, model):
-    """Values and norm from the coefficients."""
+    """Recompute values and norm from the coefficients."""
     size = model.size[0]
     norm.square[0] = 0.0
     for i in range(size):
@@ -93,9 +96,9 @@ def _sum_again(norm, model):
 
 @inner
 def project_on_ball(norm, model, block, j, radius):
-    """Shrink the model until its norm is at most the radius; to be called after every event."""
+    """Scale the model so that its norm is at most the radius; to be called after every event."""
     scale = model.clock[SCALE]
-    if scale == 1.0 or model.clock[EVENTS] % REFRESH == 0.0:  # a scale of 1: it has just been put into the coefficients
+    if scale == 1.0 or model.clock[EVENTS] % REFRESH == 0.0:  # a scale of 1: it was just moved into the coefficients
         _sum_again(norm, model)
     length = scale * np.sqrt(max(0.0, norm.square[0]))
     if length > radius:

@@ -1,6 +1,6 @@
 """Nystrom features: landmarks with kernel matrix V diag(s) V' make z(x) = M k(x), M = diag(s_k)^-1/2 V_k'.
 
-A linear model w on them is kept as an expansion of the landmarks, alpha = M' w: the same function.
+A linear model w on them is stored as an expansion of the landmarks, alpha = M' w: the same function.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..core.jit import jit
 
 @jit
 def landmark_features(gram, cutoff, M):
-    """Write M from the kernel matrix of the landmarks; returns V_k'.  Eigenvalues below the cutoff make rows of zeros."""
+    """Write M from the kernel matrix of the landmarks; return V_k'.  Eigenvalues below the cutoff give rows of zeros."""
     rank, size = M.shape
     values, vectors = np.linalg.eigh(gram)
     chosen = np.zeros((rank, size))
@@ -51,7 +51,7 @@ def compress(model, kernel, K, scores, j, cutoff, M):
 
 @jit
 def feature_step(M, coef, K, scores, j, change):
-    """w <- w + change z(x_j): all in terms of the landmarks' coefficients and of the scores of the events ahead."""
+    """w <- w + change z(x_j): in terms of the landmarks' coefficients and the scores of the events ahead."""
     number = K.dtype.type
     direction = _folded(M, K[:, j])  # M' z
     ahead = np.zeros(K.shape[1], K.dtype)
@@ -69,7 +69,7 @@ def feature_step(M, coef, K, scores, j, change):
 
 @jit
 def _folded(A, values):
-    """A' A values, of the first values."""
+    """Return A' A values for the first values."""
     rank, size = A.shape
     first = np.empty(size)
     for k in range(size):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.jit import inline
 from ..core.losses import HINGE, L2, LOGISTIC, Loss, margin_slope
+from ..core.state import Widening
 
 KINDS = {"squared": L2, "hinge": HINGE, "logistic": LOGISTIC}  # squared: (1 - m)^2 / 2, which is l2 of the score m
 
@@ -21,19 +22,19 @@ def pair_loss(name: str) -> Loss:
 
 @inline
 def side_of(y, o, outputs):
-    """On which side of output o an event with target y is."""
+    """Return the side of output o that an event with target y belongs to."""
     return int(y > 0.0) if outputs == 1 else int(int(y) == o)
 
 
 @inline
 def pair_slope(loss, m):
-    """Derivative of a pairwise loss at the margin m = f(positive) - f(negative)."""
+    """Return the derivative of a pairwise loss at the margin m = f(positive) - f(negative)."""
     return m - 1.0 if loss.kind == L2 else margin_slope(loss, m)
 
 
 @inline
 def pair_product(w, z, partner):
-    """<w, z - partner>."""
+    """Return <w, z - partner>."""
     total = 0.0
     for i in range(w.size):
         total += w[i] * (np.float64(z[i]) - partner[i])
@@ -49,7 +50,7 @@ def pair_move(w, z, partner, kept, change):
 
 @inline
 def keep_in_ball(w, radius):
-    """Project w on the vectors of at most this norm."""
+    """Project w on the ball of this radius."""
     norm = 0.0
     for i in range(w.size):
         norm += w[i] * w[i]
@@ -59,17 +60,18 @@ def keep_in_ball(w, radius):
             w[i] *= shrink
 
 
-def inherited(change: np.ndarray) -> list[tuple[int, int] | None]:
-    """For each of the outputs ``change @ outputs`` the old one behind it and the order of its sides; None for a new class."""
-    return [(o := int(np.argmax(np.abs(row))), 1 if row[o] > 0.0 else -1) if row.any() else None for row in change]
+def inherited(change: Widening) -> list[tuple[int, int] | None]:
+    """Return for each output of ``change`` its old output and the order of its sides; None for a new class."""
+    each = zip(change.old.tolist(), change.factors.tolist(), strict=True)
+    return [None if old < 0 else (old, 1 if factor > 0.0 else -1) for old, factor in each]
 
 
 def quota(most: int, own: int, other: int, share: float) -> int:
-    """Return how many of at most ``most`` items come from one of two merged models, given how many either has and its share."""
+    """Return how many of at most ``most`` items to take from one of two merged models, given their sizes and its share."""
     most = min(most, own + other)
     return min(max(round(most * share), most - other), own)
 
 
 def are_counts(counts: np.ndarray) -> bool:
-    """Whether numbers can be counts of events; they tell places in buffers."""
+    """Return whether numbers are valid counts of events; they are used as indices of buffers."""
     return bool(((counts >= 0.0) & (counts < 2.0**53) & (counts == np.floor(counts))).all())

@@ -2,7 +2,7 @@
 
 a_p K(p, .) + a_q K(q, .) becomes a_z K(z, .) at z = h p + (1 - h) q with a_z = a_p kappa^((1-h)^2) + a_q kappa^(h^2),
 kappa = K(p, q), the best coefficient for this z.  The best h maximises m kappa^((1-h)^2) + (1 - m) kappa^(h^2), with
-m = a_p / (a_p + a_q), and depends on m and kappa only: it is read from a table, between whose entries it is interpolated.
+m = a_p / (a_p + a_q), and depends on m and kappa only: it is interpolated from a table.
 The table is filled once, by golden-section search.  With p the point of smaller weight, m and h are at most 1/2.
 
 Z. Wang, K. Crammer, S. Vucetic: Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for Large-Scale SVM
@@ -27,7 +27,7 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def golden_section(m: np.ndarray, kappa: np.ndarray, rounds: int = 40) -> np.ndarray:
-    """The h in [0, 1/2] that maximises m kappa^((1-h)^2) + (1 - m) kappa^(h^2)."""
+    """Return the h in [0, 1/2] that maximises m kappa^((1-h)^2) + (1 - m) kappa^(h^2)."""
 
     def value(h):
         return m * kappa ** ((1.0 - h) ** 2) + (1.0 - m) * kappa ** (h**2)
@@ -45,7 +45,7 @@ TABLE = golden_section(np.linspace(0.0, 0.5, GRID)[:, np.newaxis], np.linspace(0
 
 @inline
 def best_share(m, kappa):
-    """h, from the table: m in [0, 1/2], kappa in [0, 1]."""
+    """Return h from the table, for m in [0, 1/2] and kappa in [0, 1]."""
     a, b = 2.0 * (GRID - 1) * m, (GRID - 1) * kappa
     i, k = min(int(a), GRID - 2), min(int(b), GRID - 2)
     a, b = a - i, b - k
@@ -56,9 +56,9 @@ def best_share(m, kappa):
 
 @inner
 def best_partner(model, kernel, p):
-    """The point q with which merging point p costs least, in squared norm, and h: (-1, 0) if removing p costs no more.
+    """Return the point q with which merging point p costs least in squared norm, and h; (-1, 0) if removing p costs no more.
 
-    Only points whose coefficients agree with those of p, in that their product is positive, are considered.
+    Only points whose coefficients have a positive product with those of p are considered.
     """
     own = square(model, p)
     least = own
@@ -84,7 +84,7 @@ def best_partner(model, kernel, p):
 
 @inner
 def merge(model, block, j, p, q, h):
-    """Point q moves towards p, by the share h, and takes over its coefficients; p is forgotten."""
+    """Move point q towards p by the fraction h, add the coefficients of p to it, and remove p."""
     rate = block.kernel.gamma * squared_gap(model.points[p], model.points[q])
     near_p, near_q = exp(-rate * (1.0 - h) ** 2), exp(-rate * h**2)
     for o in range(block.g.size):

@@ -1,11 +1,11 @@
-"""One point at a time against the span of the stored points, by the inverse of their Gram matrix (Gram, in gram.py).
+"""Projection of single points on the span of the stored points, with the inverse of their Gram matrix (see gram.py).
 
 With G = K^-1 and k the kernel values of an event, its projection on the span has the coefficients s = G k, and the squared
-distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); taking point p away, and
-giving its part in the span of the others to them, subtracts u u' / G[p, p], u = G[:, p].
+distance from the span is gap = K(x, x) - k's.  Appending the event adds g g' / gap, g = (s, -1); removing point p, and
+projecting its term on the span of the others, subtracts u u' / G[p, p], u = G[:, p].
 
-Rounding piles up in G: after every update it is probed with a vector of signs, and recomputed when it has drifted far.
-Solutions by a G that has drifted a little get a step of iterative refinement with K itself.
+Rounding errors accumulate in G: after every update it is checked with a vector of signs, and recomputed if it has drifted too
+far. Solutions with a G that has drifted slightly get a step of iterative refinement with K itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _product(row, vector, size):
 
 @inner
 def _refine(gram, size, values, shares, left):
-    """A step towards K shares = values, where the inverse has drifted; left is values - K shares in the end, or 0."""
+    """Refine the solution of K shares = values if the inverse has drifted; ``left`` is the final residual, or 0."""
     for i in range(size):
         left[i] = 0.0
     if gram.record[LAST] <= REFINE:
@@ -44,7 +44,10 @@ def _refine(gram, size, values, shares, left):
 
 @inner
 def project_event(gram, model, block, j):
-    """The squared distance of event j from the span; work[0] gets the coefficients of its projection, work[1] its values."""
+    """Return the squared distance of event j from the span.
+
+    The coefficients of its projection are written to work[0], its kernel values to work[1].
+    """
     size = model.size[0]
     shares, values, left = block.work[0], block.work[1], block.work[2]
     for i in range(size):
@@ -53,20 +56,20 @@ def project_event(gram, model, block, j):
         shares[i] = _product(gram.inverse[i], values, size)
     _refine(gram, size, values, shares, left)
     gap = event_value(block, j)
-    for i in range(size):  # the squared distance from the sum with these shares, exact or not
+    for i in range(size):  # the squared distance from the sum with these coefficients, exact or not
         gap -= shares[i] * (values[i] + left[i])
     return max(0.0, gap)
 
 
 @inline
 def is_dependent(block, j, gap):
-    """Whether event j is in the span, up to rounding: it must not be appended then."""
+    """Return whether event j is in the span up to rounding, in which case it must not be appended."""
     return gap <= (DEPENDENT_32 if block.K.itemsize == 4 else DEPENDENT) * event_value(block, j)
 
 
 @inner
 def append(gram, model, block, j, gap, tag):
-    """Store event j, which project_event has just found at this squared distance; returns its place."""
+    """Store event j, whose squared distance project_event has just computed; return its index."""
     shares, values = block.work[0], block.work[1]
     k = model.size[0]
     for i in range(k):
@@ -86,14 +89,14 @@ def append(gram, model, block, j, gap, tag):
 
 @inner
 def add_projection(model, block, j, factor, values):
-    """f <- f + factor * values * (the projection of event j), by the shares in work[0]: values has one number per output."""
+    """f <- f + factor * values * (the projection of event j), with the coefficients in work[0]; one value per output."""
     for k in range(model.size[0]):
         add(model, block, j, k, factor * block.work[0, k], values)
 
 
 @inner
 def add_or_project(gram, model, block, j, gap, projects, tag, factor, values):
-    """f <- f + factor * values * K(x_j, .), stored unless ``projects`` or x_j is in the span: then its projection is added."""
+    """f <- f + factor * values * K(x_j, .), stored, or projected if ``projects`` or x_j is in the span."""
     if projects or is_dependent(block, j, gap):
         add_projection(model, block, j, factor, values)
     else:
@@ -102,7 +105,7 @@ def add_or_project(gram, model, block, j, gap, projects, tag, factor, values):
 
 @inner
 def project_point(gram, model, block, j, p):
-    """Forget point p; the others take over the projection of its term on their span."""
+    """Remove point p and add the projection of its term on the span of the others."""
     size = model.size[0]
     last = size - 1
     shares, values, left = block.work[0], block.work[1], block.work[2]
@@ -117,7 +120,7 @@ def project_point(gram, model, block, j, p):
             share = shares[i]
             for m in range(size):
                 row[m] += share * inverse[p, m]
-    for m in range(size):  # what is left is of the others; p's own row and column are nothing
+    for m in range(size):  # the row and column of p itself become 0
         inverse[p, m] = 0.0
         inverse[m, p] = 0.0
         matrix[p, m] = 0.0
@@ -159,7 +162,7 @@ def _mind_drift(gram, block, size):
 
 @inner
 def _drift(gram, block, size):
-    """By how much K G applied to a vector of signs differs from it."""
+    """Return how far K G is from the identity, applied to a vector of signs."""
     signs, solved = block.work[1], block.work[2]
     for i in range(size):
         signs[i] = 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
@@ -173,7 +176,7 @@ def _drift(gram, block, size):
 
 @inner
 def _invert(matrix, inverse):
-    """Sweep by sweep, in place; a Gram matrix needs no pivots."""
+    """Invert a matrix in place by sweeps; a Gram matrix needs no pivoting."""
     n = matrix.shape[0]
     for i in range(n):
         for m in range(n):

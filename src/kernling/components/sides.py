@@ -1,14 +1,17 @@
-"""A count, a mean and one example of each side of each output."""
+"""Count, mean and example of each side of each output."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline
-from ..core.state import added
+from ..core.state import Widening, added
 from .pairwise import inherited
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 
 def pooled_means(own: Any, other: Any, start: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -19,19 +22,19 @@ def pooled_means(own: Any, other: Any, start: Any) -> tuple[np.ndarray, np.ndarr
 
 
 def pooled_examples(own: Any, other: Any) -> np.ndarray:
-    """Return the examples of the part that has met more events; parts have ``counts`` and ``examples``."""
+    """Return the examples of the part that has learned more events; parts have ``counts`` and ``examples``."""
     return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
 
 
 class Sides(NamedTuple):
-    """The number of events, the mean of their features and one of them, for each side of each output."""
+    """Number of events, mean of their features and one example, for each side of each output."""
 
     counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features), or without features where a learner has no use for them
+    means: np.ndarray  # (outputs, 2, features), or without features if a learner does not need them
     examples: np.ndarray  # the same
 
-    def widened(self, change: np.ndarray) -> Sides:
-        """For outputs ``change @ outputs``; all that came so far is on the side of the others of a new class."""
+    def widened(self, change: Widening) -> Sides:
+        """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
         outputs = [self._everything() if old is None else self._swapped(*old) for old in inherited(change)]
         return Sides(*(np.stack(parts) for parts in zip(*outputs, strict=True)))
 
@@ -45,32 +48,32 @@ class Sides(NamedTuple):
         examples[0] = self.examples[0, np.argmax(self.counts[0])]
         return counts, means, examples
 
-    def merged(self, other: Sides, start: Sides | None, merging) -> Sides:
-        """The counts and means of all events, exactly."""
+    def merged(self, other: Sides, start: Sides | None, merging: Merging) -> Sides:
+        """Return the exact counts and means of all events."""
         return Sides(*pooled_means(self, other, start), pooled_examples(self, other))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if not all(array.shape[:2] == (outputs, 2) for array in self):
-            raise ValueError("the arrays of the sides do not fit the outputs")
+            raise ValueError("the arrays of the sides do not match the outputs")
 
 
 def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:
-    """No event has come to either side of any output of a linear model."""
+    """Return empty sides for the outputs of a linear model."""
     _, outputs, width = model.coef.shape
     return Sides(np.zeros((outputs, 2)), np.zeros((outputs, 2, width * means)), np.zeros((outputs, 2, width * examples)))
 
 
 @inline
 def join_mean(mean, z, share):
-    """An event with features z joins a mean of which it is this share."""
+    """Update a mean with an event with features z and this share."""
     for i in range(mean.size):
         mean[i] += share * (np.float64(z[i]) - mean[i])
 
 
 @inline
 def keep_example(sides, z, o, side):
-    """The event with features z becomes the example of its side."""
+    """Store an event with features z as the example of its side."""
     example = sides.examples[o, side]
     for i in range(example.size):
         example[i] = z[i]

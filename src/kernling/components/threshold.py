@@ -1,38 +1,42 @@
-"""A threshold that makes labels of scores: the one of the largest balanced accuracy on recent scores of both sides."""
+"""A threshold for converting scores to labels: the one with the largest balanced accuracy on recent scores of both sides."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.expansion import EVENTS
 from ..core.fourier import feature_outputs
 from ..core.jit import inline, inner
+from ..core.state import Widening
 from .pairwise import are_counts, inherited, quota, side_of
 
-RECENT = 128  # scores of each side behind a threshold
-PERIOD = 32  # events between two scores that one side keeps, on a long stream
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+RECENT = 128  # scores of each side that determine a threshold
+PERIOD = 32  # events between two stored scores of one side, on a long stream
 
 
 class Recent(NamedTuple):
-    """Some of the last scores of each side, and the threshold that parts them best."""
+    """Some recent scores of each side, and the threshold that separates them best."""
 
-    ring: np.ndarray  # (outputs, 2, RECENT) in order of arrival, around
-    counts: np.ndarray  # (outputs, 2) of scores kept so far
-    times: np.ndarray  # (outputs, 2) the event that gave the last of them
-    scores: np.ndarray  # (outputs, 2 * RECENT) the same of both sides, sorted
+    ring: np.ndarray  # (outputs, 2, RECENT) a ring buffer, in order of arrival
+    counts: np.ndarray  # (outputs, 2) number of scores stored so far
+    times: np.ndarray  # (outputs, 2) the event of the last of them
+    scores: np.ndarray  # (outputs, 2 * RECENT) the scores of both sides, sorted
     sides: np.ndarray  # (outputs, 2 * RECENT) that the sorted scores belong to
     threshold: np.ndarray  # (outputs,)
 
-    def widened(self, change: np.ndarray) -> Recent:
-        """For outputs ``change @ outputs``; a new class has no scores yet."""
-        wider = new_recent(len(change))
+    def widened(self, change: Widening) -> Recent:
+        """Convert to the outputs of ``change``; a new class has no scores yet."""
+        wider = new_recent(change.outputs)
         for p, old in enumerate(inherited(change)):
             if old is None:
                 continue
             o, order = old
-            factor = change[p, o]
+            factor = change.factors[p]
             size = int(np.minimum(self.counts[o], RECENT).sum())
             wider.ring[p] = factor * self.ring[o, ::order]
             wider.counts[p], wider.times[p] = self.counts[o, ::order], self.times[o, ::order]
@@ -41,8 +45,8 @@ class Recent(NamedTuple):
             wider.threshold[p] = factor * self.threshold[o]
         return wider
 
-    def merged(self, other: Recent, start: Recent | None, merging) -> Recent:
-        """The newest scores of both; the threshold is the mean, as the function is, until the next score comes."""
+    def merged(self, other: Recent, start: Recent | None, merging: Merging) -> Recent:
+        """Return the newest scores of both; the threshold is the mean, like the function, until the next score."""
         both = new_recent(len(self.threshold))
         for o, side in np.ndindex(*self.counts.shape):
             a, b = self._in_order(o, side), other._in_order(o, side)
@@ -64,18 +68,18 @@ class Recent(NamedTuple):
         return self._replace(times=factor * self.times)
 
     def _in_order(self, o: int, side: int) -> np.ndarray:
-        """Scores by arrival, the oldest first."""
+        """Return the scores in order of arrival, the oldest first."""
         count = int(self.counts[o, side])
         return np.roll(self.ring[o, side], -count % RECENT) if count >= RECENT else self.ring[o, side, :count]
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if [array.shape for array in self] != [array.shape for array in new_recent(outputs)] or not are_counts(self.counts):
-            raise ValueError("the arrays of recent scores do not fit the outputs")
+            raise ValueError("the arrays of recent scores do not match the outputs")
 
 
 def new_recent(outputs: int) -> Recent:
-    """No scores, and 0 for a threshold."""
+    """Return an empty set of scores with threshold 0."""
     return Recent(
         ring=np.zeros((outputs, 2, RECENT)),
         counts=np.zeros((outputs, 2)),
@@ -88,13 +92,13 @@ def new_recent(outputs: int) -> Recent:
 
 @inline
 def is_due(recent, o, side, t):
-    """Whether event t of this side should give its score: all do at first, then one now and then."""
+    """Return whether the score of event t of this side is to be stored: all at first, then one in ``PERIOD``."""
     return t - recent.times[o, side] >= min(PERIOD, t / (2.0 * RECENT))
 
 
 @inner
 def keep_score(recent, o, side, score, t):
-    """The score of event t, of this side, joins the recent ones, in place of the oldest if there are enough."""
+    """Store the score of event t of this side, replacing the oldest if the buffer is full."""
     ring, scores, sides = recent.ring[o, side], recent.scores[o], recent.sides[o]
     size = int(min(RECENT, recent.counts[o, 0]) + min(RECENT, recent.counts[o, 1]))
     count = int(recent.counts[o, side])
@@ -121,7 +125,7 @@ def keep_score(recent, o, side, score, t):
 
 @inner
 def _first_not_below(scores, size, score):
-    """The place of the first of the sorted scores that is not below this one."""
+    """Return the index of the first of the sorted scores that is not below this one."""
     low, high = 0, size - 1
     while low < high:
         middle = (low + high) // 2
@@ -134,12 +138,12 @@ def _first_not_below(scores, size, score):
 
 @inner
 def _part(recent, o, size):
-    """Put the threshold where the balanced accuracy on the recent scores is largest, the lowest such place."""
+    """Set the threshold to the lowest value with the largest balanced accuracy on the recent scores."""
     scores, sides = recent.scores[o], recent.sides[o]
     negatives, positives = min(RECENT, recent.counts[o, 0]), min(RECENT, recent.counts[o, 1])
     if negatives == 0.0 or positives == 0.0:
         return
-    best = value = 0.0  # times twice the size of both sides: whole numbers, so that ties are ties
+    best = value = 0.0  # times twice the size of both sides: integers, so that ties are exact
     recent.threshold[o] = scores[0]
     for i in range(size - 1):
         value += positives - (positives + negatives) * sides[i]  # either positives or -negatives, without a branch
@@ -150,7 +154,7 @@ def _part(recent, o, size):
 
 @inline
 def keep_scores(recent, model, features, j, y, averaged):
-    """Keep those scores that are due, of the outputs that event j gets before it is learned."""
+    """Store those scores of event j, before it is learned, that are due."""
     t = model.clock[EVENTS]
     outputs = features.g.size
     due = False
@@ -166,7 +170,7 @@ def keep_scores(recent, model, features, j, y, averaged):
 
 @inline
 def note(params, state, row):
-    """The thresholds, beside the scores of each event that is recorded."""
+    """Record the thresholds with the scores of each event."""
     outputs = state.recent.threshold.size
     for o in range(outputs):
         row[outputs + o] = state.recent.threshold[o]

@@ -1,16 +1,17 @@
 """Kernel values against stored points, whitened: z(x) = L^-1 k(x) with L the Cholesky factor of the points' kernel matrix.
 
 Inner products <z(x), z(x')> are those of the projections on the span of the points, and r = k(x, x) - |z(x)|^2 is the squared
-distance from it: how new x is.  An event with r above a share of k(x, x) becomes a point while there is room, which appends the
-row [z, sqrt(r)] to L and leaves all other features what they were.
+distance from it: how novel x is.  An event with r above a fraction of k(x, x) is stored as a point while there is room, which
+appends the row [z, sqrt(r)] to L and leaves all other features unchanged.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 from ..core import kernels
@@ -19,38 +20,41 @@ from ..core.jit import jit
 from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
 from .gram import DEPENDENT, DEPENDENT_32
 
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
 
 class Whitening(NamedTuple):
     factor: np.ndarray  # L, row by row in the first points^2 numbers
-    most: np.ndarray  # (1,) points at most
+    most: np.ndarray  # (1,) maximum number of points
 
     def grown(self, capacity: int) -> Whitening:
-        """The same with room for more points."""
+        """Return a copy with room for more points."""
         n = min(capacity, int(self.most[0]))
         return self if n * n <= len(self.factor) else self._replace(factor=padded(self.factor, 0, n * n))
 
     def trimmed(self, size: int) -> Whitening:
-        """The same without spare room."""
+        """Return a copy without spare room."""
         return self._replace(factor=self.factor[: size * size].copy())
 
-    def merged(self, other: Whitening, start: Whitening | None, merging) -> Whitening:
-        """Of the points of the merged model."""
+    def merged(self, other: Whitening, start: Whitening | None, merging: Merging) -> Whitening:
+        """Return the factor for the points of the merged model."""
         return self._replace(factor=point_factor(merging.kernel, merging.model).ravel())
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         fits = self.factor.shape == (size * size,) and self.most.shape == (1,) and size <= self.most[0]
         if not fits or not (self.factor.reshape(size, size).diagonal() > 0.0).all():
-            raise ValueError("the factor of the kernel matrix does not fit the points")
+            raise ValueError("the factor of the kernel matrix does not match the points")
 
 
 def new_whitening(most: int) -> Whitening:
-    """Of no points."""
+    """Return a whitening without points."""
     return Whitening(np.zeros(0), np.array([most]))
 
 
-def point_factor(kernel, model: Expansion) -> np.ndarray:
-    """L of a model's points."""
+def point_factor(kernel: kernels.Kernel, model: Expansion) -> np.ndarray:
+    """Return L of a model's points."""
     matrix = point_matrix(kernel, model)
     for lift in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
         lower, failed = lapack.dpotrf(matrix + lift * np.diag(matrix.diagonal()), lower=1)
@@ -59,13 +63,15 @@ def point_factor(kernel, model: Expansion) -> np.ndarray:
     return np.ascontiguousarray(lower)
 
 
-def least_novelty(novelty: float, dtype) -> float:
-    """The share of k(x, x) that must be new: no less than rounding errors can be."""
+def least_novelty(novelty: float, dtype: DTypeLike) -> float:
+    """Return the fraction of k(x, x) that must be new: at least the size of rounding errors."""
     return max(novelty, DEPENDENT_32 if np.dtype(dtype) == np.float32 else DEPENDENT)
 
 
-def whiten(whitening: Whitening, kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Write the features of rows into Z, (points or more, rows); returns what is new in each row, k(x, x) - |z|^2."""
+def whiten(
+    whitening: Whitening, kernel: kernels.Kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray
+) -> np.ndarray:
+    """Write the features of rows into Z, (points or more, rows); return the novelty of each row, k(x, x) - |z|^2."""
     n = model.stored
     values = Z[:n]
     if n:
@@ -88,7 +94,7 @@ def solve(factor: np.ndarray, values: np.ndarray) -> None:
 
 
 def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """The coefficients L^-T w of the points, (outputs, points), for weights (outputs, points) of their features."""
+    """Return the coefficients L^-T w of the points, (outputs, points), for weights (outputs, points) of their features."""
     n = W.shape[1]
     L = factor[: n * n].reshape(n, n).T
     if not n:
@@ -96,10 +102,20 @@ def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
     return blas.dtrsv(L, W[0])[np.newaxis] if len(W) == 1 else blas.dtrsm(1.0, L, W.T).T
 
 
-def admit(whitening: Whitening, kernel, model: Expansion, X, norms, weights, new, novelty: float, Z: np.ndarray) -> int:
-    """Store those rows of a block that are new, in their order; writes their features into Z, 0 for the rows before them.
+def admit(
+    whitening: Whitening,
+    kernel: kernels.Kernel,
+    model: Expansion,
+    X: np.ndarray,
+    norms: np.ndarray,
+    weights: np.ndarray,
+    new: np.ndarray,
+    novelty: float,
+    Z: np.ndarray,
+) -> int:
+    """Store the novel rows of a block, in order; write their features into Z, 0 for the rows before them.
 
-    Returns the number of points then.
+    Returns the new number of points.
     """
     size, room = model.stored, min(int(whitening.most[0]), len(Z))
     if size == room:
@@ -152,7 +168,7 @@ def _admit(among, own, new, weights, novelty, size, Z, chosen):
 
 @jit
 def _own_values(kernel, norms):
-    """k(x, x) of each row."""
+    """Return k(x, x) of each row."""
     out = np.empty(norms.size)
     for j in range(norms.size):
         out[j] = kernels.self_value(kernel, np.float64(norms[j]))

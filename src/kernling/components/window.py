@@ -8,14 +8,20 @@ events behind it are corrected by the column that came and the one that went, so
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
+from ..core.kernels import Kernel
 from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.state import Widening
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
@@ -51,15 +57,15 @@ class Window(NamedTuple):
         n = self.stored
         return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
 
-    def widened(self, change: np.ndarray) -> Window:
-        """With outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Window:
+        """Convert to the outputs of ``change``."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def by_age(self) -> np.ndarray:
         """The places, the newest event first."""
         return (int(self.place[NEXT]) - 1 - np.arange(self.stored)) % max(self.stored, 1)
 
-    def merged(self, other: Window, start: Window | None, merging) -> Window:
+    def merged(self, other: Window, start: Window | None, merging: Merging) -> Window:
         """The latest events of both, in turn; each counts for the share of its model."""
         most = len(self.norms)
         sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
@@ -88,7 +94,7 @@ class Window(NamedTuple):
             raise ValueError("the window of the latest events does not fit the model")
 
 
-def new_window(most: int, d: int, dtype, powers: int, columns: int) -> Window:
+def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
     """An empty window of at most so many events."""
     check_room(most, 1, "events")
     return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
@@ -109,7 +115,7 @@ class Seen(NamedTuple):
     sums: np.ndarray  # (powers, columns, events)
 
 
-def see(window: Window, kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
+def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
     """Kernel values of rows, with room for so many events to come, and the sums that they make with the coefficients."""
     n, powers = window.stored, len(window.coef)
     values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
@@ -121,7 +127,7 @@ def see(window: Window, kernel, X: np.ndarray, norms: np.ndarray, room: int = 0)
     return Seen(values, sums)
 
 
-def _among(kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
+def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
     """Kernel values of the events of a block with each other, (powers, events, events)."""
     values = np.empty((powers, len(X), len(X)))
     values[0] = kernel_matrix(kernel, X, norms, X, norms)
@@ -167,7 +173,9 @@ def _enter(window, values, sums, among, X, norms, j, entry):
 # ---------------------------------------------------------------------- classes
 
 
-def learn_classes(window: Window, kernel, X, norms, targets, weights) -> np.ndarray:
+def learn_classes(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """Passive-aggressive steps for each power; an event is stored when any of them steps.
 
     Returns the scores before each event, (powers, outputs, events).
@@ -215,7 +223,9 @@ def _margin_step(f, j, target, weight, entry):
 # ---------------------------------------------------------------------- values
 
 
-def learn_values(window: Window, kernel, X, norms, targets, weights) -> np.ndarray:
+def learn_values(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """A step of least mean squares, and the event itself as a neighbour, for each power.
 
     Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
@@ -227,7 +237,7 @@ def learn_values(window: Window, kernel, X, norms, targets, weights) -> np.ndarr
     return _predictions(seen.sums, nearest)
 
 
-def values_of(window: Window, kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """The predictions of rows, as they are now."""
     seen = see(window, kernel, X, norms)
     nearest = np.empty(len(X))

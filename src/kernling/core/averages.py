@@ -1,12 +1,12 @@
-"""Averages of all models, or of a suffix of them, kept exactly while the model changes a few coefficients at a time.
+"""Averages of all models, or of a suffix of them, maintained exactly while the model changes a few coefficients at a time.
 
 With w_t = c_t v_t (c the lazy scale) and C_t = c_1 + ... + c_t, an addition u to v at step i is in w_{i+1}, w_{i+2}, ...
 So with B = sum of u C_i, the sum of the first T models is C_T v - B.  Group 0 of the expansion is v, group 1 is B.
 For Pegasos steps v = (t-1) w, c_t = 1 / (t-1), and C_t is a harmonic number: nothing is ever rescaled.
 
-A suffix average subtracts the sum up to some earlier event s, kept as a snapshot group.  When the length T of the stream
-is known (``plan``), s is exact.  On an open stream snapshots are taken at times that grow by a factor q, chosen so that the
-fraction averaged is always between the asked one and ``SPREAD`` times it; older ones are overwritten.
+A suffix average subtracts the sum up to some earlier event s, stored as a snapshot group.  When the length T of the stream
+is known (``plan``), s is exact.  On a stream of unknown length, snapshots are taken at times that grow by a factor q, chosen so
+that the averaged fraction is always between the requested one and ``SPREAD`` times it; older ones are overwritten.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ SNAPSHOTS = 2  # first snapshot group
 
 
 def growth(fraction: float) -> float:
-    """The factor between snapshot times."""
+    """Return the factor between snapshot times."""
     if SPREAD * fraction >= 1.0:
         return 2.0
     return min(2.0, (1.0 - fraction) / (1.0 - SPREAD * fraction))
 
 
 def snapshot_count(kind: int, fraction: float) -> int:
-    """How many snapshots an open stream needs."""
+    """Return the number of snapshots that a stream of unknown length needs."""
     if kind != SUFFIX or fraction >= 1.0:
         return 0
     return math.ceil(math.log(1.0 / (1.0 - fraction)) / math.log(growth(fraction))) + 3
 
 
 def group_count(kind: int, fraction: float = 1.0) -> int:
-    """How many groups of coefficients an expansion with this output has."""
+    """Return the number of groups of coefficients of an expansion with this output."""
     return 1 if kind == LAST else SNAPSHOTS + snapshot_count(kind, fraction)
 
 
 def planned(model: Any, fraction: float, length: int | None) -> Any:
-    """For a stream of known length, have a snapshot taken at the exact time, besides those of an open stream."""
+    """Schedule an additional snapshot at the exact time, for a stream of known length."""
     if not isinstance(model, Expansion):
         return model
     clock = model.clock.copy()
@@ -55,7 +55,7 @@ def planned(model: Any, fraction: float, length: int | None) -> Any:
 
 
 def suffix_start(fraction, total):
-    """How many of the first models a suffix leaves out."""
+    """Return how many of the first models a suffix omits."""
     return max(0.0, min(total - 1.0, np.ceil((1.0 - fraction) * total - 1e-9)))
 
 
@@ -64,7 +64,7 @@ _suffix_start = inline(suffix_start)
 
 @inner
 def set_sum(columns, g, total):
-    """Group g becomes the sum of the models so far."""
+    """Set group g to the sum of the models so far."""
     for o in range(columns.shape[1]):
         v, b, out = columns[0, o], columns[1, o], columns[g, o]
         for i in range(out.size):
@@ -73,7 +73,7 @@ def set_sum(columns, g, total):
 
 @inline
 def begin_event(model, block, j, growth):
-    """Count the model that meets event j into the sums; take a snapshot first when one is due."""
+    """Add the model before event j to the sums; take a snapshot first if one is due."""
     clock = model.clock
     if model.marks.size > 0 and (clock[EVENTS] == clock[NEXT] or clock[EVENTS] == clock[EXACT]):
         oldest = 0
@@ -91,7 +91,7 @@ def begin_event(model, block, j, growth):
 
 @inner
 def output_mix(model, kind, fraction, mix):
-    """Write the weights with which the groups of coefficients make the output, as of the events learned."""
+    """Write the weights of the groups of coefficients in the current output."""
     clock = model.clock
     for g in range(mix.size):
         mix[g] = 0.0
@@ -115,12 +115,12 @@ def output_mix(model, kind, fraction, mix):
 
 @jit
 def write_mix(model, kind, fraction, mix):
-    """The same for Python."""
+    """Same as ``output_mix``, for calls from Python."""
     output_mix(model, kind, fraction, mix)
 
 
 def averaged_share(model: Expansion, kind: int, fraction: float) -> float:
-    """The share of all models so far that the output is the mean of."""
+    """Return the fraction of all models so far that the output averages."""
     if kind == LAST or model.clock[EVENTS] == 0.0:
         return 0.0
     mix = np.empty(model.coef.shape[0])

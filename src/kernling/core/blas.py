@@ -1,9 +1,9 @@
-"""One thread for matrix products, while ours run.
+"""Limit BLAS to one thread while our code runs.
 
 Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
-products are too small to gain by them.  ``one_thread`` holds every BLAS library of the process to one thread, as a decorator
-or in a ``with`` statement.  Entries are counted over all Python threads: the first sets the limit and the last gives the
-user's setting back, so nesting costs next to nothing.  Single events call no BLAS and need no guard.
+products are too small to gain by them.  ``one_thread`` limits every BLAS library of the process to one thread, as a decorator
+or in a ``with`` statement.  Entries are counted over all Python threads: the first sets the limit and the last restores the
+user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _set(library: Any, threads: int) -> None:
-    # Newer versions of threadpoolctl let one Python thread rule OpenBLAS, and ignore the others without a word.
+    # Newer versions of threadpoolctl let one Python thread control OpenBLAS and silently ignore the others.
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(threads)
@@ -38,7 +38,7 @@ def _set(library: Any, threads: int) -> None:
 
 
 class _Limit:
-    """Counts who is inside; the first to enter limits the libraries, the last to leave gives their settings back."""
+    """Counts active users; the first to enter limits the libraries, the last to leave restores their settings."""
 
     def __init__(self, by_thread: int):
         self.by_thread = by_thread
@@ -75,7 +75,7 @@ class _OneThread(ContextDecorator):
 
     @property
     def _own(self) -> _Limit:
-        """The part of this thread."""
+        """Return the limit of this thread."""
         try:
             return self._threads.limit
         except AttributeError:
@@ -83,7 +83,7 @@ class _OneThread(ContextDecorator):
             return self._threads.limit
 
     def _start_child(self) -> None:
-        """A forked process has the thread that forked and no other: whoever else was inside is gone."""
+        """Reset in a forked process, which has only the thread that forked."""
         self._lock = threading.Lock()
         if self._shared.inside and not self._own.inside:
             self._shared.restore()

@@ -1,7 +1,7 @@
-"""Files of the compile cache: machine code that is run later, so only what this user wrote, whole, is ever read.
+"""Files of the compile cache: since they contain machine code, only complete files written by this user are read.
 
 An entry begins with a checksum of the rest.  It and its folders must belong to the user who reads it and be writable by nobody
-else; links are not followed.  Anything that is not in order is treated as not found, and written again.
+else; links are not followed.  Invalid entries are treated as not found, and written again.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def cache_folder() -> Path:
 
 
 def shared_folder() -> Path | None:
-    """Return a folder of somebody else's compiled code that is trusted, too: ``KERNLING_SHARED_CACHE``.
+    """Return a trusted folder of shared compiled code: ``KERNLING_SHARED_CACHE``.
 
-    Whoever can write to it can run code as whoever reads it.
+    Anyone who can write to it can run code as its readers.
     """
     given = os.environ.get("KERNLING_SHARED_CACHE")
     return Path(given) if given else None
 
 
 def read_entry(folder: str, name: str) -> bytes | None:
-    """Return the content of an entry; None if it is not there, or not in order."""
+    """Return the content of an entry; None if it is missing or invalid."""
     own = cache_folder() / "compiled" / folder
     if _is_ours(own):
         found = _read(own / name, only_ours=True)
@@ -50,7 +50,7 @@ def read_entry(folder: str, name: str) -> bytes | None:
 
 
 def write_entry(folder: str, name: str, content: bytes) -> None:
-    """Write an entry; a full or read-only disk, or a folder that others can write to, costs time and never the result."""
+    """Write an entry; a full or read-only disk, or a folder that others can write to, is not an error."""
     own = cache_folder() / "compiled" / folder
     try:
         if not own.exists():
@@ -95,7 +95,7 @@ def _is_ours(folder: Path) -> bool:
         if not stat.S_ISDIR(status.st_mode) or status.st_mode & _OTHERS_WRITE or not _owned(status):
             warnings.warn(
                 f"the compile cache {one} is not a folder that only you can write to, so it is not used: "
-                "delete it, or name another by KERNLING_CACHE",
+                "delete it, or set KERNLING_CACHE to another folder",
                 stacklevel=2,
             )
             return False
@@ -107,7 +107,7 @@ def _owned(status: os.stat_result) -> bool:
 
 
 def _remove_old(folder: Path) -> None:
-    """Delete machine code of other versions that nothing was added to for a month."""
+    """Delete machine code of other versions that has not been used for a month."""
     for old in folder.iterdir():
         if time.time() - old.lstat().st_mtime > KEEP:
             shutil.rmtree(old, ignore_errors=True)

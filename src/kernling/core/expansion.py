@@ -1,9 +1,9 @@
 """Expansion: the stored points of a model and their columns of coefficients.
 
 A model is f(x) = scale * sum_k coef[0, :, k] K(p_k, x).  Further groups of coefficients (sums for averages, snapshots,
-a memory's gradient) live on the same points: a group is ``outputs`` columns wide.
+a memory's gradient) use the same points: a group is ``outputs`` columns wide.
 
-Points are stored less ``centre`` (the first dense row ever seen; zero for CSR and for kernels of inner products), since
+Points are stored minus ``centre`` (the first dense row ever seen; zero for CSR and for kernels of inner products), since
 distances by norms and products lose digits far from the origin.
 """
 
@@ -13,29 +13,31 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .limits import COEFFICIENT
+from .state import Widening
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
-LIMIT = 2**28  # numbers in points: beyond, a model is refused
+LIMIT = 2**28  # maximum numbers in points
 
 
-room = ContextVar("room", default=LIMIT)  # loading a file allows no more than the file holds
+room = ContextVar("room", default=LIMIT)  # limited to the size of the file while loading one
 
 
 class Expansion(NamedTuple):
     points: np.ndarray  # (capacity, d)
     norms: np.ndarray  # (capacity,) squared
     coef: np.ndarray  # (groups, outputs, capacity), float64
-    tags: np.ndarray  # (tags, capacity), float64: what a learner remembers of each point
+    tags: np.ndarray  # (tags, capacity), float64: per-point data of a learner
     centre: np.ndarray  # (d,)
-    size: np.ndarray  # (1,) how many points there are
+    size: np.ndarray  # (1,) number of points
     clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
 
     @property
     def work(self) -> int:
-        """Multiplications per event."""
+        """Number of multiplications per event."""
         return int(self.size[0]) * self.points.shape[1]
 
     @property
@@ -48,11 +50,11 @@ class Expansion(NamedTuple):
         return int(self.size[0]) + points <= len(self.points)
 
     def set_centre(self, row: np.ndarray) -> None:
-        """Measure rows from this one."""
+        """Store rows relative to this one."""
         self.centre[:] = row
 
     def grown(self, capacity: int) -> Expansion:
-        """The same model with room for more points."""
+        """Return a copy with room for more points."""
         check_room(capacity, self.points.shape[1])
         return self._replace(
             points=padded(self.points, 0, capacity),
@@ -76,10 +78,10 @@ class Expansion(NamedTuple):
             and bool((np.abs(self.coef) <= COEFFICIENT).all())
         )
         if not fits:
-            raise ValueError("the arrays of the model do not fit each other")
+            raise ValueError("the shapes of the model's arrays do not match")
 
     def trimmed(self, n: int) -> Expansion:
-        """The same model without spare room."""
+        """Return a copy without spare room."""
         return self._replace(
             points=self.points[:n].copy(),
             norms=self.norms[:n].copy(),
@@ -87,13 +89,13 @@ class Expansion(NamedTuple):
             tags=self.tags[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> Expansion:
-        """The same points with outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Expansion:
+        """Convert to the outputs of ``change`` on the same points."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
-    """A zero-filled copy that is longer along one axis."""
+    """Return a copy that is padded with zeros along one axis."""
     shape = list(array.shape)
     shape[axis] = length
     out = np.zeros(shape, array.dtype)
@@ -101,17 +103,17 @@ def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
     return out
 
 
-def check_room(count: int, d: int, what: str = "points") -> None:
-    """Raise if a table of this size is more than a model may hold."""
-    if count * d > room.get():
+def check_room(count: int, d: int, what: str = "points", *, later: bool = False) -> None:
+    """Raise if a table of this size exceeds the limit of a model, or with ``later=False`` that of the file being loaded."""
+    if count * d > (LIMIT if later else room.get()):
         raise ValueError(
             f"{count} {what} of {d} columns are too many to store; hash the columns to fewer "
             f"(sklearn.feature_extraction.FeatureHasher) or bound the number of {what}"
         )
 
 
-def new_expansion(d: int, outputs: int, dtype, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
-    """An empty model."""
+def new_expansion(d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
+    """Return an empty model."""
     check_room(1, d)
     clock = np.zeros(5)
     clock[SCALE] = 1.0

@@ -1,4 +1,4 @@
-"""The one decorator for compiled code, and the disk cache behind it.
+"""Decorators for compiled code, and their disk cache.
 
 Compiled functions are plain module-level functions on arrays, numbers and NamedTuples of them.  ``@jit`` compiles them
 without the interpreter lock and with those floating-point freedoms that are safe here: sums may be reordered
@@ -6,11 +6,11 @@ without the interpreter lock and with those floating-point freedoms that are saf
 infinity keep their meaning.  ``@jit_exact`` forbids reordering as well, for code whose rounding is part of the
 algorithm.
 
-Numba's own cache does not notice an edit in another file, and two processes that save at once can mix up its entries.
-This one is addressed by content: the name of an entry is a hash of all that can have gone into it (the compiled functions,
+Numba's own cache does not notice an edit in another file, and two processes that save at the same time can corrupt its entries.
+This one is addressed by content: the name of an entry is a hash of everything that affects it (the compiled functions,
 constants and fields of core/, components/ and the function's own module), of the signature, of the processor and of the
-library versions.  So an entry is either right or not found, and writers never meet; plain Python beside compiled code, such as
-a merge rule, can change without anything being compiled again.  With ``NUMBA_DISABLE_JIT=1`` the decorators do nothing.
+library versions.  So an entry is either correct or not found, and writers never conflict; plain Python next to compiled code,
+such as a merge rule, can change without recompilation.  With ``NUMBA_DISABLE_JIT=1`` the decorators do nothing.
 """
 
 from __future__ import annotations
@@ -32,13 +32,18 @@ import numpy as np
 
 from .cache_files import cache_folder, read_entry, write_entry
 
-COMPILED = not numba.config.DISABLE_JIT
+lean: Any
+try:
+    from . import lean
+except ImportError:  # Numba has changed: compiling takes longer, and gives the same
+    lean = None
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
 _EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
-_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of what gets compiled
+_MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
@@ -47,21 +52,21 @@ def jit(function: Callable) -> Callable:
 
 
 def inner(function: Callable) -> Callable:
-    """Compile a function that only compiled code calls; it counts no references, and so can make and return no arrays.
+    """Compile a function that only compiled code calls; without reference counting, so it cannot create or return arrays.
 
-    Counting the references of the thirty arrays that a step sees would cost more than the step.
+    Counting the references of the thirty arrays of a step would cost more than the step.
     It is compiled once and called by its symbol, where Numba would optimise it again in everything that calls it.
     """
     return _compile(function, _FREEDOMS, function, kind=UNIT, **_INNER)
 
 
 def inline(function: Callable) -> Callable:
-    """Like ``inner``, and always inlined: for what happens at every event."""
+    """Like ``inner``, but always inlined: for what is executed at every event."""
     return _compile(function, _FREEDOMS, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
 def pluggable(function: Callable) -> Callable:
-    """Compile a function that records hold (see struct.py): compiled code calls it by its address."""
+    """Compile a function that is a field of a record (see struct.py): compiled code calls it by its address."""
     return _compile(function, _FREEDOMS, function, **(_INNER | {"no_cfunc_wrapper": False}))
 
 
@@ -81,7 +86,7 @@ def template(function: Callable) -> Callable:
 
 
 def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
-    """Compile a copy of a plain function in which the given global names mean the given compiled functions.
+    """Compile a copy of a plain function in which the given global names refer to the given compiled functions.
 
     This is how a driver's loop reaches a learner's step: the copy is a function of its own, so its machine code is
     cached like any other, which a function passed as an argument would not be.
@@ -89,15 +94,15 @@ def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callabl
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
+    compiled: Any = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
 
 def entry_point(compiled: Callable, *arguments: Any) -> Callable:
-    """The machine code for arguments of these types, to be called with exactly such arguments again.
+    """Return the machine code for arguments of these types, to be called only with arguments of the same types.
 
-    Looking at the types of thirty arrays takes longer than learning an event, so single events skip it.
+    Determining the types of thirty arrays takes longer than learning an event, so single events skip it.
     """
     if not COMPILED:
         return compiled
@@ -107,20 +112,18 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         signature = tuple(typeof(argument) for argument in arguments)
         compiled.compile(signature)  # type: ignore[attr-defined]
         return compiled.overloads[signature].entry_point  # type: ignore[attr-defined]
-    except (AttributeError, ImportError, KeyError):  # Numba has moved things
+    except (AttributeError, ImportError, KeyError):  # private parts of Numba have moved
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: Any) -> Callable:
     if not COMPILED:
         return function
-    options = {"_nrt": True, **options}  # said outright, since Numba would let a callee inherit it from its caller
-    try:
-        from . import lean
-
+    options = {"_nrt": True, **options}  # explicit, since Numba would let a callee inherit it from its caller
+    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+        kind = ENTRY
+    else:
         options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
-    except ImportError:
-        pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     if options.get("no_cpython_wrapper"):
         _hide_from_python(dispatcher)
@@ -135,7 +138,7 @@ def _hide_from_python(dispatcher: Any) -> None:
     """Make calls from Python an error: without a wrapper, Numba would jump to address 0."""
 
     def refuse(*_arguments: Any, **_more: Any) -> None:
-        raise TypeError(f"{dispatcher.__name__} is for compiled code only")
+        raise TypeError(f"{dispatcher.__name__} can be called only by compiled code")
 
     dispatcher._compile_for_args = refuse
     dispatcher.add_overload = lambda result: dispatcher.overloads.__setitem__(tuple(result.signature.args), result)
@@ -145,7 +148,7 @@ def _hide_from_python(dispatcher: Any) -> None:
 def _shared_hash() -> str:
     """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
-    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
+    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
@@ -159,9 +162,9 @@ def _file_hash(path: str) -> str:
 
 
 def visible_source(source: str) -> str:
-    """Return the part of a module that compiled code can see: constants, fields, and functions marked for compiling.
+    """Return the part of a module that is visible to compiled code: constants, fields, and functions marked for compilation.
 
-    Plain functions, methods, docstrings, comments and what says how models merge are left out.  Statements begin where a
+    Plain functions, methods, docstrings, comments and merge rules are omitted.  Statements begin where a
     line is not indented; a decorator and what it decorates are two of them.
     """
     kept, decorator = [], ""
@@ -180,7 +183,7 @@ def visible_source(source: str) -> str:
 
 
 def _classes(types: Any) -> list[str]:
-    """The modules of all NamedTuples in a signature: those of two learners may have the same name and the same fields."""
+    """Return the modules of all NamedTuples in a signature, since two learners' may have the same name and fields."""
     found = []
     for kind in types:
         owner = getattr(kind, "instance_class", None)
@@ -189,12 +192,12 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
-_units: dict[str, str] = {}  # symbols of functions that are called where they are, and the entries with their code
+_units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
 _alive: list[Any] = []
 
 
 def _set_apart(result: Any, name: str) -> None:
-    """Have callers link nothing of a function's code: they find it by its symbol."""
+    """Prevent callers from linking a function's code: they find it by its symbol."""
     from llvmlite import binding
 
     result.library._shared_module = binding.parse_assembly("")
@@ -202,7 +205,7 @@ def _set_apart(result: Any, name: str) -> None:
 
 
 def _load(name: str, target: Any, is_unit: bool) -> Any:
-    """Return the function in an entry, with all that it calls; None unless all of it is there and sound."""
+    """Return the function in an entry, with all that it calls; None if any of it is missing or invalid."""
     from numba.core.compiler import CompileResult
 
     content = read_entry(_shared_hash(), name)
@@ -216,7 +219,7 @@ def _load(name: str, target: Any, is_unit: bool) -> Any:
             if symbol not in _units:
                 return None
         result = CompileResult._rebuild(target, *payload)
-    except Exception:  # whatever is wrong with it, it is compiled again and replaced
+    except Exception:  # any invalid entry is recompiled and replaced
         return None
     if is_unit:
         _set_apart(result, name)
@@ -227,7 +230,7 @@ class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
     def __init__(self, function: Callable, owner: Callable, kind: str):
-        from numba.core.caching import CompileResultCacheImpl  # private: the caller goes without a cache if it moves
+        from numba.core.caching import CompileResultCacheImpl  # private: the caller works without a cache if it moves
 
         self.kind = kind
         self.name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
@@ -242,9 +245,7 @@ class _DiskCache:
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def _is_fragment(self, signature: Any) -> bool:
-        from .lean import takes_arrays_by_value
-
-        return self.kind == FRAGMENT or (self.kind == UNIT and takes_arrays_by_value(signature))
+        return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
@@ -253,7 +254,7 @@ class _DiskCache:
         return _load(self._name(signature, target.codegen()), target, self.kind == UNIT)
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Called once, when a function has been compiled."""
+        """Save a function; called once, when it has been compiled."""
         if (
             self._is_fragment(signature)
             or result.library.has_dynamic_globals
@@ -273,4 +274,4 @@ class _DiskCache:
         write_entry(_shared_hash(), name, dumps((callees, self._reduce(self, result))))  # type: ignore[arg-type]
 
     def flush(self) -> None:
-        """Numba asks for it when a function is recompiled; entries are named by content, so there is nothing to do."""
+        """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from numpy.typing import ArrayLike
 
 from .jit import inline, inner, jit, pluggable
 from .vector import exp
 
-FAR = 1e4  # distances at which exp is 0 long since, so that no power of a larger one makes it NaN
+FAR = 1e4  # distance at which exp is already 0; larger ones are clipped so that no power makes it NaN
 RBF, EXPONENTIAL, MATERN32, MATERN52, RATIONAL_QUADRATIC, CAUCHY, POLY, LINEAR = range(8)
 KINDS = {
     "rbf": RBF,
@@ -49,7 +49,7 @@ class Kernel(NamedTuple):
 
 @inline
 def is_isotropic(kernel):
-    """Whether the kernel is a function of the distance alone."""
+    """Return whether the kernel is a function of the distance."""
     return kernel.kind < POLY
 
 
@@ -63,7 +63,7 @@ def power(base, degree):
 
 @inner
 def transform(kernel, values):
-    """Turn squared distances (inner products, where the kernel is one of those) into kernel values, in place.
+    """Convert squared distances (or inner products, depending on the kernel) to kernel values, in place.
 
     One flat loop per kernel, so that each becomes a loop of vector instructions with its constants in registers.
     """
@@ -110,7 +110,7 @@ def rbf(kernel, values):
 
 @pluggable
 def any_kernel(kernel, values):
-    """To be split into one function per kernel, as above."""
+    """Same as ``transform``, as a function that records can hold."""
     transform(kernel, values)
 
 
@@ -119,13 +119,13 @@ TRANSFORMS = {RBF: rbf}
 
 @jit
 def transform_values(kernel, values):
-    """The same for Python."""
+    """Same as ``transform``, for calls from Python."""
     transform(kernel, values)
 
 
 @jit
 def self_value(kernel, squared_norm):
-    """k(x, x) of a point with this squared norm."""
+    """Return k(x, x) of a point with this squared norm."""
     if kernel.kind == POLY:
         return power(kernel.gamma * squared_norm + kernel.coef0, kernel.degree)
     if kernel.kind == LINEAR:
@@ -134,7 +134,7 @@ def self_value(kernel, squared_norm):
 
 
 def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> Callable[..., np.ndarray]:
-    """A kernel as a plain function of two tables: (n, d) and (m, d) give (n, m).
+    """Return a kernel as a function of two arrays: (n, d) and (m, d) give (n, m).
 
     Examples
     --------
@@ -144,10 +144,12 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
     [[0.3679]]
     """
     if name not in KINDS:
-        raise ValueError(f"no kernel is called {name!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no kernel {name!r}; the kernels are {', '.join(KINDS)}")
+    from scipy.spatial.distance import cdist  # half as long to import as all the rest
+
     chosen = Kernel(KINDS[name], float(gamma), int(degree), float(coef0))
 
-    def values(X, Z) -> np.ndarray:
+    def values(X: ArrayLike, Z: ArrayLike) -> np.ndarray:
         X, Z = np.atleast_2d(np.asarray(X, np.float64)), np.atleast_2d(np.asarray(Z, np.float64))
         if name in ISOTROPIC:
             flat = cdist(X, Z, "sqeuclidean").ravel()

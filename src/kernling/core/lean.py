@@ -1,11 +1,11 @@
-"""Compiling without what Numba does twice.
+"""Compilation without Numba's repeated work.
 
 Numba optimises every function on its own, turns it into machine code, and does both again in every function that calls it,
 since it links all code that a function may need into the library of that function.  Here a function is of one of two kinds.
 A unit is compiled once; its callers find it by its symbol, as in any other compiled language.  A fragment becomes part of
 its callers, and is never optimised nor turned into machine code by itself.
 
-This leans on private classes of Numba, those of libraries and pipelines; jit.py goes without if they cannot be imported.
+This relies on private classes of Numba for libraries and pipelines; jit.py does without them if they are not as expected.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ import gc
 from types import SimpleNamespace
 
 from numba.core import types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
+
+from .compiling import compiling
+
+_EXPECTED = {
+    JITCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
+    CPUCodegen: ("_module_pass_manager",),
+    Compiler: ("_compile_core", "define_pipelines"),
+}
+for _owner, _names in _EXPECTED.items():
+    for _name in _names:
+        if not hasattr(_owner, _name):
+            raise ImportError(f"this version of Numba has no {_owner.__name__}.{_name}")
 
 
 class _Unit(JITCodeLibrary):
-    """A library that is optimised once, by one run over the whole of it."""
+    """A library that is optimised once, in one run over the whole module."""
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -30,9 +42,9 @@ class _Unit(JITCodeLibrary):
 
 
 class _Fragment(_Unit):
-    """A library that only others are made of."""
+    """A library that is only linked into others."""
 
-    codegen = SimpleNamespace(set_env=lambda name, environment: None)  # there is no code that could look for it
+    codegen = SimpleNamespace(set_env=lambda name, environment: None)  # there is no code that could use it
 
     def _optimize_final_module(self):
         pass
@@ -52,11 +64,12 @@ class _Lean(Compiler):
         return super().define_pipelines()
 
     def _compile_core(self):
-        """Without collecting garbage meanwhile: there are many new objects, and few of them are garbage."""
+        """Compile without garbage collection: there are many new objects, and few of them are garbage."""
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super()._compile_core()
+            with compiling.function():
+                return super()._compile_core()
         finally:
             if collecting:
                 gc.enable()
@@ -69,7 +82,7 @@ class UnitCompiler(_Lean):
 
 
 class InnerCompiler(_Lean):
-    """Compiles a function that only compiled code calls: a unit, unless a call would cost more than what it does."""
+    """Compiles a function that is called only by compiled code: a unit, unless a call would cost more than the function."""
 
     def define_pipelines(self):
         self.library = _Fragment if takes_arrays_by_value(self.state.args) else _Unit

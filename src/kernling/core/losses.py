@@ -40,7 +40,7 @@ class Loss(NamedTuple):
 
 @inline
 def margin_value(loss, m):
-    """A margin loss at margin m."""
+    """Return a margin loss at margin m."""
     gap = 1.0 - m
     if loss.kind == HINGE:
         return max(0.0, gap)
@@ -57,7 +57,7 @@ def margin_value(loss, m):
 
 @inline
 def margin_slope(loss, m):
-    """Derivative of a margin loss at margin m; never positive, and 0 at m = 1 (no loss there)."""
+    """Return the derivative of a margin loss at margin m; never positive, and 0 at m = 1."""
     if loss.kind == HINGE:
         return -1.0 if m < 1.0 else 0.0
     if loss.kind == SMOOTH_HINGE:
@@ -70,7 +70,7 @@ def margin_slope(loss, m):
 
 @inline
 def residual_value(loss, e):
-    """A regression loss at residual e = f - y."""
+    """Return a regression loss at residual e = f - y."""
     size = abs(e)
     if loss.kind == L2:
         return 0.5 * e * e
@@ -86,7 +86,7 @@ def residual_value(loss, e):
 
 @inline
 def residual_slope(loss, e):
-    """Derivative of a regression loss at residual e = f - y; the kinks count as flat."""
+    """Return the derivative of a regression loss at residual e = f - y; 0 at kinks."""
     if loss.kind == L2:
         return e
     if loss.kind == L1:
@@ -113,7 +113,7 @@ def largest(scores):
 
 @inline
 def runner_up(scores, label):
-    """The best class other than the label."""
+    """Return the best class other than the label."""
     best = 1 if label == 0 else 0
     for c in range(best + 1, scores.size):
         if c != label and scores[c] > scores[best]:
@@ -123,7 +123,7 @@ def runner_up(scores, label):
 
 @inline
 def margin(scores, y):
-    """y f for one output, f_y - f_z for several."""
+    """Return y f for one output, f_y - f_z for several."""
     if scores.size == 1:
         return y * scores[0]
     label = int(y)
@@ -132,10 +132,10 @@ def margin(scores, y):
 
 @inner
 def value(loss, scores, y):
-    """The loss of these scores for target y."""
+    """Return the loss of these scores for target y."""
     if is_regression(loss):
         return residual_value(loss, scores[0] - y)
-    if loss.kind == SOFTMAX and scores.size > 1:  # of one output it is the logistic loss
+    if loss.kind == SOFTMAX and scores.size > 1:  # for one output it is the logistic loss
         top = largest(scores)
         total = 0.0
         for c in range(scores.size):
@@ -146,7 +146,7 @@ def value(loss, scores, y):
 
 @inner
 def gradient(loss, scores, y, row):
-    """Write the gradient with respect to the scores into row; returns whether any of it is non-zero."""
+    """Write the gradient with respect to the scores into row; return whether any of it is nonzero."""
     if is_regression(loss):
         row[0] = residual_slope(loss, scores[0] - y)
         return row[0] != 0.0
@@ -175,7 +175,7 @@ def gradient(loss, scores, y, row):
 
 @jit
 def gradients(loss, scores, targets, weights, rows):
-    """Weighted gradients of a batch: one row per event."""
+    """Write the weighted gradients of a batch, one row per event."""
     for b in range(targets.size):
         gradient(loss, scores[b], targets[b], rows[b])
         for c in range(rows.shape[1]):
@@ -183,12 +183,12 @@ def gradients(loss, scores, targets, weights, rows):
 
 
 def lipschitz(loss: str, tau: float, outputs: int) -> float:
-    """L, the largest norm of the gradient of the loss; of several outputs a step changes two, or all as much in sum."""
+    """Return the Lipschitz constant of the loss; with several outputs, a step changes two, or all by as much in total."""
     if loss in ("l2", "squared_hinge"):
         return math.inf
     return (tau if loss == "huber" else 1.0) * (math.sqrt(2.0) if outputs > 1 else 1.0)
 
 
 def smoothness(loss: str, tau: float) -> float:
-    """M, by which the gradient of the loss is Lipschitz."""
+    """Return the Lipschitz constant of the gradient of the loss."""
     return {"smooth_hinge": 1.0 / tau, "smooth_epsilon": 1.0 / tau, "softmax": 0.5}.get(loss, 1.0)

@@ -1,39 +1,44 @@
-"""The driver for learners that take mini-batches: rows wait in the state until a batch is full, so chunks change nothing."""
+"""The driver for mini-batch learners: rows wait in the state until a batch is full, so results do not depend on chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from . import kernels
 from .blas import one_thread
 from .block import as_distances, products
 from .expansion import EVENTS, SCALE, Expansion, check_room
 from .jit import jit
+from .kernels import Kernel
 from .limits import SCORE, Diverged
-from .rows import centred_row
-from .state import are_targets, copied, recoded, restore
+from .rows import Rows, centred_row
+from .state import Widening, are_targets, copied, recoded, restore
 
-STRIP = 1024  # points whose kernel values are held at once
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+STRIP = 1024  # points whose kernel values are computed at once
 
 
 class Waiting(NamedTuple):
-    """Rows that do not fill a batch yet."""
+    """Rows of an incomplete batch."""
 
     X: np.ndarray  # (batch, d) minus the model's centre
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
-    count: np.ndarray  # (1,)
+    count: np.ndarray  # type: ignore[assignment]  # (1,); hides the method of tuples
 
-    def widened(self, change: np.ndarray) -> Waiting:
-        """For outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Waiting:
+        """Convert to the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
-    def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:
-        """Return no rows: those that waited have been learned before models merge."""
+    def merged(self, other: Waiting, start: Waiting | None, merging: Merging) -> Waiting:
+        """Return no rows: waiting rows are learned before models are merged."""
         return self._replace(count=np.zeros_like(self.count))
 
     def check(self, size: int, d: int, outputs: int) -> None:
@@ -42,11 +47,11 @@ class Waiting(NamedTuple):
         one = (n,)
         fits = self.X.shape == (n, d) and self.weights.shape == self.uniforms.shape == one
         if not fits or not 0 <= self.count[0] < max(n, 1) or not are_targets(self.targets, outputs):
-            raise ValueError("the waiting rows do not fit the model")
+            raise ValueError("the waiting rows do not match the model")
 
 
-def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
-    """No rows yet."""
+def new_waiting(batch_size: int, d: int, dtype: DTypeLike) -> Waiting:
+    """Return an empty batch."""
     check_room(batch_size, d, "rows in a batch")
     zeros = np.zeros(batch_size)
     return Waiting(np.zeros((batch_size, d), dtype), zeros, zeros.copy(), zeros.copy(), np.zeros(1, np.int64))
@@ -61,7 +66,7 @@ class Batch(NamedTuple):
 
 @jit
 def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting):
-    """Move rows into the waiting ones until they fill a batch; returns how far it got."""
+    """Move rows into the waiting batch until it is full; return how far it got."""
     i = first
     while i < last and waiting.count[0] < waiting.targets.size:
         if weights[i] > 0.0:
@@ -79,7 +84,7 @@ def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting)
 
 @jit
 def kernel_values(kernel, A, a_norms, B, b_norms, out):
-    """Write the kernel values of two tables that are less the same centre, whose squared norms are known."""
+    """Write the kernel values of two tables of rows minus the same centre, with known squared norms."""
     if out.size > 0:
         products(A, B, out)
         if kernels.is_isotropic(kernel):
@@ -89,7 +94,7 @@ def kernel_values(kernel, A, a_norms, B, b_norms, out):
 
 @jit
 def kernel_matrix(kernel, A, a_norms, B, b_norms):
-    """Kernel values of two tables, as a new one."""
+    """Return the kernel values of two tables."""
     out = np.empty((A.shape[0], B.shape[0]), A.dtype)
     kernel_values(kernel, A, a_norms, B, b_norms, out)
     return out
@@ -100,14 +105,14 @@ def squared_norms(X: np.ndarray) -> np.ndarray:
     return np.einsum("ic,ic->i", X, X)
 
 
-def point_matrix(kernel, model: Expansion) -> np.ndarray:
-    """Kernel values between all points of a model."""
+def point_matrix(kernel: Kernel, model: Expansion) -> np.ndarray:
+    """Return the kernel values between all points of a model."""
     n = int(model.size[0])
     return kernel_matrix(kernel, model.points[:n], model.norms[:n], model.points[:n], model.norms[:n]).astype(np.float64)
 
 
 def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """<f_o, g_o> of functions with coefficients a and b (outputs, points), one number per output."""
+    """Return <f_o, g_o> for functions with coefficients a and b (outputs, points), one number per output."""
     used = np.flatnonzero(a.any(axis=0) | b.any(axis=0))
     points, a, b = np.ascontiguousarray(points[used]), a[:, used], b[:, used]
     norms = squared_norms(points)
@@ -119,8 +124,8 @@ def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndar
     return total
 
 
-def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The model's scores (rows, outputs), and the kernel values (points, rows) behind them."""
+def batch_scores(kernel: Kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the model's scores (rows, outputs) and the kernel values (points, rows)."""
     size = int(model.size[0])
     cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
     scores = model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T)
@@ -130,7 +135,7 @@ def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, n
 
 
 def batch_loop(step: Callable) -> Callable:
-    """The loop around a step that learns a batch: ``step(params, state, kernel, batch)`` returns the scores it found."""
+    """Return the loop around a step that learns a batch: ``step(params, state, kernel, batch)`` returns the scores before."""
 
     def loop(setup, params, state, events, uniforms, before, first, last):
         waiting: Waiting = state.waiting
@@ -155,7 +160,7 @@ def batch_loop(step: Callable) -> Callable:
     return loop
 
 
-def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndarray:
+def _scores_of(kernel: Kernel, model: Expansion, rows: Rows, first: int, last: int) -> np.ndarray:
     X = np.empty((last - first, len(model.centre)), model.points.dtype)
     rows_between(rows, first, model.centre, X)
     return batch_scores(kernel, model, X)[0]
@@ -163,14 +168,14 @@ def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndar
 
 @jit
 def rows_between(rows, first, centre, out):
-    """Write rows from ``first`` on, less the centre."""
+    """Write rows from ``first`` on, minus the centre."""
     for i in range(out.shape[0]):
         centred_row(rows, first + i, centre, out[i])
 
 
 @one_thread
-def learn_waiting(step: Callable, params: Any, state: Any, kernel) -> None:
-    """Learn the rows that wait, however few they are."""
+def learn_waiting(step: Callable, params: Any, state: Any, kernel: Kernel) -> None:
+    """Learn the rows of an incomplete batch."""
     waiting: Waiting = state.waiting
     n = int(waiting.count[0])
     waiting.count[0] = 0

@@ -1,4 +1,4 @@
-"""Events as compiled code sees them: dense or CSR rows behind one type."""
+"""Dense or CSR rows as one type for compiled code."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _NO_INDEX = np.zeros(0, np.int64)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that compiled code cannot write through: one type, and so one compilation, for all callers' memory."""
+    """Return a read-only view, so that there is one type, and one compilation, for all callers' arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def as_rows(X) -> Rows:
+def as_rows(X: np.ndarray | sparse.csr_matrix) -> Rows:
     """Wrap validated rows: a C-contiguous array, or a CSR matrix without duplicates."""
-    if sparse.issparse(X):
-        return Rows(
-            read_only(np.zeros((0, X.shape[1]), X.dtype)),
-            read_only(X.data),
-            read_only(X.indices.astype(np.int64, copy=False)),
-            read_only(X.indptr.astype(np.int64, copy=False)),
-        )
-    return Rows(read_only(X), read_only(X.ravel()[:0]), read_only(_NO_INDEX), read_only(_NO_INDEX))
+    if isinstance(X, np.ndarray):
+        return Rows(read_only(X), read_only(X.ravel()[:0]), read_only(_NO_INDEX), read_only(_NO_INDEX))
+    return Rows(
+        read_only(np.zeros((0, X.shape[1]), X.dtype)),
+        read_only(X.data),
+        read_only(X.indices.astype(np.int64, copy=False)),
+        read_only(X.indptr.astype(np.int64, copy=False)),
+    )
 
 
 def row_count(rows: Rows) -> int:
-    """How many events there are."""
+    """Return the number of rows."""
     return max(len(rows.dense), len(rows.indptr) - 1)
 
 
@@ -81,7 +81,7 @@ def columns_between(rows, first, out):
 
 @inner
 def sparse_product(rows, i, vector):
-    """<row i, vector> of a CSR row, summed in double precision."""
+    """Return <row i, vector> of a CSR row, summed in double precision."""
     total = 0.0
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         total += np.float64(rows.data[p]) * vector[rows.indices[p]]

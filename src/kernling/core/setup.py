@@ -13,20 +13,20 @@ class Setup(NamedTuple):
 
     kernel: Kernel
     block_size: int
-    tolerance: float  # of the nearest core point, in squared distance; negative where no step asks for it
+    tolerance: float  # of the nearest core point, in squared distance; negative if not needed
     dense: bool  # the step reads whole rows
     output: int  # averages.LAST, AVERAGE or SUFFIX
     fraction: float  # of a suffix
     growth: float  # between snapshots
     uniforms: int  # random numbers per event
-    room: int  # points that one call of the step may add, where that is more than the block
-    notes: int  # numbers recorded beside the outputs of each event
-    keep: float  # what the model is multiplied by after each event; 1 where nothing is forgotten
+    room: int  # points that one call of the step may add, if more than the block
+    notes: int  # numbers recorded with the outputs of each event
+    keep: float  # factor by which the model is multiplied after each event; 1 without forgetting
 
 
 @inline
 def mix_scores(mix, scores, j, row):
-    """Write the outputs of event j: the scores of all groups, mixed."""
+    """Write the outputs of event j: the weighted sum of the scores of all groups."""
     for o in range(scores.shape[1]):
         row[o] = 0.0
         for g in range(mix.size):

@@ -1,15 +1,37 @@
-"""What can be done with any state: a NamedTuple of arrays, and of parts that are NamedTuples of arrays themselves.
+"""Operations on states: NamedTuples of arrays, and of parts that are NamedTuples of arrays themselves.
 
-The first part is the model, an ``Expansion`` or a ``Linear``.  A part has the methods of those protocols below that concern it,
+The first part is the model, an ``Expansion`` or a ``Linear``.  A part implements those of the protocols below that apply to it,
 and every part has ``check``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+Value = TypeVar("Value", float, np.ndarray)
+
+
+class Widening(NamedTuple):
+    """The outputs after a class has appeared for the first time: each is an old output times a factor, or new."""
+
+    old: np.ndarray  # (outputs,) index of the old output, -1 for a new class
+    factors: np.ndarray  # (outputs,) its factor, 0 for a new class
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.old)
+
+    def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
+        wider = values.take(self.old, axis=axis)
+        view = np.moveaxis(wider, axis, 0)
+        for output in np.flatnonzero(self.factors != 1.0):
+            view[output] = self.factors[output] * view[output] if self.old[output] >= 0 else 0.0
+        return wider
 
 
 @runtime_checkable
@@ -17,9 +39,9 @@ class Part(Protocol):
     """A part of a state."""
 
     def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the part, which comes from a file, fits a model with this many points, columns and outputs.
+        """Raise unless the part, which was loaded from a file, matches a model with this many points, columns and outputs.
 
-        Whatever the part holds, compiled code must be able to run on it: shapes agree, and indices are in range.
+        Compiled code must be able to run on the part: shapes agree, and indices are in range.
         """
 
 
@@ -28,9 +50,9 @@ class PerPoint(Protocol):
     """A part with an entry for each stored point, in the order of the points."""
 
     def grown(self, capacity: int) -> Any:
-        """Return the part with room for this many points; called before a compiled call that may store more than fit.
+        """Return the part with room for this many points; called before a compiled call that may store more points than fit.
 
-        The entries there are stay as they are, and spare ones are zero.
+        Existing entries are unchanged, and spare ones are zero.
         """
 
     def trimmed(self, size: int) -> Any:
@@ -39,66 +61,66 @@ class PerPoint(Protocol):
 
 @runtime_checkable
 class PerOutput(Protocol):
-    """A part that depends on the outputs, or on targets, which say which output is meant."""
+    """A part that depends on the outputs, or on targets, which refer to outputs."""
 
-    def widened(self, change: np.ndarray) -> Any:
-        """Return the part for outputs ``change @ outputs``; called when a class appears for the first time.
+    def widened(self, change: Widening) -> Any:
+        """Return the part for the outputs of ``change``; called when a class appears for the first time.
 
-        A second class may turn the sign of the one output there is; a third makes an output for each class.
+        A second class may change the sign of the only output; a third adds an output for each class.
         """
 
 
 @runtime_checkable
 class Mergeable(Protocol):
-    """A part that knows how two of it become one; the model itself is merged by ``merging/rules.py``."""
+    """A part that can be merged with another; the model itself is merged by ``merging/rules.py``."""
 
     def merged(self, other: Any, start: Any, merging: Any) -> Any:
-        """Return what this part and the other one become, both trimmed.
+        """Return the merge of this part and the other one, both of which are trimmed.
 
-        ``start`` is the part from which both went on, or None: what is counted since then counts once.  ``merging`` has the
-        states, their shares and the merged model, which the result must fit.
+        ``start`` is the part that both were continued from, or None: its counts are counted once.  ``merging`` has the
+        states, their weights and the merged model, which the result must match.
         """
 
 
 @runtime_checkable
 class Centred(Protocol):
-    """A part that holds rows minus a centre, or what was computed from such rows."""
+    """A part with rows minus a centre, or with values computed from such rows."""
 
     def set_centre(self, row: np.ndarray) -> None:
-        """Measure rows from this one; called once, on the first dense row, before anything is learned."""
+        """Store rows relative to this one; called once, with the first dense row, before anything is learned."""
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """A part that holds times, counted in events."""
+    """A part with times, counted in events."""
 
     def retimed(self, factor: float) -> Any:
-        """Return the part with all times multiplied by this; called when a merged model takes over another's clock."""
+        """Return the part with all times multiplied by this; called when the clock of a merged model is set."""
 
 
 def _replaced(state: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """The state with every part of this kind replaced."""
+    """Return the state with every part of this kind replaced."""
     parts = zip(state._fields, state, strict=True)
     return state._replace(**{name: change(part) for name, part in parts if isinstance(part, kind)})
 
 
 def grown(state: Any, capacity: int) -> Any:
-    """With room for this many points."""
+    """Return the state with room for this many points."""
     return _replaced(state, PerPoint, lambda part: part.grown(capacity))
 
 
 def trimmed(state: Any) -> Any:
-    """Without spare room."""
+    """Return the state without spare room."""
     return _replaced(state, PerPoint, lambda part: part.trimmed(state.model.stored))
 
 
-def widened(state: Any, change: np.ndarray) -> Any:
-    """With outputs ``change @ outputs``."""
+def widened(state: Any, change: Widening) -> Any:
+    """Return the state for the outputs of ``change``."""
     return _replaced(state, PerOutput, lambda part: part.widened(change))
 
 
 def set_centre(state: Any, row: np.ndarray) -> None:
-    """Measure rows from this one."""
+    """Store rows relative to this one."""
     for part in state:
         if isinstance(part, Centred):
             part.set_centre(row)
@@ -108,7 +130,7 @@ CONSTANT = ("frequencies", "phase", "centre")  # arrays that learning does not c
 
 
 def copied(state: Any) -> Any:
-    """A copy that learning does not touch."""
+    """Return a copy that learning does not modify."""
     if isinstance(state, np.ndarray):
         return state.copy()
     parts = zip(state._fields, state, strict=True)
@@ -116,7 +138,7 @@ def copied(state: Any) -> Any:
 
 
 def restore(state: Any, before: Any) -> None:
-    """Put back what a copy has kept; both have room for the same number of points."""
+    """Restore a state from a copy; both have room for the same number of points."""
     if isinstance(state, np.ndarray):
         state[...] = before
         return
@@ -125,20 +147,55 @@ def restore(state: Any, before: Any) -> None:
             restore(part, kept)
 
 
+def packed(state: Any) -> tuple[Any, np.ndarray, int]:
+    """A copy whose arrays, but for those that learning does not change, lie side by side; that memory, and how much is floats.
+
+    Then one move keeps all of it, and one look tells whether it is finite.
+    """
+    arrays: list[np.ndarray] = []
+    _gather(state, arrays)
+    arrays.sort(key=lambda array: array.dtype.kind != "f")
+    memory = np.zeros(sum(array.size for array in arrays))
+    places, end = {}, 0
+    for array in arrays:
+        if array.itemsize != memory.itemsize:
+            raise TypeError(f"a state that is packed holds numbers of {memory.itemsize} bytes, not {array.dtype}")
+        view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        places[id(array)] = view
+        end += array.size
+    floats = sum(array.size for array in arrays if array.dtype.kind == "f")
+    return _placed(state, places), memory, floats
+
+
+def _gather(part: Any, arrays: list[np.ndarray]) -> None:
+    for name, value in zip(part._fields, part, strict=True):
+        if isinstance(value, np.ndarray):
+            if name not in CONSTANT:
+                arrays.append(value)
+        else:
+            _gather(value, arrays)
+
+
+def _placed(part: Any, places: dict[int, np.ndarray]) -> Any:
+    values = (places.get(id(value), value) if isinstance(value, np.ndarray) else _placed(value, places) for value in part)
+    return type(part)(*values)
+
+
 def is_finite(state: Any) -> bool:
-    """Whether no number that learning computes is NaN or infinite."""
+    """Return whether all numbers that learning computes are finite."""
     if isinstance(state, np.ndarray):
         return state.dtype.kind != "f" or bool(np.isfinite(state).all())
     return all(is_finite(part) for name, part in zip(state._fields, state, strict=True) if name not in (*CONSTANT, "points"))
 
 
 def check_contents(state: Any, d: int, outputs: int) -> None:
-    """Raise unless the arrays of a state that comes from outside, without spare room, fit each other.
+    """Raise unless the shapes of a loaded state, without spare room, are consistent.
 
-    Compiled code does not look: a wrong length or a number that serves as an index would have it read and write anywhere.
+    Compiled code does not check: with a wrong length or index it would read and write out of bounds.
     """
     if not _all_finite(state):
-        raise ValueError("the arrays of the model hold NaN or infinity")
+        raise ValueError("the arrays of the model contain NaN or infinity")
     for part in state:
         if isinstance(part, Part):
             part.check(state.model.stored, d, outputs)
@@ -151,20 +208,19 @@ def _all_finite(part: Any) -> bool:
 
 
 def are_targets(targets: np.ndarray, outputs: int) -> bool:
-    """Whether numbers can be targets of a model with this many outputs: of several, they are indices."""
+    """Return whether numbers are valid targets of a model with this many outputs: for several, they are indices."""
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
-def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
-    """What adds up when two parts become one: their values, minus that of the part from which both went on."""
+def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:
+    """Return the sum of a value of two merged parts, minus that of their common start."""
     return value(own) + value(other) - (0.0 if start is None else value(start))
 
 
-def recoded(targets: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Targets as they are called once the outputs are ``change @ outputs``: classes may have got other indices."""
-    if change.shape == (1, 1):  # a second class has come
-        return targets * change[0, 0]
-    columns = np.argmax(np.abs(change), axis=0)
-    if change.shape[1] == 1:  # -1 and +1 become the indices of -f/2 and +f/2
-        return np.where(targets > 0.0, np.argmax(change[:, 0]), np.argmin(change[:, 0])).astype(np.float64)
-    return columns[targets.astype(np.intp)].astype(np.float64)
+def recoded(targets: np.ndarray, change: Widening) -> np.ndarray:
+    """Recode targets for the outputs of ``change``, in which classes may have other indices."""
+    if change.outputs == 1:  # a second class was added
+        return targets * change.factors[0]
+    if change.old.max() == 0:  # -1 and +1 become the indices of -f/2 and +f/2
+        return np.where(targets > 0.0, np.argmax(change.factors), np.argmin(change.factors)).astype(np.float64)
+    return np.flatnonzero(change.old >= 0)[targets.astype(np.intp)].astype(np.float64)

@@ -1,12 +1,13 @@
-"""Records that compiled code gets by address: one word per call instead of the hundreds that thirty arrays take.
+"""Records passed to compiled code by address: one word per call instead of hundreds for thirty arrays.
 
 Compiled code sees a NamedTuple by value: all fields of all its arrays are arguments of every function that takes it, and
 most of the time of compiling goes into moving them around.  ``by_address`` writes the same fields into one block of memory,
 a word per number and an address and a shape per array, and compiled code reads ``state.model.coef`` from there, where it is
-used.  The code does not change: it reads the same names, whatever it is given.  A mutable object can be given, too; what
-compiled code then assigns to its fields lasts as long as the memory, and is not seen by Python.
+used.  The code does not change: it reads the same names, whatever it is given.  The compiler knows that fields never change.
 
-A loop should read arrays from local variables: a field read inside a loop is loaded again after every number written.
+An object can be given, too.  Its class names the fields in ``ASSIGNED`` to which compiled code assigns; that lasts as long as
+the memory, and is not seen by Python.  A loop should read those from local variables: inside of it, they would be loaded again
+after every number written.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from .jit import COMPILED
 
 
 def by_address(record: Any) -> Any:
-    """The record in memory of its own, to be passed to compiled code; its arrays must be contiguous, and stay alive with it."""
+    """Copy a record to memory for compiled code; its arrays must be contiguous, and are kept alive with it."""
     return Handle(record) if COMPILED else record
 
 
 class Plug:
-    """A field that holds a function: only the one in use is compiled, for arguments like these.
+    """A field that contains a function: only the one in use is compiled, for arguments of these types.
 
-    A record among the arguments is passed by address; it may be the one that holds the function.
+    A record among the arguments is passed by address; it may be the one that contains the function.
     """
 
     def __init__(self, function: Any, *arguments: Any):
@@ -37,7 +38,7 @@ class Plug:
         return self.function(*arguments)
 
     def address(self) -> int:
-        """Where its machine code is, compiled by now."""
+        """Return the address of its machine code, compiling it if needed."""
         kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
         self.function.compile(kinds)
         result = self.function.overloads[kinds]
@@ -54,7 +55,7 @@ def _fields(record: Any) -> list[tuple[str, Any]]:
 
 
 def _shape_of(record: Any) -> tuple:
-    """A key of all types in a record."""
+    """Return a key of all types in a record."""
     found: list[Any] = [type(record)]
     for name, value in _fields(record):
         if isinstance(value, np.ndarray):
@@ -72,7 +73,7 @@ def _words(record: Any, words: list, floats: list) -> None:
     for _, value in _fields(record):
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
-                raise ValueError("compiled code takes contiguous arrays only")
+                raise ValueError("compiled code requires contiguous arrays")
             words.append(value.__array_interface__["data"][0])
             words.extend(value.shape)
         elif isinstance(value, float):
@@ -87,7 +88,7 @@ def _words(record: Any, words: list, floats: list) -> None:
 
 
 class Handle:
-    """A record's address, with what keeps its memory alive."""
+    """The address of a record, which keeps its memory alive."""
 
     __slots__ = ("_memory", "_numba_type_", "_record", "address")
 
@@ -134,13 +135,14 @@ if COMPILED:
 
         def __init__(self, owner: type, fields: dict[str, Any]):
             self.owner, self.fields = owner, fields
+            self.assigned = getattr(owner, "ASSIGNED", ())
             self.places: dict[str, int] = {}
             self.words = 0
             for name, kind in fields.items():
                 self.places[name] = self.words
                 self.words += kind.words if isinstance(kind, Struct) else 1 + getattr(kind, "ndim", 0)
             inside = ", ".join(f"{name}: {getattr(kind, 'sig', kind)}" for name, kind in fields.items())
-            super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {inside})")
+            super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {self.assigned}, {inside})")
 
         def can_convert_to(self, typingctx, other):
             return Conversion.safe if other == types.voidptr else None
@@ -156,9 +158,9 @@ if COMPILED:
 
     @cache
     def _function(convention: tuple) -> Any:
-        """The type of a function's address; it returns nothing."""
+        """Return the type of a function pointer without return value."""
         kinds = [types.voidptr if kind == "address" else kind for kind in convention]
-        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
+        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)  # type: ignore[arg-type]  # never pickled
 
     @cache
     def _struct(shape: tuple) -> Struct:
@@ -190,8 +192,15 @@ if COMPILED:
     class _Fields(AttributeTemplate):
         key = Struct
 
-        def generic_resolve(self, struct, name):
+        def generic_resolve(self, struct, name):  # type: ignore[override]  # how Numba is extended
             return struct.fields.get(name)
+
+    def _load(builder, word, lasting):
+        """The value there; one that lasts need not be loaded again after something else has been written."""
+        value = builder.load(word)
+        if lasting:
+            value.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return value
 
     def _word(builder, pointer, place):
         words = builder.bitcast(pointer, WORD.as_pointer())
@@ -201,20 +210,21 @@ if COMPILED:
     def _read(context, builder, struct, pointer, name):
         kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
+        lasting = name not in struct.assigned
         if isinstance(kind, Struct):
             return builder.bitcast(word, context.get_value_type(kind))
         if isinstance(kind, types.Array):
-            return _read_array(context, builder, kind, word)
+            return _read_array(context, builder, kind, word, lasting)
         if kind is types.boolean:
-            return builder.trunc(builder.load(word), ir.IntType(1))
+            return builder.trunc(_load(builder, word, lasting), ir.IntType(1))
         if isinstance(kind, types.ExternalFunctionPointer):
-            return builder.inttoptr(builder.load(word), context.get_value_type(kind))
-        return builder.load(builder.bitcast(word, context.get_value_type(kind).as_pointer()))
+            return builder.inttoptr(_load(builder, word, lasting), context.get_value_type(kind))
+        return _load(builder, builder.bitcast(word, context.get_value_type(kind).as_pointer()), lasting)
 
-    def _read_array(context, builder, kind, word):
-        data = builder.inttoptr(builder.load(word), context.get_data_type(kind.dtype).as_pointer())
-        shape = [builder.load(builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True)) for i in range(kind.ndim)]
-        return _make_array(context, builder, kind, data, shape)
+    def _read_array(context, builder, kind, word, lasting):
+        data = builder.inttoptr(_load(builder, word, lasting), context.get_data_type(kind.dtype).as_pointer())
+        lengths = [builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True) for i in range(kind.ndim)]
+        return _make_array(context, builder, kind, data, [_load(builder, length, lasting) for length in lengths])
 
     def _make_array(context, builder, kind, data, shape):
         array = make_array(kind)(context, builder)
@@ -226,8 +236,8 @@ if COMPILED:
         return array._getvalue()
 
     @intrinsic
-    def shaped(typingctx, values, shape):
-        """The first numbers of a flat array, as an array of this shape; nothing is checked."""
+    def _shaped(typingctx, values, shape):
+        """Return the first numbers of a flat array as an array of this shape, without checks."""
         kind = types.Array(values.dtype, len(shape), "C")
 
         def generate(context, builder, signature, arguments):
@@ -237,9 +247,13 @@ if COMPILED:
 
         return kind(values, shape), generate
 
+    shaped: Any = _shaped  # callers pass no typing context
+
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
         struct = signature.args[0]
+        if name not in struct.assigned:
+            raise TypeError(f"{struct.owner.__name__}.{name} is assigned to, but is not among its ASSIGNED")
         pointer, value = arguments
         kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
@@ -254,6 +268,8 @@ if COMPILED:
             builder.store(value, builder.bitcast(word, value.type.as_pointer()))
 else:
 
-    def shaped(values, shape):
-        """The first numbers of a flat array, as an array of this shape."""
+    def _plain_shaped(values, shape):
+        """Return the first numbers of a flat array as an array of this shape."""
         return values[: np.prod(shape, dtype=int)].reshape(shape)
+
+    shaped = _plain_shaped

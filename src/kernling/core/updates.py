@@ -1,4 +1,4 @@
-"""How a step changes a model: through operations that also correct the scores of the events ahead in the block.
+"""Operations by which a step changes a model; they also update the scores of the events ahead in the block.
 
 So no step ever sums over the model, and nothing is approximated.
 """
@@ -29,7 +29,7 @@ def store(model, block, j, k):
 
 @inner
 def insert(model, block, j, tag):
-    """Store event j as a new point with coefficient 0 and this tag; returns its index."""
+    """Store event j as a new point with coefficient 0 and this tag; return its index."""
     k = model.size[0]
     model.size[0] = k + 1
     for g in range(model.coef.shape[0]):
@@ -58,7 +58,7 @@ def clear(model, block, j, k):
 
 @inner
 def replace(model, block, j, k, tag):
-    """Event j takes the place of point k, with coefficient 0 and this tag."""
+    """Replace point k by event j, with coefficient 0 and this tag."""
     clear(model, block, j, k)
     if model.tags.shape[0] > 0:
         model.tags[0, k] = tag
@@ -67,7 +67,7 @@ def replace(model, block, j, k, tag):
 
 @inner
 def remove(model, block, j, k):
-    """Forget point k; the last point takes its place."""
+    """Remove point k; the last point moves to its index."""
     clear(model, block, j, k)
     last = model.size[0] - 1
     model.size[0] = last
@@ -84,8 +84,9 @@ def remove(model, block, j, k):
             model.coef[g, o, last] = 0.0
     for i in range(model.tags.shape[0]):
         model.tags[i, k] = model.tags[i, last]
+    own, moved = block.K[k], block.K[last]
     for i in range(j, block.size):
-        block.K[k, i] = block.K[last, i]
+        own[i] = moved[i]
 
 
 @inline
@@ -107,7 +108,7 @@ def add(model, block, j, k, factor, values):
         if values[o] != 0.0:
             u = factor * values[o] / scale
             _add_column(model, block, j, k, 0, o, u)
-            if averaged:  # group 1 holds what the average needs, see averages.py
+            if averaged:  # group 1 is needed for the average, see averages.py
                 _add_column(model, block, j, k, 1, o, u * model.clock[TOTAL])
 
 
@@ -120,7 +121,7 @@ def read_scores(model, block, j, f):
 
 @inner
 def scale_model(model, block, j, factor):
-    """f <- factor * f, applied to the coefficients at once; the sums behind averages stay what they were."""
+    """f <- factor * f, applied to the coefficients immediately; the sums for averages are unchanged."""
     _scale_columns(model.coef, 0, factor, model.clock[TOTAL])
     _scale_columns(block.scores, j + 1, factor, model.clock[TOTAL])
 
@@ -140,7 +141,7 @@ def _scale_columns(columns, first, factor, total):
 
 @inline
 def renormalise(model, block, j):
-    """Put a scale that has become small, or large, into the coefficients, before it loses digits."""
+    """Move a scale that has become small or large into the coefficients, before digits are lost."""
     if not 1e-6 < model.clock[SCALE] < 1e6:
         scale_model(model, block, j, model.clock[SCALE])
         model.clock[SCALE] = 1.0
@@ -155,9 +156,9 @@ def forget(model, block, j, keep):
 
 @inline
 def anneal(model, block, j, horizon):
-    """f <- (1 - 1/t) f, for steps of size 1 / (lam t); returns t, which never gets beyond the horizon.
+    """f <- (1 - 1/t) f, for steps of size 1 / (lam t); return t, which is at most the horizon.
 
-    Up to there f = v / (t - 1), so that v never changes by this.
+    Up to there f = v / (t - 1), so v is unchanged.
     """
     t = model.clock[EVENTS]
     if t <= horizon:

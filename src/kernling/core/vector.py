@@ -1,11 +1,11 @@
 """exp and sincos that a compiler can turn into vector instructions.
 
 ``exp(x)`` for x <= 0: x = n ln 2 + r with |r| <= ln 2 / 2, exp(x) = 2**n exp(r).  Rounding to n is done by adding and
-subtracting 1.5 * 2**52 (2**23 in float32), whose low bits then hold n: that trick is why these functions are compiled
+subtracting 1.5 * 2**52 (2**23 in float32), whose low bits then contain n: this is why these functions are compiled
 without reordering.  exp(r) and, for sincos, the two series on |r| <= pi / 4 are polynomials interpolated at Chebyshev
 nodes in 60-digit arithmetic.
 
-Bounds, held by tests/core/test_vector.py against 40-digit values:
+Error bounds, checked by tests/core/test_vector.py against 40-digit values:
 
 ==========  ==========================  =============================
 function    range                       error
@@ -16,7 +16,7 @@ sincos      \\|x\\| <= 1e6, float64       absolute <= 5e-16
 sincos      \\|x\\| <= 1e3, float32       absolute <= 3e-7
 ==========  ==========================  =============================
 
-Below the range exp returns its value at the lower end, less than 1e-37.  Where nothing is compiled, NumPy computes.
+Below the range exp returns its value at the lower end, less than 1e-37.  Without compilation, NumPy is used.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ HALF_32 = np.float32(0.5)
 
 @inline_exact
 def _quadrant(s, c, q, one):
-    """sin and cos of r + q pi / 2 from those of r."""
+    """Return sin and cos of r + q pi / 2 from those of r."""
     swapped = (q & one) != 0
     sine = c if swapped else s
     cosine = s if swapped else c
@@ -139,12 +139,12 @@ def sincos32(x):
 
 
 def exp(x):
-    """exp of a number that is not positive, in the precision of its type."""
+    """Return exp of a nonpositive number, in the precision of its type."""
     return np.exp(x)
 
 
 def sincos(x):
-    """sin and cos of a number, in the precision of its type."""
+    """Return sin and cos of a number, in the precision of its type."""
     return np.sin(x), np.cos(x)
 
 

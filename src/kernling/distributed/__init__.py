@@ -1,4 +1,4 @@
-"""Training and predicting on many machines: parts of the data train models side by side, which merge into one."""
+"""Distributed training and prediction: models are trained on parts of the data in parallel and merged into one."""
 
 from .cluster import connected
 from .fitting import fit

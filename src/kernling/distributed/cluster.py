@@ -1,4 +1,4 @@
-"""Where the work is done: a cluster that is there, or one on this machine."""
+"""Connection to a running cluster, or start of one on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def need_distributed() -> Any:
-    """dask.distributed, or an error that says how to get it."""
+    """Import dask.distributed, or raise an error that says how to install it."""
     try:
         import distributed
     except ImportError as error:
@@ -19,7 +19,7 @@ def need_distributed() -> Any:
 
 @contextmanager
 def connected(where: Any) -> Iterator[Any]:
-    """A client of a cluster: one that is given, of the scheduler at an address, or of "local:2", two processes here.
+    """Yield a client: the given one, one for the scheduler at an address, or one for "local:2", two processes on this machine.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def connected(where: Any) -> Iterator[Any]:
         return
     if not where.startswith("local:"):
         if "://" not in where:
-            raise ValueError(f"a cluster is 'local:N', N processes here, or an address such as tcp://host:8786, not {where!r}")
+            raise ValueError(f"a cluster must be 'local:N' (N processes) or an address such as tcp://host:8786, not {where!r}")
         with distributed.Client(where) as client:
             yield client
         return
@@ -50,7 +50,7 @@ def connected(where: Any) -> Iterator[Any]:
 
 
 def _undisturbed() -> Any:
-    """Makes workers here ignore Ctrl-C, which a terminal sends to them too: they still hold what is merged then."""
+    """Return a plugin that makes local workers ignore Ctrl-C, since their results are still merged."""
 
     class Undisturbed(need_distributed().WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:

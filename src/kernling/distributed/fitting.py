@@ -1,7 +1,7 @@
 """Fitting on a Dask cluster.
 
 A pass over the data is one stage, or several (``merge_every``).  In a stage, consecutive partitions form parts; each trains
-a model of its own from the model of the stage before, and neighbours merge in a tree (stages.py).
+its own model, starting from the model of the previous stage, and neighbours are merged in a tree (stages.py).
 """
 
 from __future__ import annotations
@@ -36,47 +36,48 @@ def fit(
     progress: Callable[[Progress], None] | bool = False,
     **reading: Any,
 ) -> Any:
-    """Train a model on data in many pieces; returns a new one, the merged one of all.
+    """Train models on partitions of the data in parallel; return a new, merged model.
 
-    The first rows of the first partition are learned first, by one model, so that what comes from the data (``gamma="scale"``,
-    cells, random frequencies, categories) comes once; all parts go on from there.  A model that is fitted already goes on
-    from what it is.
+    The first rows of the first partition are learned first, by one model, so that what depends on the data (``gamma="scale"``,
+    cells, random frequencies, categories) is determined once; all parts continue from there.  A model that is already fitted
+    continues to learn.
 
     Parameters
     ----------
     client : distributed.Client or str
         A client of a cluster; the address of a scheduler; or "local:2" for two processes on this machine.
     model : estimator
-        Any of kernling's, or a pipeline whose steps do not change with the rows, such as ``Encode`` without a scale: models
-        that learned on different scales cannot be merged.  It is not changed.
+        Any kernling estimator, or a pipeline whose steps do not adapt to the rows, such as ``Encode`` without ``scale``: models
+        trained on different scales cannot be merged.  It is left unchanged.
     data : Dask DataFrame, Dask array, path or list of paths
         Files are Parquet, CSV, LIBSVM, Arrow or JSON lines that every worker can read, in chunks.
     y : Dask array, optional
-        The targets of a Dask array.
+        Targets of a Dask array.
     rounds : int
-        How often all data is learned; a round starts from the merged model of the one before.
+        Number of passes over the data; a round starts from the merged model of the previous one.
     merge_every : int, optional
-        Partitions that each part learns before all parts merge and go on from the merged model; all if not given.
+        Number of partitions that each part learns before all parts are merged and continue from the merged model; by default
+        all.
     parts : int, optional
-        Models that are trained side by side, of consecutive partitions each; one per partition, up to 64, if not given.
+        Number of models trained in parallel, each on consecutive partitions; by default one per partition, up to 64.
     first_rows : int
-        Rows that are learned before the parts go different ways.
+        Number of rows that are learned before training in parallel.
     classes : array, optional
-        All labels; without them, new ones join as they appear.
+        All labels; by default new classes are added when they appear.
     skip_bad : bool
-        Go on without partitions that cannot be read, with a warning that names them.
+        Skip partitions that cannot be read, with a warning that names them.
     progress : bool or callable
-        True shows a line on standard error; a callable is called with a :class:`Progress`.  Both hear of each part that has
-        been learned, and twice a second of each that is being learned.
+        True shows a progress line on standard error; a callable is called with a :class:`Progress`, after each part that was
+        learned, and twice a second while parts are being learned.
     **reading
-        Options of :func:`kernling.streams.stream`, such as ``target="late"``; a pipeline knows its columns.
+        Options of :func:`kernling.streams.stream`, such as ``target="late"``; a fitted pipeline knows its columns.
 
     Raises
     ------
     BadPartitions
-        At the end of a stage in which partitions could not be read; its ``model`` has learned the others.
+        At the end of a stage in which partitions could not be read; its ``model`` was trained on the others.
     Interrupted
-        A KeyboardInterrupt; its ``model`` is merged from the parts that were at their end.
+        A KeyboardInterrupt; its ``model`` is merged from the parts that were finished.
 
     Examples
     --------
@@ -98,9 +99,9 @@ def fit(
     if not partitions:
         raise ValueError("data has no partitions")
     if merge_every and not parts and len(partitions) <= MOST_PARTS:
-        raise ValueError(f"merge_every={merge_every} needs parts: each of {len(partitions)} partitions is a part otherwise")
+        raise ValueError(f"merge_every={merge_every} needs parts=: by default each of {len(partitions)} partitions is a part")
     if isinstance(model, StreamPipeline) and model.is_running:
-        raise ValueError("parts would learn on different scales: leave out running scales, or scale the data before")
+        raise ValueError("parts would learn on different scales: remove running scalers, or scale the data first")
     with connected(client) as connection:
         how = Reading(_settled(connection, partitions, columns_of(model) | reading))
         run = Run(connection, partitions, pieces, how, _show if progress is True else progress or None)
@@ -125,7 +126,7 @@ def _learn(run: Run, model: Any, stages: list[Any], rounds: int, skip_bad: bool)
             raise BadPartitions(failures, run.whole(run.model))
         new = [failure for failure in failures if failure not in run.told]
         for name, error in new:
-            warnings.warn(f"{name} cannot be read and was left out: {error}", stacklevel=3)
+            warnings.warn(f"{name} cannot be read and was skipped: {error}", stacklevel=3)
         run.told += new
 
 
@@ -134,7 +135,7 @@ def _show(progress: Progress) -> None:
 
 
 def _settled(client: Any, partitions: list[Partition], reading: dict[str, Any]) -> dict[str, Any]:
-    """Options with the number of columns of LIBSVM files, which no file alone tells."""
+    """Return options with the number of columns of LIBSVM files, which a single file does not determine."""
     if reading.get("n_features") is not None or partitions[0].path is None:
         return reading
     jobs = [client.submit(width_of, partition, reading, pure=False) for partition in partitions]
@@ -143,7 +144,7 @@ def _settled(client: Any, partitions: list[Partition], reading: dict[str, Any]) 
 
 
 def _entropy(model: Any) -> int:
-    """A number from which the random choices of all parts follow."""
+    """Return the seed of the random numbers of all parts."""
     seed = last_step(model).get_params(deep=False).get("random_state")
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Data that lies in pieces, and how a worker reads one of them in chunks."""
+"""Partitions of the data, and reading them in chunks."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ..streams.entry import libsvm_width
 
 
 class Partition(NamedTuple):
-    """A file, or a piece of a Dask collection, which a worker gets as an argument of its task."""
+    """A file, or a piece of a Dask collection, which is passed to a worker's task."""
 
     name: str
     path: str | None = None
 
 
 class Reading(NamedTuple):
-    """How rows are read: options of ``kernling.streams.stream``, and a pipeline that prepares them for its last step."""
+    """Options of ``kernling.streams.stream``, and a pipeline that transforms rows for its last step."""
 
     options: dict[str, Any]
     pipeline: Any = None
 
     def chunks(self, partition: Partition, piece: Any) -> Iterator[tuple[Any, Any]]:
-        """The rows of a partition, of a file never more than a chunk in memory."""
+        """Yield the rows of a partition; files are read in chunks."""
         for X, y in self.stream(partition, piece):
             yield X if self.pipeline is None else self.pipeline.passed(X), y
 
     def stream(self, partition: Partition, piece: Any) -> Stream:
-        """The rows of a partition as they are read."""
+        """Return the raw rows of a partition as a stream."""
         if partition.path is not None:
             return stream(partition.path, **self.options)
         if isinstance(piece, tuple):
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 def partitions_of(data: Any, y: Any) -> tuple[list[Partition], list[Any]]:
-    """The partitions of files, of a Dask frame, or of Dask arrays; and for each its piece, or None for a file."""
+    """Return the partitions of files, of a Dask frame, or of Dask arrays; and for each its piece, or None for a file."""
     if hasattr(data, "to_delayed") and hasattr(data, "divisions"):
         pieces = data.to_delayed()
         return [Partition(f"partition {i} of the frame") for i in range(len(pieces))], list(pieces)
@@ -72,8 +72,8 @@ def _of_arrays(X: Any, y: Any) -> tuple[list[Partition], list[Any]]:
 
 
 def width_of(partition: Partition, options: dict[str, Any]) -> int:
-    """The columns of a LIBSVM file; 0 for other formats and for a file that cannot be read."""
+    """Return the number of columns of a LIBSVM file; 0 for other formats and for files that cannot be read."""
     try:
         return libsvm_width(partition.path, options.get("format"), options.get("zero_based", False))
     except (ValueError, OSError, ImportError):
-        return 0  # it is named when it is learned
+        return 0  # the error is reported when it is learned

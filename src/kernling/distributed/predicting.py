@@ -1,4 +1,4 @@
-"""Predicting on a Dask cluster."""
+"""Prediction on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .partitions import Reading, partitions_of
 
 
 def predict(client: Any, model: Any, data: Any, method: str = "predict", **reading: Any):
-    """What a model says of each row, in the order of the partitions, each read by a worker in chunks.
+    """Return predictions for all rows, in the order of the partitions, which workers read in chunks.
 
     Parameters
     ----------
     client : distributed.Client or str
-        As for :func:`fit`.
+        See :func:`fit`.
     model : estimator
-        A fitted one, or a fitted pipeline.
+        A fitted estimator or pipeline.
     data : Dask DataFrame, Dask array, path or list of paths
-        As for :func:`fit`; targets are not looked at.
+        See :func:`fit`; targets are ignored.
     method : str
         "predict", "decision_function" or "predict_proba".
     **reading

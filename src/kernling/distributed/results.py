@@ -1,4 +1,4 @@
-"""What a fit on a cluster says: how far it has come, and what stopped it."""
+"""Progress and errors of training on a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far training has come.
+    """Progress of training.
 
     Examples
     --------
@@ -20,7 +20,7 @@ class Progress(NamedTuple):
     round: int
     parts: int  # learned in this stage
     of: int
-    events: int  # learned in all, also by parts that are not at their end, as far as workers have told
+    events: int  # learned in total, including unfinished parts as far as workers have reported
     seconds: float
 
     @property
@@ -34,23 +34,23 @@ class Progress(NamedTuple):
 
 
 class BadPartitions(ValueError):
-    """Some partitions cannot be read; ``model`` has learned all others of the stage.
+    """Raised if partitions cannot be read; ``model`` was trained on all others of the stage.
 
     Examples
     --------
     >>> from kernling.distributed import BadPartitions
     >>> print(BadPartitions([("3.parquet", "damaged Parquet file")], None))
-    cannot be read: 3.parquet: damaged Parquet file; skip_bad=True goes on without
+    cannot be read: 3.parquet: damaged Parquet file; use skip_bad=True to skip them
     """
 
     def __init__(self, failures: Sequence[tuple[str, str]], model: Any):
         named = "; ".join(f"{name}: {error}" for name, error in failures)
-        super().__init__(f"cannot be read: {named}; skip_bad=True goes on without")
+        super().__init__(f"cannot be read: {named}; use skip_bad=True to skip them")
         self.failures, self.model = list(failures), model
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while parts were being learned; ``model`` is merged from the parts that were at their end.
+    """Raised on Ctrl-C during training; ``model`` is merged from the parts that were finished.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The stages of a fit: parts that are trained side by side, and merged in a tree.
+"""The stages of distributed training: parts are trained in parallel and merged in a tree.
 
-Parts and tree follow from the list of partitions alone, and each task from its arguments alone, so neither the number of
+Parts and tree depend only on the list of partitions, and each task only on its arguments, so neither the number of
 workers nor the loss of one changes the result.
 """
 
@@ -19,9 +19,9 @@ from . import training
 from .partitions import Partition, Reading
 from .results import Progress
 
-MOST_PARTS = 64  # models side by side, unless more are asked for
+MOST_PARTS = 64  # models trained in parallel by default
 TELL_EVERY = 0.5  # seconds
-POLL = 0.2  # seconds; a signal that reaches another thread does not wake up one that waits
+POLL = 0.2  # seconds; a signal delivered to another thread does not wake up a waiting one
 
 
 class Part(NamedTuple):
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 def stages_of(partitions: int, parts: int | None, merge_every: int | None) -> list[list[Part]]:
-    """Which partitions each part of each stage learns: consecutive ones, as evenly as can be."""
+    """Return the partitions of each part of each stage: consecutive ones, as evenly as possible."""
     count = min(parts or min(partitions, MOST_PARTS), partitions)
     length = partitions if merge_every is None else count * merge_every
     stages = []
@@ -42,10 +42,10 @@ def stages_of(partitions: int, parts: int | None, merge_every: int | None) -> li
 
 
 class Node(NamedTuple):
-    """A model of the tree: of one part, or of two nodes."""
+    """A model in the tree: of one part, or merged from two nodes."""
 
     task: Any
-    children: tuple[int, ...] = ()  # places in the list of nodes
+    children: tuple[int, ...] = ()  # indices in the list of nodes
 
 
 class Run:
@@ -54,15 +54,15 @@ class Run:
     def __init__(self, client: Any, partitions: list[Partition], pieces: list[Any], reading: Reading, progress: Any):
         self.client, self.partitions, self.pieces, self.reading, self.progress = client, partitions, pieces, reading, progress
         self.model: Any = None  # merged so far
-        self.parts = 0  # that go on from it, more slowly than it would; 0 as it is
+        self.parts = 0  # number of parts that continue from it, with adjusted clocks; 0: unadjusted
         self.futures: list[Any] = []  # of this stage
-        self.finished: dict[int, Any] = {}  # of these, the largest trees that are done
+        self.finished: dict[int, Any] = {}  # of these, the largest finished trees
         self.round, self.events, self.begun = 1, 0, time.perf_counter()
-        self.skip: tuple[int, int] = (-1, 0)  # a partition and how many of its first rows have been learned
+        self.skip: tuple[int, int] = (-1, 0)  # a partition and the number of its first rows that were already learned
         self.told: list[tuple[str, str]] = []
 
     def begin(self, model: Any, first_rows: int, classes: Any) -> None:
-        """Make the model that all parts start from."""
+        """Create the model that all parts start from."""
         if hasattr(model, "t_"):
             self._start(model)
             return
@@ -76,29 +76,29 @@ class Run:
                 self.skip, self.events = (place, beginning.rows), beginning.rows
                 return
             failures.append(beginning.failure)
-        raise ValueError(f"there is nothing to learn from: {'; '.join(failures)}")
+        raise ValueError(f"there are no rows to learn from: {'; '.join(failures)}")
 
     def _start(self, model: Any) -> None:
-        """Parts train the model itself, on rows that the steps before it have prepared."""
+        """Set the start of all parts: the last step, trained on rows transformed by the other steps."""
         if isinstance(model, StreamPipeline):
             self.reading = self.reading._replace(pipeline=model)
             model = model.model_
         self.model = model
 
     def whole(self, model: Any) -> Any:
-        """A model with the steps before it."""
+        """Return a model with the preprocessing steps."""
         return model if self.reading.pipeline is None else self.reading.pipeline.with_model(model)
 
     def task(self, function: Callable) -> Callable:
-        """A function that becomes part of a graph when it is called, with a name of its own each time."""
+        """Return a function that adds a task with a unique name to the graph when it is called."""
         from dask import delayed
 
         return delayed(function, pure=False)
 
     def stage(self, stage: list[Part], entropy: int, number: int, warm: bool) -> tuple[tuple[str, str], ...]:
-        """Learn and merge all parts of a stage; returns what could not be read.
+        """Train and merge all parts of a stage; return the partitions that could not be read.
 
-        No task needs what only a worker's memory holds, so any can be done again.
+        No task depends on data that exist only in a worker's memory, so any can be repeated.
         """
         self.parts, topic = 0 if warm else len(stage), f"kernling-{uuid.uuid4()}"
         start = self.task(training.started)(self.model, self.parts)
@@ -128,7 +128,7 @@ class Run:
         return outcome.failures
 
     def _watch(self, nodes: list[Node], counts: list[Any], topic: str) -> training.Outcome:
-        """Wait for the last node, and say how far parts have come."""
+        """Wait for the last node, and report the progress."""
         news: queue.SimpleQueue[tuple[int, int | None]] = queue.SimpleQueue()
         self.client.subscribe_topic(topic, lambda event: news.put(event[1]))
         self.futures = self.client.compute([*(node.task for node in nodes), *counts])
@@ -144,12 +144,12 @@ class Run:
                 part = place if told is not None else place - len(nodes)
                 if told is None:
                     done.add(place)
-                    self._keep(place if place < len(nodes) else part, nodes)  # a part is done when its count is
+                    self._keep(place if place < len(nodes) else part, nodes)  # a part is finished when its count is
                     if place < len(nodes):
                         continue
                     told = self.futures[place].result()
                 elif len(nodes) + part in done:
-                    continue  # what came too late
+                    continue  # message of an earlier stage
                 learned[part] = told
                 if self.progress:
                     finished = sum(place >= len(nodes) for place in done)
@@ -161,9 +161,9 @@ class Run:
         return self.futures[len(nodes) - 1].result()
 
     def _keep(self, place: int, nodes: list[Node]) -> None:
-        """Hold a node that is done until one above it is."""
+        """Keep a finished node until its parent is finished."""
         future = self.futures[place]
-        if future is None:  # one above it is
+        if future is None:  # its parent is finished
             return
         if future.status == "error":
             future.result()  # raises
@@ -173,7 +173,7 @@ class Run:
             self.futures[child] = None
 
     def so_far(self) -> Any:
-        """The model of all parts that are at their end; the others are given up."""
+        """Return the model merged from all finished parts; the others are cancelled."""
         outcomes = self.client.gather(list(self.finished.values()))
         self.client.cancel([future for future in self.futures if future is not None])
         if not outcomes:

@@ -1,4 +1,4 @@
-"""What workers do.  All of it depends on its arguments alone, so what a lost worker did can be done again, bit for bit."""
+"""Tasks of the workers.  Results depend only on the arguments, so the work of a lost worker can be repeated exactly."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..pipeline import StreamPipeline
 from .cluster import need_distributed
 from .partitions import Partition, Reading
 
-BAD = (ValueError, OSError, ImportError)  # what makes a partition one that cannot be read
+BAD = (ValueError, OSError, ImportError)  # errors of partitions that cannot be read
 
 
 class Listener(NamedTuple):
-    """Who hears how far a part has come."""
+    """Receiver of the progress of a part."""
 
     topic: str
     part: int
@@ -31,16 +31,16 @@ class Listener(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The model that all parts start from, or why there is none."""
+    """The model that all parts start from, or the error."""
 
     model: Any = None
     rows: int = 0  # that it has learned
-    columns: dict[str, Any] = {}  # options by which other partitions are read, whatever the order of their columns
+    columns: dict[str, Any] = {}  # options for reading other partitions, whatever the order of their columns
     failure: str = ""
 
 
 class Outcome(NamedTuple):
-    """A model, or None where there was nothing to learn; the events behind it since the start; and what could not be read."""
+    """A model, or None if there were no rows; its events since the start; and the partitions that could not be read."""
 
     model: Any
     events: int
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 
 def begin(model: Any, partition: Partition, piece: Any, reading: Reading, rows: int, classes: Any) -> Beginning:
-    """Learn the first rows of a partition, so that whatever comes from the data comes once."""
+    """Learn the first rows of a partition, so that what depends on the data is determined once."""
     try:
         read = reading.stream(partition, piece)
         for X, y in read:
@@ -64,7 +64,7 @@ def begin(model: Any, partition: Partition, piece: Any, reading: Reading, rows: 
 
 
 def learn(model: Any, X: Any, y: Any, classes: Any = None) -> None:
-    """Go on with some rows; classes are for the first ones of a classifier."""
+    """Learn some rows; classes are passed with the first rows of a classifier."""
     known = {} if classes is None or hasattr(model, "t_") else {"classes": classes}
     model.partial_fit(X, y, **known)
 
@@ -78,7 +78,7 @@ def train(
     skip: int,
     listener: Listener | None = None,
 ) -> Outcome:
-    """Go on from the start with the rows of some partitions, less the first so many; one that is damaged is left out whole."""
+    """Train from the start on some partitions, without the first ``skip`` rows; damaged partitions are skipped entirely."""
     told = time.monotonic()
     model = copy.deepcopy(start)
     model._rng = np.random.default_rng(np.random.SeedSequence(seed[0], spawn_key=seed[1]))
@@ -103,7 +103,7 @@ def train(
 
 
 def join(a: Outcome, b: Outcome, start: Any) -> Outcome:
-    """Two models as one."""
+    """Merge two outcomes."""
     failures = (*a.failures, *b.failures)
     weights = [a.events, b.events]
     if not all(weights):
@@ -112,9 +112,9 @@ def join(a: Outcome, b: Outcome, start: Any) -> Outcome:
 
 
 def started(model: Any, parts: int) -> Any:
-    """A model from which so many parts go on: their clocks run slower than that of one learner of all events (0: as it is).
+    """Return a model that this many parts continue from, with an adjusted clock (0: unadjusted).
 
-    Steps of size 1 / (lam t) that go on at event t would move the mean of P parts P times slower than one learner moves; at
+    Steps of size 1 / (lam t) that continue at event t would move the mean of P parts P times slower than a single learner; at
     event t / P it moves as fast and varies as much, once it is averaged over time too (Stich, Local SGD Converges Fast and
     Communicates Little, ICLR 2019).  Where the last model predicts, each part is then too far from the others: steps are larger
     by sqrt(P) only, with which a step of the mean of P parts varies as much as a step of one learner.
@@ -126,24 +126,24 @@ def started(model: Any, parts: int) -> Any:
 
 
 def at(model: Any, events: int) -> Any:
-    """The model with its clock set."""
+    """Return the model with its clock set to this number of events."""
     model = copy.deepcopy(model)
     model._state = at_time(model.learner.merge, model._setup, model._params, model._state, float(events))
     error, event = model._merged
     model._merged = (error, events if event >= 0 else event)
-    model.__dict__.pop("_single", None)
+    model.__dict__.pop("_one", None)
     return model
 
 
 def settle(outcome: Outcome, before: Any) -> Outcome:
-    """The merged model, with the clock of one that has met all events; the one before, where there was nothing to learn."""
+    """Return the merged model with the clock set to all events, or the previous one if there were no rows."""
     if not outcome.events:
         return outcome._replace(model=before)
     return outcome._replace(model=at(outcome.model, before.t_ + outcome.events))
 
 
 def say(model: Any, partition: Partition, piece: Any, reading: Reading, method: str) -> Any:
-    """What a model says of each row of a partition."""
+    """Return the predictions for each row of a partition."""
     try:
         return np.concatenate([getattr(model, method)(X) for X, _ in reading.chunks(partition, piece)])
     except BAD as error:

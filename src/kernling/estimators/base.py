@@ -1,4 +1,4 @@
-"""Estimators: validation, weights, late classes and the plain-Python side of learning, once for all methods."""
+"""Base class of all estimators: validation, weights, new classes, and the Python side of learning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,11 +19,11 @@ from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
-from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
+from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
-from .checking import canonical, check_entries, checked, checked_weights, one_row
-from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
+from .checking import canonical, check_entries, checked, checked_weights
+from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
@@ -33,12 +33,22 @@ from .progress import Progress
 from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
+from .single import SingleEvents
+from .turns import learning
 
-SMALL = 10_000  # numbers that a model may hold whatever its file holds
+SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
 
-class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
-    """The base of all estimators.  A subclass names its learner and declares its parameters."""
+class Function(NamedTuple):
+    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
+
+    kernel: Kernel
+    parts: list[Expansion | Linear]
+    offset: np.ndarray  # (outputs,)
+
+
+class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
+    """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
     task: ClassVar[str]
@@ -72,7 +82,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             Whole(0),
             InstanceOf((np.random.Generator, np.random.RandomState), "a NumPy random generator", "Generator"),
         ),
-        doc="Seed, or generator, of the method's random numbers and of ``shuffle``.",
+        doc="Seed or generator of the method's random numbers and of ``shuffle``.",
     )
     dtype: str = parameter(
         default="float64",
@@ -80,20 +90,21 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         doc="Precision of points and kernel values.",
     )
     block_size: int = parameter(
-        default=128, allowed=Whole(1, 8192), doc="Events whose kernel values are computed at once; changes speed only."
+        default=128, allowed=Whole(1, 8192), doc="Events whose kernel values are computed at once; affects only speed."
     )
-    passes: int = parameter(default=1, allowed=Whole(1), doc="How often ``fit`` goes over the rows.")
-    shuffle: bool = parameter(default=False, allowed=SWITCH, doc="Whether ``fit`` takes the rows in a random order.")
+    passes: int = parameter(default=1, allowed=Whole(1), doc="Number of passes over the rows in ``fit``.")
+    shuffle: bool = parameter(default=False, allowed=SWITCH, doc="Whether ``fit`` shuffles the rows before each pass.")
     n_jobs: int | None = parameter(
-        default=None, allowed=(NOTHING, Whole(-1, 1024)), doc="Number of threads for predicting; -1 uses all cores."
+        default=None, allowed=(NOTHING, Whole(-1, 1024)), doc="Number of threads for prediction; -1 uses all cores."
     )
-    verbose: bool | int = parameter(default=False, allowed=(SWITCH, Whole(0)), doc="Whether learning shows its progress.")
+    verbose: bool | int = parameter(default=False, allowed=(SWITCH, Whole(0)), doc="Whether to show the progress of learning.")
 
     # ------------------------------------------------------------------ learning
 
+    @learning
     @one_thread
     def _fit(self, X, y, sample_weight):
-        """Forget everything, then learn all rows: ``passes`` times, in a new random order each time if ``shuffle``."""
+        """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
         with self._untouched_on_error():
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
@@ -101,19 +112,21 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             if not weights.any():
                 raise ValueError("all sample weights are zero: there is nothing to learn from")
             self._plan(self.passes * int(np.count_nonzero(weights)))
+            targets = self._all_targets(y, weights)
             for _ in range(self.passes):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
-                self._learn(X[order], y[order], weights[order])
+                self._learn(X[order], targets[order], weights[order])
             if self.learner.finish:
                 self.learner.finish(self._params, self._state, self._problem.kernel)
             self._check_finite()
         return self
 
+    @learning
     @one_thread
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
-        """Go on learning; returns the outputs before each row was learned if they are asked for.
+        """Learn more rows; if ``record``, return the outputs before each row was learned.
 
-        They come in stretches between which the outputs changed, each with the classes it knew.
+        They are grouped into segments with the same classes, each with its classes.
         """
         with self._untouched_on_error():
             fresh = not self.__sklearn_is_fitted__()
@@ -122,22 +135,23 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
             else:
                 self._check_classes(classes)
-            # one step on points checks before it changes anything, and needs no copy
+            # a single step on points checks before it changes anything, so no copy is needed
             careful = self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear)
             if careful:
-                self._state: Any = states.copied(self._state)  # an error brings back the one before
+                self._state: Any = states.copied(self._state)  # restored if an error is raised
             self._plan(None)
             parts = []
             for first, last in self._segments(y):
                 part = slice(first, last)
                 weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
-                parts.append((getattr(self, "classes_", None), self._learn(X[part], y[part], weighted, record)))
+                targets = self._targets(y[part], weighted)
+                parts.append((getattr(self, "classes_", None), self._learn(X[part], targets, weighted, record)))
             if careful:
                 self._check_finite()
         return parts
 
     def _steps(self, events: int, record: bool) -> int:
-        """In how many steps this many more events could go wrong: batches count once full, and scoring the rows behind one."""
+        """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
         waiting = getattr(self._state, "waiting", None)
         return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 
@@ -145,10 +159,10 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         if not states.is_finite(self._state):
             raise Diverged
 
-    def _learn(self, X, y, weights, record=False):
-        """Learn validated rows whose classes are known."""
+    def _learn(self, X, targets, weights, record=False):
+        """Learn validated rows and what their targets are to the method."""
         progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
-        events = loop.Events(as_rows(X), read_only(self._targets(y)), read_only(weights))
+        events = loop.Events(as_rows(X), read_only(targets), read_only(weights))
 
         def done(state, n):
             self._state = state
@@ -161,12 +175,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return scores
 
     def _plan(self, length: int | None) -> None:
-        """Tell the averages how long the stream is, if that is known."""
+        """Set the length of the stream for averages, if it is known."""
         self._state = self._state._replace(model=averages.planned(self._state.model, self._needs.suffix, length))
-        self.__dict__.pop("_single", None)
+        self.__dict__.pop("_one", None)
 
     def _start(self, X, outputs: int) -> None:
-        """Resolve what comes from the data, and make an empty model."""
+        """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
         self._settle_on(X)
@@ -179,7 +193,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 states.set_centre(self._state, X[0])
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
-        """Make an empty model from resolved parameters."""
+        """Create an empty model from resolved parameters."""
         gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
@@ -210,9 +224,9 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         self._largest = self._largest_entry()
 
     def resolved(self, X) -> dict[str, float]:
-        """Return the parameters that may come from the data, as numbers for these rows."""
+        """Return the values of data-dependent parameters for these rows."""
         options = self.get_params(deep=False)
-        for name in reversed(self._resolvable()):  # gamma, which the others build on, is declared in the base, and so last
+        for name in reversed(self._resolvable()):  # gamma, which the others depend on, is in the base class and thus last
             resolve = self.parameters[name].resolve
             if resolve is not None and isinstance(options[name], str):
                 options[name] = resolve(X, options)
@@ -220,11 +234,11 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     @classmethod
     def _resolvable(cls) -> list[str]:
-        """Return the parameters that may come from the data."""
+        """Return the names of data-dependent parameters."""
         return [name for name, declared in cls.parameters.items() if declared.resolve]
 
     def _largest_entry(self) -> float:
-        """The largest number that a row may hold, by what the kernel and the features make of it."""
+        """Return the largest number allowed in a row, which depends on the kernel and the features."""
         d, name = self._problem.d, np.dtype(self._problem.dtype).name
         found = LARGEST[name]
         if self.kernel == "poly":
@@ -237,59 +251,18 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 found = min(found, limit)
         return found
 
-    def learn_one(self, x, y, sample_weight=1.0):
-        """Learn one event, a 1-D array: the cheap way for events that come one by one."""
-        if isinstance(y, np.ndarray) and y.ndim == 0:
-            y = y[()]
-        if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
-            return self
-        if not isinstance(sample_weight, _NUMBERS) or not 0.0 <= sample_weight <= WEIGHT:
-            raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
-        single = self._take(x)
-        single.target[0] = self._target_of(y)
-        before = dict(self.__dict__)  # balancing classes counts the event
-        single.weight[0] = self._weight_of(y, sample_weight)
-        if single.weight[0] > 0.0:  # else the row is skipped wholly, random numbers included
-            try:
-                self._state = single.learn(self._state, self._rng)
-            except Diverged:
-                self.__dict__.update(before)
-                raise
-        return self
-
     # ------------------------------------------------------------------ predicting
 
     @one_thread
     def _scores(self, X) -> np.ndarray:
-        """Outputs of the model, (rows, outputs)."""
+        """Return the outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
+        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
-    def score_one(self, x):
-        """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
-        if "_state" not in self.__dict__:
-            return 0.0
-        scores = self._take(x).score(self._state)
-        return float(scores[0]) if len(scores) == 1 else scores.copy()
-
-    def _take(self, x) -> loop.Single:
-        """Put an event into the buffers for single events."""
-        single = self.__dict__.get("_single")
-        if single is None:
-            single = loop.Single(self.learner.loop, self._setup, self._params, self._state)
-            self._single = single
-        x = one_row(x)
-        if x.shape != single.row.shape[1:]:
-            raise ValueError(f"x has shape {x.shape}, but this model takes {single.row.shape[1:]}")
-        try:
-            single.row[0] = x
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"x must hold numbers only: {error}") from None
-        if not within(single.row, self._largest):
-            raise ValueError(f"x contains NaN or infinity, or numbers above {self._largest:g}")
-        return single
+    def _offset(self) -> np.ndarray:
+        """What is added to each output of the model, (outputs,)."""
+        return np.zeros(self._problem.outputs)
 
     # ------------------------------------------------------------------ what it is now
 
@@ -305,48 +278,56 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     @property
     def n_support_(self) -> int:
-        """Points with a coefficient that is not 0."""
+        """Number of points with a nonzero coefficient."""
         return len(self.support_vectors_) if self.n_stored_ else 0
 
     @property
     def support_vectors_(self) -> np.ndarray:
-        """The points behind the output: ``decision_function(X)`` is ``kernel(X, support_vectors_) @ dual_coef_``.
+        """The points of the output: ``decision_function(X)`` is ``kernel(X, support_vectors_) @ dual_coef_``.
 
-        For methods that also have random features, the points of the kernel part.
+        For methods that also use random features, the points of the kernel part.
         """
         points, coef = self._expansion()
         return points[coef.any(axis=1)]
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        """The coefficients behind the output: (points,) for one output, else (points, outputs)."""
+        """The coefficients of the output: (points,) for one output, else (points, outputs)."""
         coef = self._expansion()[1]
         coef = coef[coef.any(axis=1)]
         return coef[:, 0] if coef.shape[1] == 1 else coef
 
     @one_thread
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
-        """Stored points and their coefficients in the output."""
+        """Return the stored points and their coefficients in the output."""
         for part in scoring.frozen_parts(self._setup, self._fitted()):
             if isinstance(part, Expansion):
                 return part.points[: part.stored] + part.centre, part.coef[0, :, : part.stored].T
         raise AttributeError(f"a {type(self).__name__} stores no points")
 
+    @one_thread
+    def function(self) -> Function:
+        """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
+        check_is_fitted(self)
+        if type(self)._scores is not OnlineEstimator._scores:
+            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
+        return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
+
     @property
     def nbytes_(self) -> int:
-        """Memory of the state, in bytes."""
-        return _nbytes(self._fitted())
+        """Size of the state in bytes, without spare capacity."""
+        return _nbytes(states.trimmed(self._fitted()))
 
     def certificate(self) -> dict[str, float]:
-        """The theory's promises for this run, in numbers.
+        """Return the method's theoretical guarantees, evaluated for this run.
 
-        Of a merged model that has learned nothing since, ``merge_error`` bounds its distance from the mean of the models.
+        For a merged model that has not learned since, ``merge_error`` bounds its distance from the mean of the models.
         """
         found = self.learner.certificate(self._params, self._fitted(), self._problem)
         return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
 
     def _fitted(self) -> Any:
-        if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr says no before fitting
+        if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
             raise AttributeError(f"this {type(self).__name__} has learned nothing yet")
         return self._state
 
@@ -360,21 +341,21 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_single"}
+        return {name: value for name, value in state.items() if name not in ("_one", "_turns")}
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "_state" in self.__dict__:  # memory-mapped by joblib, say: learning needs arrays of its own
+        if "_state" in self.__dict__:  # for example memory-mapped by joblib: learning needs writable copies
             self._state = _writable(self._state)
 
     # ------------------------------------------------------------------ as a file
 
     def to_contents(self) -> Contents:
-        """The estimator as plain data; everything that ``from_contents`` needs to go on as if nothing had happened."""
+        """Return the estimator as plain data, from which ``from_contents`` restores it exactly."""
         check_is_fitted(self)
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], (int, type(None))):
-            params["random_state"] = None  # its stream is saved as it stands now
+            params["random_state"] = None  # the state of its generator is saved instead
         if not isinstance(self._rng.bit_generator, np.random.PCG64):
             kind = type(self._rng.bit_generator).__name__
             raise TypeError(f"random_state is a {kind} generator, which cannot be saved; use numpy.random.default_rng")
@@ -393,18 +374,20 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
             header["class_type"] = self.classes_.dtype.str
+        if getattr(self, "_target_scale", None) is not None:
+            header["target_scale"] = list(self._target_scale)
         return Contents(header, arrays)
 
     @classmethod
     @one_thread
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
-        """The estimator that ``to_contents`` described; raises, before much is allocated, unless all of it fits together."""
+        """Restore an estimator from its contents; raise before much memory is allocated if they are inconsistent."""
         model = cls(**{name: unplain(value) for name, value in header["params"].items()})
         cls.check_parameters(model.get_params(deep=False))
         columns, outputs = header["columns"], header["outputs"]
         whole = type(columns) is int and type(outputs) is int and columns > 0
         if not whole or outputs != model._take_classes(header, arrays):
-            raise ValueError("columns, outputs and classes do not fit the model")
+            raise ValueError("columns, outputs and classes do not match the model")
         model.n_features_in_ = columns
         if "names" in header:
             model.feature_names_in_ = np.array(header["names"], dtype=object)
@@ -412,7 +395,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         options = model.get_params(deep=False) | resolved
         numbers = {name: options[name] for name in cls._resolvable()}
         if not all(type(value) in (int, float) and 0.0 <= value < math.inf for value in numbers.values()):
-            raise ValueError(f"{numbers} do not fit the model")
+            raise ValueError(f"{numbers} do not match the model")
         asked = {name: getattr(model, name) for name in numbers}
         cls.check_parameters(options | asked)
         allowed = room.set(sum(array.size for array in arrays.values()) + SMALL)
@@ -430,7 +413,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         return model
 
     def _take_classes(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
-        """Take over the classes of a file; returns the number of outputs."""
+        """Restore the classes from a file; return the number of outputs."""
         return 1
 
     # ------------------------------------------------------------------ input
@@ -448,7 +431,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         if numeric:
             y = y.astype(np.float64)
             if not np.isfinite(y).all():  # None has become NaN
-                raise ValueError("y must hold numbers only, not None")
+                raise ValueError("y must contain only numbers, not None")
             highest = TARGET[np.dtype(dtype).name]
             if np.abs(y).max() > highest:
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
@@ -463,47 +446,40 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         except loop.Interrupted:
             raise
         except BaseException:
-            self.__dict__.clear()
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
             self.__dict__.update(before)
             for standing in generators:
                 standing.restore()
             raise
 
-    # ------------------------------------------------------------------ what classifiers do differently
+    # ------------------------------------------------------------------ overridden by classifiers
 
     def _begin_targets(self, y, classes=None) -> int:
-        """Get ready for the first targets; returns the number of outputs."""
+        """Prepare for the first targets; return the number of outputs."""
         return 1
 
     def _check_classes(self, classes) -> None:
-        """Raise if the classes given differ from the ones known."""
+        """Raise if the given classes differ from the known ones."""
 
     def _segments(self, y) -> Iterator[tuple[int, int]]:
-        """Stretches of rows between which the outputs change."""
+        """Yield segments of rows without new classes."""
         yield 0, len(y)
 
-    def _targets(self, y) -> np.ndarray:
+    def _targets(self, y, weights) -> np.ndarray:
+        """Targets of a stream as the method gets them."""
         return np.asarray(y, dtype=np.float64)
+
+    def _all_targets(self, y, weights) -> np.ndarray:
+        """The same of rows that are all there is."""
+        return self._targets(y, weights)
+
+    def _next_target(self, target: float) -> float:
+        """Return the same for the next event."""
+        return target
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))
-
-    def _is_new(self, y) -> bool:
-        return False
-
-    def _target_of(self, y) -> float:
-        if not isinstance(y, _NUMBERS):
-            raise TypeError(f"y must be a number, not {short(y)}")
-        highest = TARGET[np.dtype(self._problem.dtype).name]
-        if not abs(y) <= highest:
-            raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
-        return y
-
-    def _weight_of(self, y, weight: float) -> float:
-        return weight
-
-
-_NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 def thread_count(n_jobs: int | None) -> int:

@@ -1,4 +1,4 @@
-"""The task, found by the first targets, and a model that waits for it."""
+"""Inference of the task from the first targets, and a placeholder for the model until then."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.exceptions import NotFittedError
 
 from .. import registry
 
-CLASSES = 20  # whole numbers of at most so many values are labels
+CLASSES = 20  # integers with at most this many distinct values are labels
 
 
 def task_of(y: Any) -> str:
-    """Classification for text, booleans and whole numbers of at most 20 values; regression for other numbers.
+    """Infer the task: classification for text, booleans and integers with at most 20 distinct values, else regression.
 
     Examples
     --------
@@ -39,30 +39,30 @@ def without_own_scales(model: Any) -> Any:
 
 def _not_yet(name: str) -> Callable[..., Any]:
     def method(self, *args, **kwargs):
-        raise NotFittedError("the model is chosen when the first targets are learned, and there were none yet")
+        raise NotFittedError("the model is chosen when the first targets are learned: call fit or partial_fit first")
 
-    method.__name__, method.__doc__ = name, "Not there before the first targets."
+    method.__name__, method.__doc__ = name, "Not available before the first targets."
     return method
 
 
 class ByTask(BaseEstimator):
-    """The classifier or the regressor of a method, as soon as the first targets tell which; :func:`task_of` has the rule.
+    """Placeholder that becomes the classifier or the regressor of a method at the first targets; see :func:`task_of`.
 
     Parameters
     ----------
     learner : str
-        The method's name.
+        Name of the method.
     """
 
     def __init__(self, learner: str = registry.DEFAULT):
         self.learner = learner
 
     def model_for(self, y: Any) -> Any:
-        """A new model for targets like these."""
+        """Return a new model for these targets."""
         return self.model_of(task_of(y))
 
     def model_of(self, task: str) -> Any:
-        """A new model for a task, which need not scale columns: a pipeline with a choice of models does."""
+        """Return a new model for a task; it does not scale columns, since the pipeline does."""
         return without_own_scales(registry.estimator_for(self.learner, task)())
 
     fit = _not_yet("fit")

@@ -1,4 +1,4 @@
-"""Validation of rows, targets and weights; an error says in one sentence what is wrong."""
+"""Validation of rows, targets and weights, with errors of one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.rows import read_only
 
 
 def checked(estimator, *arrays, largest: float | None = None, **options):
-    """Validate as scikit-learn does, with one quick look for numbers that are not finite or too large."""
+    """Validate like scikit-learn, with one fast check for numbers that are not finite or too large."""
     arrays = (checked_sparse(arrays[0]), *arrays[1:])
     for name, array in zip(("X", "y"), arrays, strict=False):
         check_type(name, array)
@@ -24,8 +24,8 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
         if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
             wrong = TypeError if isinstance(error, TypeError) else ValueError
-            raise wrong(f"{culprit} must hold numbers only: {error}") from None
-        if "Complex" in str(error):  # with all of the data
+            raise wrong(f"{culprit} must contain only numbers: {error}") from None
+        if "Complex" in str(error):  # its message contains all of the data
             raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
     X = found[0] if isinstance(found, tuple) else found
@@ -33,36 +33,36 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
     return found
 
 
-_MEANINGLESS = {  # kinds of NumPy types whose conversion to numbers, or to labels that can be saved, would be a surprise
-    "c": "complex numbers (Complex data not supported): take real and imaginary parts as columns",  # scikit-learn's words
-    "M": "dates: turn them into numbers or text first (kernling.StreamPipeline does it for columns)",
-    "m": "durations: turn them into numbers first, such as seconds",
-    "S": "bytes: decode them into text first, such as by astype(str)",
+_MEANINGLESS = {  # kinds of NumPy types whose conversion to numbers or labels would be surprising
+    "c": "complex numbers (Complex data not supported): take real and imaginary parts as columns",  # scikit-learn's wording
+    "M": "dates: convert them to numbers or text first (kernling.StreamPipeline does it for columns)",
+    "m": "durations: convert them to numbers first, such as seconds",
+    "S": "bytes: decode them to text first, for example with astype(str)",
     "V": "records of several fields: use a data frame, or one plain array per column",
 }
 
 
 def check_type(name: str, values) -> None:
-    """Raise for arrays and frames that would be converted in silence into something else than what was meant."""
+    """Raise for arrays and frames whose silent conversion would not be what was meant."""
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries: fill them, as by {name}.filled(0), or leave their rows out")
-    types: Any = getattr(values, "dtypes", None)  # of a frame's columns, or of one column
+        raise ValueError(f"{name} has masked entries: fill them, for example with {name}.filled(0), or drop their rows")
+    types: Any = getattr(values, "dtypes", None)  # of the columns of a frame, or of a single column
     for dtype in list(types) if hasattr(types, "__iter__") else [getattr(values, "dtype", None)]:
         kind = getattr(dtype, "kind", "")
         meaning = _MEANINGLESS.get(kind)
-        if meaning and not (name == "X" and kind == "S"):  # text that spells numbers is converted, or named in an error
-            raise ValueError(f"{name} holds {meaning}")
+        if meaning and not (name == "X" and kind == "S"):  # numbers as text are converted, other text is named in an error
+            raise ValueError(f"{name} contains {meaning}")
 
 
 def checked_sparse(X):
-    """Return the rows; sparse ones whose indices point outside of the matrix are refused.
+    """Return the rows; raise for sparse rows with indices outside of the matrix.
 
-    SciPy's constructors take such indices, and neither its conversions nor compiled code look at them again.
+    SciPy's constructors accept such indices, and neither its conversions nor compiled code check them.
     """
     if not sparse.issparse(X):
         return X
     if X.ndim != 2:
-        raise ValueError(f"X is a sparse array of {X.ndim} dimension{'s' * (X.ndim != 1)}, but rows make a table: use 2")
+        raise ValueError(f"X is a sparse array of {X.ndim} dimension{'s' * (X.ndim != 1)}, but 2 are required")
     if X.format in ("csr", "csc", "bsr"):
         rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
         height, width = X.blocksize if X.format == "bsr" else (1, 1)
@@ -72,7 +72,7 @@ def checked_sparse(X):
         for indices, n in zip(X.coords, X.shape, strict=True):
             _check_indices(indices, n, len(X.data))
         return X
-    X = X.tocsr()  # lists, dictionaries and diagonals are turned into indices first
+    X = X.tocsr()  # lists, dictionaries and diagonals are converted to indices first
     _check_compressed(X, *X.shape)
     return X
 
@@ -80,17 +80,17 @@ def checked_sparse(X):
 def _check_compressed(X, rows: int, columns: int) -> None:
     starts = X.indptr
     if starts.ndim != 1 or len(starts) != rows + 1 or starts[0] != 0 or starts[-1] > len(X.indices):
-        raise ValueError(f"X is not a sound {X.format} matrix: indptr does not fit its {rows} rows and its indices")
+        raise ValueError(f"X is not a valid {X.format} matrix: indptr does not match its {rows} rows and its indices")
     if (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"X is not a sound {X.format} matrix: indptr decreases")
+        raise ValueError(f"X is not a valid {X.format} matrix: indptr decreases")
     _check_indices(X.indices[: starts[-1]], columns, len(X.data))
 
 
 def _check_indices(indices: np.ndarray, n: int, values: int) -> None:
     if indices.ndim != 1 or len(indices) > values:
-        raise ValueError(f"X is not a sound sparse matrix: there are {indices.size} indices for {values} values")
+        raise ValueError(f"X is not a valid sparse matrix: there are {indices.size} indices for {values} values")
     if len(indices) and not (indices.min() >= 0 and indices.max() < n):
-        raise ValueError(f"X is not a sound sparse matrix: an index is outside of 0 to {n - 1}")
+        raise ValueError(f"X is not a valid sparse matrix: an index is outside of 0 to {n - 1}")
 
 
 def check_entries(X, largest: float) -> None:
@@ -100,7 +100,7 @@ def check_entries(X, largest: float) -> None:
         return
     try:
         assert_all_finite(X, input_name="X")
-    except ValueError as error:  # of its page of advice on missing values, the sentence that says what is wrong
+    except ValueError as error:  # keep only the sentence that says what is wrong
         raise ValueError(str(error).splitlines()[0]) from None
     raise ValueError(f"X contains numbers above {largest:g}, too large for this model in {X.dtype.name}: scale the columns")
 
@@ -114,7 +114,7 @@ def _is_numeric(y) -> bool:
 
 
 def one_row(x) -> np.ndarray:
-    """One event as an array."""
+    """Convert one event to an array."""
     if isinstance(x, Mapping):
         raise TypeError("x must be a 1-D array of numbers; kernling.StreamPipeline.auto(model) learns from dictionaries")
     try:
@@ -136,7 +136,7 @@ def checked_weights(sample_weight, n: int) -> np.ndarray:
         check_type("sample_weight", weights)
         weights = weights.astype(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"sample_weight must hold numbers only: {error}") from None
+        raise ValueError(f"sample_weight must contain only numbers: {error}") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -147,7 +147,7 @@ def checked_weights(sample_weight, n: int) -> np.ndarray:
 
 
 def canonical(X):
-    """CSR rows with sorted columns that occur once; the caller's matrix is not changed."""
+    """Return CSR rows with sorted, unique indices, without changing the caller's matrix."""
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -12,14 +12,14 @@ from ..core.limits import WEIGHT as LARGEST_WEIGHT
 
 
 def _is_a(kind: type, value: Any) -> bool:
-    """Whether it is a number of this kind; True and False are none."""
+    """Return whether the value is a number of this type; booleans are not."""
     return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
 
 
 class Real(NamedTuple):
-    """A number between two limits; ``strict`` leaves the lower one out.
+    """A number in an interval; ``strict`` excludes the lower limit.
 
-    Its size, unless it is 0, is between 1 / extreme and extreme: products of a few parameters must not overflow.
+    Unless it is 0, its absolute value is between 1 / extreme and extreme, so that products of parameters do not overflow.
     """
 
     low: float = -math.inf
@@ -47,7 +47,7 @@ class Real(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A whole number between two limits."""
+    """An integer in an interval."""
 
     low: int = 1
     high: int = 2**53
@@ -60,7 +60,7 @@ class Whole(NamedTuple):
         return "int"
 
     def __str__(self) -> str:
-        return f"a whole number of at least {self.low}" + ("" if self.high == 2**53 else f" and at most {self.high}")
+        return f"an integer of at least {self.low}" + ("" if self.high == 2**53 else f" and at most {self.high}")
 
 
 class OneOf(NamedTuple):
@@ -118,7 +118,7 @@ POSITIVE = Real(0.0, strict=True)
 
 
 def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]]) -> None:
-    """Raise for the first parameter that breaks its rule: TypeError for a wrong type, ValueError for a wrong value."""
+    """Raise for the first invalid parameter: TypeError for a wrong type, ValueError for a wrong value."""
     for parameter, options in rules.items():
         value = values[parameter]
         if any(rule.admits(value) for rule in options):
@@ -129,15 +129,15 @@ def check(name: str, values: dict[str, Any], rules: dict[str, tuple[Rule, ...]])
 
 
 def _size(value: Any, options: tuple[Rule, ...]) -> str:
-    """Return what a message adds about the size of a number that is extreme."""
+    """Return the part of a message about a number that is too large or too small."""
     reals = [rule for rule in options if isinstance(rule, Real)]
     if not reals or not _is_a(numbers.Real, value) or not 0.0 < abs(value) < math.inf or not reals[0].is_extreme(value):
         return ""
-    return f" of a size from {1.0 / reals[0].extreme:g} to {reals[0].extreme:g}"
+    return f" with an absolute value from {1.0 / reals[0].extreme:g} to {reals[0].extreme:g}"
 
 
 def short(value: Any) -> str:
-    """Return how a message shows a value: its beginning, if it is long."""
+    """Return the text of a value for messages, truncated if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 100 else f"{text[:100]}..."
 

@@ -1,4 +1,4 @@
-"""An estimator as plain data: what a model file holds."""
+"""Estimators as plain data, for model files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Contents(NamedTuple):
 
 
 def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
-    """The arrays of a nested NamedTuple, by dotted name."""
+    """Return the arrays of a nested NamedTuple by dotted name."""
     if isinstance(state, np.ndarray):
         return {prefix: state}
     found: dict[str, np.ndarray] = {}
@@ -28,10 +28,10 @@ def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
 
 
 def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
-    """A nested NamedTuple like this one, of a model without points, with arrays by dotted name.
+    """Return a nested NamedTuple like this one, which is of a model without points, with arrays by dotted name.
 
-    Raises unless each has the right type, and the right length wherever the model without points has one: compiled code
-    does not look.
+    Raises unless each array has the right type, and the right length wherever the model without points has one, since compiled
+    code does not check.
     """
     if isinstance(like, np.ndarray):
         array = arrays[prefix]
@@ -43,20 +43,20 @@ def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any
 
 
 def check_numbers(state: Any) -> None:
-    """Raise if a state that comes from outside holds numbers that learning never makes.
+    """Raise if a loaded state contains numbers that learning cannot produce.
 
-    Larger rows than rows may be would make distances infinite, and steps divide by the number of events.
+    Rows that are too large would make distances infinite, and steps divide by the number of events.
     """
     events = state.model.clock[EVENTS]
     if events < 0.0 or events != np.floor(events):
-        raise ValueError(f"{events:g} is not a number of events that can have been learned")
+        raise ValueError(f"{events:g} is not a valid number of learned events")
     for name, array in flatten(state).items():
         if name.endswith((".points", ".centre", ".X")) and np.abs(array).max(initial=0.0) > 4.0 * LARGEST[array.dtype.name]:
-            raise ValueError(f"{name} holds numbers above {LARGEST[array.dtype.name]:g}")
+            raise ValueError(f"{name} contains numbers above {LARGEST[array.dtype.name]:g}")
 
 
 def plain(value: Any, name: str) -> Any:
-    """A parameter as JSON."""
+    """Convert a parameter to JSON-compatible data."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
@@ -69,5 +69,5 @@ def plain(value: Any, name: str) -> Any:
 
 
 def unplain(value: Any) -> Any:
-    """A parameter from JSON."""
+    """Restore a parameter from JSON."""
     return {unplain(key): unplain(entry) for key, entry in value["dict"]} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""The example at the end of an estimator's documentation: the same for all estimators of a task, but for name and settings."""
+"""The example in an estimator's docstring, which is the same for all estimators of a task except for name and settings."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _TEMPLATES = {
 
 
 class Example:
-    """An estimator's example: its settings, and what it prints."""
+    """An estimator's example: its settings and its output."""
 
     def __init__(self, printed: str, **settings: Any):
         self.printed, self.settings = printed, settings
 
     def section(self, cls: Any) -> str:
-        """Return the section of the docstring."""
+        """Return the section "Examples" of the docstring."""
         home = "kernling" if cls.__name__ in registry.public_names(main=True) else "kernling.baselines"
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         lines = _TEMPLATES[cls.task].format(home=home, name=cls.__name__, settings=settings, printed=self.printed)

@@ -1,4 +1,4 @@
-"""A few facts about a model as it is now: for notebooks and for the command line."""
+"""Summary of a fitted model for notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CELL = "padding: 0.1em 1em 0.1em 0; text-align: left"
 
 
 def facts(model: Any) -> dict[str, str]:
-    """Events learned, points stored, memory, and what the theory promises (``certificate``), as text.
+    """Return events learned, points stored, memory and the ``certificate`` as text.
 
     Examples
     --------
@@ -20,8 +20,9 @@ def facts(model: Any) -> dict[str, str]:
     >>> facts(model)["events learned"], facts(model)["points stored"]
     ('4', '4')
     """
+    waiting = getattr(model, "n_waiting_", 0)
     return {
-        "events learned": f"{model.t_:,}",
+        "events learned": f"{model.t_:,}" + (f", and {waiting:,} more wait for a batch" if waiting else ""),
         "points stored": f"{model.n_stored_:,}",
         "memory": f"{model.nbytes_:,} bytes",
         **{name.replace("_", " "): f"{value:.6g}" for name, value in model.certificate().items()},
@@ -29,7 +30,7 @@ def facts(model: Any) -> dict[str, str]:
 
 
 class ShowsFacts:
-    """An estimator that notebooks show with its facts below scikit-learn's diagram, once it has learned something."""
+    """Mixin that shows a summary of the fitted model below scikit-learn's diagram in notebooks."""
 
     def _repr_html_inner(self) -> str:
         return _with_facts(self, super()._repr_html_inner())  # type: ignore[misc]

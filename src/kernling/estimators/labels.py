@@ -1,26 +1,28 @@
-"""Class labels as learners see them: -1 and +1 on one output, or 0 .. K-1 on K outputs; and classes that arrive late."""
+"""Encoding of class labels as -1 and +1 on one output or 0 to K-1 on K outputs, and new classes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-FEW = 100  # labels, among which others are looked up
-ROOM = 2**26  # bytes that all labels of a model may take
+from ..core.state import Widening
+
+FEW = 100  # labels, below which others are compared one by one
+ROOM = 2**26  # maximum bytes of all labels of a model
 
 
 def output_count(classes: int) -> int:
-    """Two classes, or one so far, share one output."""
+    """Return the number of outputs; one or two classes share one output."""
     return 1 if classes <= 2 else classes
 
 
 def encode(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Targets of labels that are all known."""
+    """Encode labels, all of which must be known."""
     index = np.searchsorted(classes, y).astype(np.float64)
     return index if len(classes) > 2 else 2.0 * index - 1.0
 
 
 def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Labels of scores (rows, outputs): score 0 is the second class, ties go to the lowest index."""
+    """Return the labels for scores (rows, outputs): score 0 is the second class, ties go to the lowest index."""
     if len(classes) == 1:
         return np.repeat(classes, len(scores))
     if scores.shape[1] == 1:
@@ -28,28 +30,29 @@ def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return classes[scores.argmax(axis=1)]
 
 
-def widening(classes: np.ndarray, label) -> tuple[np.ndarray, np.ndarray]:
-    """The classes with one more label, and the matrix that turns the old outputs into the new ones.
+def widening(classes: np.ndarray, label) -> tuple[np.ndarray, Widening]:
+    """Return the classes with one more label, and what the outputs become.
 
-    The one output f of two classes becomes -f/2 and +f/2 when a third arrives.
+    The one output f of two classes becomes -f/2 and +f/2 when a third class appears.
     """
     place = int(np.searchsorted(classes, label))
     wider = np.insert(classes.astype(np.result_type(classes, np.asarray(label))), place, label)
     if len(classes) == 1:
-        return wider, np.array([[1.0 if place == 1 else -1.0]])
-    columns = np.array([[-0.5], [0.5]]) if len(classes) == 2 else np.eye(len(classes))
-    return wider, np.insert(columns, place, 0.0, axis=0)
+        return wider, Widening(np.zeros(1, np.intp), np.array([1.0 if place == 1 else -1.0]))
+    old = np.zeros(2, np.intp) if len(classes) == 2 else np.arange(len(classes))
+    factors = np.array([-0.5, 0.5]) if len(classes) == 2 else np.ones(len(classes))
+    return wider, Widening(np.insert(old, place, -1), np.insert(factors, place, 0.0))
 
 
 def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:
-    """Where labels that are not among the classes appear for the first time, in order."""
+    """Return the indices at which new labels appear for the first time, in order."""
     new = np.flatnonzero(~_known(classes, y))
     _, first = np.unique(y[new], return_index=True)
     return sorted(new[first].tolist())
 
 
 def distinct(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted; without sorting all of y where few do."""
+    """Return the distinct labels, sorted; if there are few, without sorting all of y."""
     found = np.unique(y[:FEW])
     while len(found) <= FEW:
         new = y[~_known(found, y)]
@@ -60,19 +63,22 @@ def distinct(y: np.ndarray) -> np.ndarray:
 
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Which labels are among the classes."""
+    """Return a mask of the labels that are among the classes."""
     place = np.searchsorted(classes, y)
     return classes[np.minimum(place, len(classes) - 1)] == y
 
 
 def aligned(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Scores of stretches that each knew one class more than the one before, all in the last one's columns."""
-    known = parts[0][0]
-    scores: list[np.ndarray] = []
-    for classes, part in parts:
-        if len(classes) > len(known):
-            _, change = widening(known, np.setdiff1d(classes, known)[0])
-            scores = [earlier @ change.T for earlier in scores]
-            known = classes
-        scores.append(part)
-    return np.concatenate(scores)
+    """Concatenate the scores of segments, each with one class more than the one before, in the columns of the last."""
+    last = parts[-1][0]
+    pair = next((classes for classes, _ in parts if len(classes) == 2), last)
+    out = np.zeros((sum(len(scores) for _, scores in parts), output_count(len(last))))
+    row = 0
+    for classes, scores in parts:
+        rows = slice(row, row := row + len(scores))
+        if len(classes) == 1 < len(last):  # which may become the first or the second of a pair
+            classes, scores = pair, scores if pair[0] == classes[0] else -scores
+        if len(classes) == 2 < len(last):
+            scores = np.hstack([-0.5 * scores, 0.5 * scores])
+        out[rows, np.searchsorted(last, classes) if len(last) > 2 else [0]] = scores
+    return out

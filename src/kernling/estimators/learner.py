@@ -1,6 +1,6 @@
 """The parts of a method: the functions that make it run, and defaults that suit most of them.
 
-A method's file ends with ``LEARNER = Learner(__name__, kernel_loop(step), configure)`` and names what is special about it.
+A method's file ends with ``LEARNER = Learner(__name__, kernel_loop(step), configure)`` and overrides the defaults where needed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import numpy as np
 
 from ..components.eviction import UNBOUNDED
 from ..core import averages
-from ..core.expansion import Expansion, new_expansion
+from ..core.expansion import LIMIT, Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
+from ..core.run import Loop
 from ..merging.rules import Merge
+
+FEWEST = 1024  # points for which there must be room, or rows are too wide
 
 
 class Problem(NamedTuple):
-    """A learner's task: the estimator's parameters, resolved, and the shape of the data."""
+    """The estimator's resolved parameters, the task and the shape of the data."""
 
     options: dict[str, Any]  # parameters by name, with numbers in place of "scale" and "auto"
     task: str  # "classification", "regression" or "oneclass"
@@ -34,47 +37,47 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Needs:
-    """A learner's requests to the driver."""
+    """Requirements of a learner on the driver."""
 
     tolerance: float = -1.0  # in squared distance, to keep the nearest core point; negative: not needed
     dense: bool = False  # the step reads whole rows
     output: str = "last"
     suffix: float = 1.0
     uniforms: int = 0  # random numbers per event
-    room: int = 0  # points that one call of the step may add, where that is more than the block
-    notes: int = 0  # numbers that the learner records beside the outputs of each event
-    keep: float = 1.0  # what the model is multiplied by after each event, to forget
+    room: int = 0  # points that one call of the step may add, if more than the block
+    notes: int = 0  # numbers that the learner records with the outputs of each event
+    keep: float = 1.0  # factor by which the model is multiplied after each event, to forget
 
 
 # ---------------------------------------------------------------------- parts of configure
 
 
 def loss_of(problem: Problem) -> Loss:
-    """Return the loss asked for; where there is no choice, hinge or epsilon-insensitive."""
+    """Return the chosen loss; hinge or epsilon-insensitive if there is no parameter ``loss``."""
     default = "epsilon_insensitive" if problem.task == "regression" else "hinge"
     return Loss(KINDS[problem.options.get("loss", default)], problem.options.get("epsilon", 0.0), 0.0)
 
 
 def budget_of(problem: Problem) -> int:
-    """Return the largest number of points."""
+    """Return the maximum number of points."""
     return problem.options["budget"] or UNBOUNDED
 
 
 def check_shrinkage(problem: Problem) -> None:
-    """Raise unless 1 - eta lam, which an event leaves of the model, is positive."""
+    """Raise unless 1 - eta lam, the shrinkage per event, is positive."""
     eta, lam = problem.options["eta"], problem.options["lam"]
     if eta * lam >= 1.0:
         raise ValueError(f"eta * lam must be less than 1, but eta={eta:g} and lam={lam:g}")
 
 
 def kept_share(problem: Problem) -> float:
-    """Return what an event leaves of the model's coefficients, for a half-life of ``forget`` events."""
+    """Return the factor by which coefficients shrink per event, for a half-life of ``forget`` events."""
     half_life = problem.options["forget"]
     return 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
 
 
 def horizon(problem: Problem) -> float:
-    """Return the t at which steps of size 1 / (lam t) stop getting smaller, so that an event leaves 1 - 1/t of the model."""
+    """Return the t at which steps of size 1 / (lam t) stop decreasing, so that the model shrinks by 1 - 1/t per event."""
     kept = kept_share(problem)
     return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
 
@@ -83,7 +86,13 @@ def horizon(problem: Problem) -> float:
 
 
 def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int | None = None) -> Expansion:
-    """Return a model without points that can give the output asked for, or one with this many groups of coefficients."""
+    """Return a model without points, with the groups of coefficients that the output needs, or this many."""
+    widest = LIMIT // FEWEST
+    if problem.d > widest:
+        raise ValueError(
+            f"rows of {problem.d} columns are too wide for a method that stores points, which takes at most {widest} columns: "
+            "hash them to fewer (sklearn.feature_extraction.FeatureHasher), or take AOGDClassifier(features='linear')"
+        )
     kind = averages.KINDS[needs.output]
     return new_expansion(
         problem.d,
@@ -96,13 +105,13 @@ def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int |
 
 
 def empty_linear(needs: Needs, problem: Problem, rng: np.random.Generator, groups: int | None = None) -> Linear:
-    """Return an empty model on the features asked for, as ``empty_expansion`` does."""
+    """Return an empty model on the chosen features; see ``empty_expansion``."""
     groups = groups or (2 if needs.output == "average" else 1)
     return new_linear(problem, problem.options["features"], problem.options["n_components"], rng, groups=groups)
 
 
 class PointState(NamedTuple):
-    model: Expansion  # tags: the event that brought the point
+    model: Expansion  # tags: the event that added the point
 
 
 class LinearState(NamedTuple):
@@ -113,17 +122,17 @@ class LinearState(NamedTuple):
 
 
 def start_points(params: Any, needs: Needs, problem: Problem, rng: np.random.Generator) -> PointState:
-    """Return a state that is an expansion and nothing else."""
+    """Return a state that consists of an expansion only."""
     return PointState(empty_expansion(needs, problem, tags=1))
 
 
 def start_linear(params: Any, needs: Needs, problem: Problem, rng: np.random.Generator) -> LinearState:
-    """Return a state that is a linear model and nothing else."""
+    """Return a state that consists of a linear model only."""
     return LinearState(empty_linear(needs, problem, rng))
 
 
 def within_budget(params: Any, t: int) -> float:
-    """Return the budget, if there is one: every event may be stored otherwise."""
+    """Return the budget, or t if there is none, since every event may be stored."""
     return min(t, getattr(params, "budget", t))
 
 
@@ -135,13 +144,13 @@ def point_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
 
 
 def feature_count(params: Any, state: Any, problem: Problem) -> dict[str, float]:
-    """Return the number of features: nothing is promised."""
+    """Return the number of features; there are no guarantees."""
     return {"features": state.model.coef.shape[2]}
 
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """One published method.
+    """A published method.
 
     The defaults are those of a method whose state is an expansion; if its ``Params`` have a ``budget``, it never stores more
     points than that.
@@ -149,7 +158,7 @@ class Learner:
     Attributes
     ----------
     module : str
-        ``__name__`` of the method's file.  Its docstring begins with a line that is the title and a paragraph that is the
+        ``__name__`` of the method's file.  Its docstring starts with the title on the first line and a paragraph with the
         citation.
     loop : callable
         The step, compiled into a loop over events: ``kernel_loop(step)``, ``feature_loop(step)`` or ``dual_loop(step)``.
@@ -158,19 +167,19 @@ class Learner:
     start : callable
         ``start(params, needs, problem, rng)`` returns the state before the first event.
     bound : callable
-        ``bound(params, t)`` is the largest number of points after t events.
+        ``bound(params, t)`` returns the maximum number of points after t events.
     certificate : callable
-        ``certificate(params, state, problem)`` returns what the theory promises for this run, in numbers.
+        ``certificate(params, state, problem)`` returns the theoretical guarantees for this run.
     finish : callable, optional
-        ``finish(params, state, kernel)`` learns the rows that still wait at the end of ``fit``.
+        ``finish(params, state, kernel)`` learns the rows of an incomplete mini-batch at the end of ``fit``.
     expected_bound : bool
-        Whether the bound holds for the mean over random draws only.
+        Whether the bound holds only in expectation.
     merge : Merge
-        How two of its models become one.
+        Rules for merging two models.
     """
 
     module: str
-    loop: Callable
+    loop: Callable | Loop
     configure: Callable[[Problem], tuple[Any, Needs]]
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget
@@ -181,28 +190,28 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """The name of the method's file."""
+        """Name of the method's file."""
         return self.module.rpartition(".")[2]
 
     @property
     def title(self) -> str:
-        """The method's name in words."""
+        """Title of the method."""
         return self._paragraph(0).removesuffix(".")
 
     @property
     def citation(self) -> str:
-        """Authors, title, place and year of the paper."""
+        """Authors, title, venue and year of the paper."""
         return self._paragraph(1)
 
     def _paragraph(self, place: int) -> str:
-        """Return a paragraph of the file's docstring as one line; an empty one if Python was told to drop docstrings."""
+        """Return a paragraph of the file's docstring as one line; empty if Python runs without docstrings."""
         paragraphs = (sys.modules[self.module].__doc__ or "\n\n").split("\n\n")
         return " ".join(paragraphs[place].split())
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureLearner(Learner):
-    """A method whose model is linear in features, and which stores no points."""
+    """A method whose model is linear in features and stores no points."""
 
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_linear
     bound: Callable[[Any, int], float] = lambda params, t: 0
@@ -210,7 +219,7 @@ class FeatureLearner(Learner):
 
 
 def typed(record: Any) -> Any:
-    """Return the same NamedTuple with every number of its declared type, so that compiled code sees one signature."""
+    """Return the NamedTuple with all numbers converted to their declared types, so that compiled code has one signature."""
     casts = {"float": float, "int": int, "bool": bool}
     return type(record)(
         *(

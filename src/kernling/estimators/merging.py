@@ -1,4 +1,4 @@
-"""Many models as one, as small as if it had been trained in one place."""
+"""Merging several models into one of the size of a single model."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from ..core.fourier import Linear
 from ..merging import rules
 from .base import OnlineEstimator
 from .learner import typed
+from .target_scale import merged_scale
 
-FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # parameters that change no function
+FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # do not affect the model's function
 
 
 @one_thread
 def merge(
     models: Sequence[Any], weights: Sequence[float] | None = None, *, start: Any = None, budget: int | None = None
 ) -> Any:
-    """One model from many: the weighted mean of their functions, brought back to what the method itself keeps.
+    """Merge several models into one: the weighted mean of their functions, reduced to the size that the method allows.
 
-    Both what the merged model predicts with and what it goes on learning from are the weighted means of the models', up to
-    ``certificate()["merge_error"]``, a bound on the distance in the norm of the kernel's space: for kernels of the distance no
-    score of any row differs by more.  Approximation vector machines stay covered by cells, methods with a budget within it,
-    POLK within the error of its own steps; kernel least squares on the same points or features add up to least squares on all
-    events, which is more than the mean; of a mixture, each expert merges as it would alone; methods that never forget keep the
-    union of the points, and random features the mean of their weights.  Events, class counts and class means add up, classes
-    are united.
+    Both the function that predicts and the one that continues to learn are weighted means, up to
+    ``certificate()["merge_error"]``, a bound on the distance in the kernel's space: for kernels of the distance, no score
+    differs by more.  AVM models remain covered by cells, methods with a budget keep it, and POLK stays within the error of its
+    own steps; kernel least squares on the same points or features gives least squares on all events, which is better than the
+    mean; the experts of a mixture are merged one by one; methods that never remove points keep the union of the points; random
+    features keep the mean of their weights.  Events, class counts and class means are added, and classes are united.
 
     Parameters
     ----------
     models : sequence of estimators
-        Fitted, of one class, with the same parameters, resolved ones such as ``gamma_`` included, and the same columns.  They
-        are not changed.  Rows that wait for a mini-batch to fill count as learned, as at the end of ``fit``.
+        Fitted models of one class, with the same columns and parameters, including resolved ones such as ``gamma_``.  They
+        are left unchanged.  Rows of incomplete mini-batches are learned first, as at the end of ``fit``.
     weights : sequence of float, optional
-        How much each counts; the events it has learned (since ``start``) if not given.
+        Weights of the models; by default the number of events that each has learned (since ``start``).
     start : estimator, optional
-        The model from which all went on, if they did: what they learned before is counted once.
+        The model that all were continued from, if any: what it had learned is counted once.
     budget : int, optional
-        The largest number of points, where the method has none of its own, or a larger one.
+        Maximum number of points, for methods without a budget or with a larger one.
 
     Returns
     -------
     estimator
-        A new one, which can go on learning.
+        A new model, which can continue to learn.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def merge(
     """
     models = list(models)
     if not models:
-        raise ValueError("models is empty; merge needs at least one")
+        raise ValueError("models is empty: pass at least one model")
     for place, model in enumerate(models):
         _check_alike(models[0], model, f"models[{place}]")
     if start is not None:
@@ -81,7 +81,7 @@ def merge(
 
 
 def _tree(weighted: list[tuple[Any, float]], start: Any, budget: float) -> tuple[Any, float]:
-    """Neighbours merge, then their neighbours: the shape depends on the number of models alone."""
+    """Merge neighbours in a binary tree, whose shape depends only on the number of models."""
     while len(weighted) > 1:
         pairs = [weighted[i : i + 2] for i in range(0, len(weighted), 2)]
         weighted = [pair[0] if len(pair) == 1 else merge_two(*pair[0], *pair[1], start, budget) for pair in pairs]
@@ -89,25 +89,33 @@ def _tree(weighted: list[tuple[Any, float]], start: Any, budget: float) -> tuple
 
 
 def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budget: float = math.inf) -> tuple[Any, float]:
-    """One model from two of the same classes, and its weight."""
+    """Merge two models with the same classes; return the model and its weight."""
     weight = a_weight + b_weight
     shares = np.array([a_weight, b_weight]) / weight if weight > 0.0 else np.full(2, 0.5)
     merged = copy.deepcopy(a)
     method, begun = a.learner, None if start is None else start._state
-    merged._state, error = rules.merged_states(method.merge, a._setup, a._params, a._state, b._state, begun, shares, budget)
+    units = rules.Units()
+    if getattr(a, "_target_scale", None) is not None:
+        scales = [one._target_scale for one in (a, b, start) if one is not None]
+        merged._target_scale = merged_scale(scales, shares)
+        units = rules.Units(*np.transpose([merged._target_scale.units_of(scale) for scale in scales]))
+    merged._state, error = rules.merged_states(
+        method.merge, a._setup, a._params, (a._state, b._state), begun, shares, units, budget
+    )
     if hasattr(merged, "_counts"):
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
-    merged._merged = (error + float(shares @ [_error(a), _error(b)]), merged.t_)
+    own = getattr(merged, "target_spread_", 1.0) * error
+    merged._merged = (own + float(shares @ [_error(a), _error(b)]), merged.t_)
     return merged, weight
 
 
 def _error(model: OnlineEstimator) -> float:
-    """By how much a model that nothing has changed since differs from the mean that it was made as."""
+    """Return the merge error of a model, if it has not learned since it was merged."""
     return model.certificate().get("merge_error", 0.0)
 
 
 def _ready(model: Any, labels: np.ndarray | None) -> Any:
-    """A copy that knows all classes and has learned the rows that waited."""
+    """Return a copy that knows all classes and has learned the rows of incomplete mini-batches."""
     model = copy.deepcopy(model)
     if model.learner.finish:
         model.learner.finish(model._params, model._state, model._problem.kernel)
@@ -124,7 +132,7 @@ def _all_labels(models: list[Any]) -> np.ndarray | None:
     found = models[0].classes_
     for model in models[1:]:
         if (found.dtype.kind in "OUS") != (model.classes_.dtype.kind in "OUS"):
-            raise ValueError(f"labels of type {model.classes_.dtype} cannot join labels of type {found.dtype}")
+            raise ValueError(f"labels of type {model.classes_.dtype} cannot be combined with labels of type {found.dtype}")
         found = np.union1d(found, model.classes_)
     return found
 
@@ -153,7 +161,7 @@ def _check_alike(first: Any, other: Any, name: str) -> None:
 
 
 def _differences(a: Any, b: Any):
-    """Pairs of what differs and what to do about it."""
+    """Yield pairs of a difference and its cure."""
     if a.n_features_in_ != b.n_features_in_:
         yield "the number of columns", f"{b.n_features_in_} and {a.n_features_in_}; train on the same columns"
     names = [list(getattr(model, "feature_names_in_", [])) for model in (a, b)]
@@ -165,7 +173,7 @@ def _differences(a: Any, b: Any):
         if name not in FREE and not _same(own, other):
             given = a.get_params(deep=False).get(name)
             resolved = isinstance(given, str) and not isinstance(own, str)
-            cure = f"it came from the data by {name}={given!r}; give a number" if resolved else "use the same value"
+            cure = f"it was derived from the data by {name}={given!r}; set it to a number" if resolved else "use the same value"
             yield name, f"{other!r} and {own!r}; {cure}"
     if a.gamma_ != b.gamma_:
         yield "gamma", f"{b.gamma_:g} and {a.gamma_:g}, which settled on the data; give a number, or begin both from one model"

@@ -1,6 +1,6 @@
-"""Parameters that several methods share, each with what belongs to it: an estimator has them by inheriting.
+"""Parameters shared by several methods, as mixin classes.
 
-A class that wants another default or another sentence declares the parameter again and says what differs.
+A class that needs another default or description redeclares the parameter and gives only what differs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ..core.kernels import ISOTROPIC
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real, Whole
 from .parameters import parameter
-from .ranges import Log
+from .ranges import Among, Log
 from .tasks import OnlineClassifier, OnlineRegressor
 
 # ---------------------------------------------------------------------- the model
@@ -38,21 +38,21 @@ class RandomFeatures(IsotropicKernel):
 
 
 class Budget(OnlineEstimator):
-    """A fixed number of points."""
+    """A maximum number of points."""
 
-    budget: int = parameter(default=100, allowed=Whole(1), doc="Largest number of points.")
+    budget: int = parameter(default=100, allowed=Whole(1), doc="Maximum number of points.")
 
 
 class OptionalBudget(OnlineEstimator):
-    """A fixed number of points, if one is given."""
+    """An optional maximum number of points."""
 
-    budget: int | None = parameter(default=None, allowed=(NOTHING, Whole(1)), doc="Largest number of points.")
+    budget: int | None = parameter(default=None, allowed=(NOTHING, Whole(1)), doc="Maximum number of points.")
 
 
 class Buffer(OnlineEstimator):
-    """A fixed number of events of each class."""
+    """A maximum number of stored events per class."""
 
-    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Largest number of events that are kept of each class.")
+    buffer_size: int = parameter(default=50, allowed=Whole(1), doc="Maximum number of stored events per class.")
 
 
 # ---------------------------------------------------------------------- steps
@@ -71,14 +71,14 @@ class RegularisedSteps(StepSize):
 
 
 class MeanAndExample(OnlineEstimator):
-    """Each event takes one step against a mean and one against an event that was kept."""
+    """Each event takes one step against a mean and one against a stored event."""
 
     eta: float = parameter(default=0.25, allowed=Real(0.0), search=Log(0.01, 2.0), doc="Size of the step against the mean.")
     second_eta: float = parameter(
-        default=0.0625, allowed=Real(0.0), search=Log(0.001, 1.0), doc="Size of the step against the event that was kept."
+        default=0.0625, allowed=Real(0.0), search=Log(0.001, 1.0), doc="Size of the step against the stored event."
     )
     refresh: float = parameter(
-        default=0.1, allowed=Real(0.0, 1.0), doc="Probability with which an event replaces the one that was kept."
+        default=0.1, allowed=Real(0.0, 1.0), doc="Probability with which an event replaces the stored one."
     )
     lam: float = parameter(default=0.0, allowed=Real(0.0), doc="Weight of the regulariser, in both steps.")
 
@@ -90,14 +90,14 @@ class Aggressive(OnlineEstimator):
 
 
 class Forgets(OnlineEstimator):
-    """Old events can count less and less."""
+    """Old events can be forgotten exponentially."""
 
     forget: float | None = parameter(
         default=None,
         allowed=(NOTHING, Real(1.0)),
-        doc="Half-life in events, for streams that drift: after that many events, what was learned counts half. Steps of size "
-        "1 / (lam t) stop getting smaller at the t where 1 - 1 / t forgets that fast. The mean of all models still remembers: "
-        'use output="last".',
+        doc="Half-life in events, for streams that drift: after this many events, the weight of what was learned is halved. "
+        "Steps of size 1 / (lam t) stop decreasing at the t where 1 - 1 / t forgets at this rate. "
+        'The mean of all models does not forget: use output="last".',
     )
 
 
@@ -116,7 +116,7 @@ class HarmonicSteps(Forgets):
 
 
 class Tube(OnlineEstimator):
-    """Residuals within a tube are no loss."""
+    """Residuals within a tube cause no loss."""
 
     epsilon: float = parameter(default=0.1, allowed=Real(0.0), doc="Half the width of the tube without loss.")
 
@@ -145,7 +145,7 @@ class PairLoss(OnlineEstimator):
     loss: str = parameter(
         default="squared",
         allowed=OneOf(("squared", "hinge", "logistic")),
-        doc="Loss of the margin f(x) - f(x') between an event of the positive class and one of the negative class.",
+        doc="Loss of the margin f(x) - f(x') between a positive and a negative event.",
     )
 
 
@@ -153,28 +153,30 @@ class PairLoss(OnlineEstimator):
 
 
 class MeanOrLast(OnlineEstimator):
-    """The mean of all models can predict instead of the last one."""
+    """The mean of all models can be used for prediction instead of the last one."""
 
     output: str = parameter(
         default="average",
         allowed=OneOf(("average", "last")),
-        doc="Which model predicts: the mean of all so far, or the last one.",
+        search=Among(("average", "last")),
+        doc="Model used for prediction: the mean of all models so far, or the last one.",
     )
 
 
 class Averaged(OnlineEstimator):
-    """The mean of all models, or of the latest, can predict instead of the last one."""
+    """The mean of all models, or of the latest, can be used for prediction instead of the last one."""
 
     output: str = parameter(
         default="last",
         allowed=OneOf(("last", "average", "suffix")),
-        doc="Which model predicts: the last one, the mean of all, or the mean of the latest.",
+        search=Among(("last", "average", "suffix")),
+        doc="Model used for prediction: the last one, the mean of all models, or the mean of the latest.",
     )
-    suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Share of the models in the suffix mean.")
+    suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Fraction of models in the suffix mean.")
 
     suffix_fraction_ = property(
         lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
-        doc="Share of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an open stream.",
+        doc="Fraction of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an endless stream.",
     )
 
 
@@ -190,13 +192,13 @@ class TubeRegressor(Tube, OnlineRegressor):
 
 
 class HarmonicRegressor(HarmonicSteps, TubeRegressor):
-    """A regressor with steps of size 1 / (lam t), of which the first ones must not be too large."""
+    """A regressor with steps of size 1 / (lam t), with a default of lam that keeps the first steps small."""
 
     lam: float = parameter(default=0.01)
 
 
 class StepRegressor(StepSize, TubeRegressor):
-    """A regressor with steps that are all of size eta outside of the tube."""
+    """A regressor with steps of size eta outside of the tube."""
 
     eta: float = parameter(default=0.2)
 
@@ -210,6 +212,6 @@ class StepLossRegressor(LossRegressor, StepRegressor):
 
 
 class SquaredLossRegressor(LossRegressor):
-    """A regressor with the squared loss, unless another one is asked for."""
+    """A regressor with the squared loss by default."""
 
     loss: str = parameter(default="l2", allowed=OneOf(("l2", "epsilon_insensitive", "l1")))

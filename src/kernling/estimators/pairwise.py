@@ -1,4 +1,4 @@
-"""Classifiers that learn from pairs: scores that rank, and a threshold kept beside them that makes labels of the scores."""
+"""Classifiers that learn from pairs: ranking scores, and a threshold that converts scores to labels."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ import numpy as np
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier
+from .turns import predicting
 
 
 class PairwiseClassifier(BaseOnlineClassifier):
     """A classifier whose learner keeps a threshold on recent scores, one per output."""
 
     pairwise = True
-    class_weight = None  # each pair has one event of either class: there is nothing to balance
+    class_weight = None  # each pair has one event of each class: there is nothing to balance
 
+    @predicting
     def rank_scores(self, X):
-        """Scores before the threshold is subtracted: (rows,) for two classes, (rows, classes) for more."""
+        """Return the scores without subtracting the threshold: (rows,) for two classes, (rows, classes) for more."""
         decision = self.decision_function(X)
         return decision + (self.threshold_ if decision.ndim == 2 else self.threshold_[0])
 
     @property
     def threshold_(self) -> np.ndarray:
-        """The threshold of each output, which ``decision_function`` subtracts: the best for recent scores."""
+        """Threshold of each output that ``decision_function`` subtracts: the best one for recent scores."""
         return self._fitted().recent.threshold.copy()
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        score = super().score_one(x)
-        if not self.__sklearn_is_fitted__():
-            return score
-        threshold = self._state.recent.threshold
-        return score - (float(threshold[0]) if len(threshold) == 1 else threshold)
+        with self._turns.lock:
+            score = super().score_one(x)
+            if not self.__sklearn_is_fitted__():
+                return score
+            offset = self._offset()
+            return score + (offset.item() if offset.size == 1 else offset)
 
-    def _scores(self, X):
-        scores = super()._scores(X)
-        return scores - self._state.recent.threshold
+    def _offset(self):
+        return -self._state.recent.threshold
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)
@@ -48,6 +50,6 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
 
 class LinearPairwiseClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):
-    """A classifier that was published for the columns themselves, and takes any features."""
+    """A classifier that was published for linear features and supports any features."""
 
-    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of a kernel.")
+    features: str = parameter(default="linear", doc="The columns themselves, as published, or random features of the kernel.")

@@ -1,13 +1,13 @@
-"""Parameters of estimators: each is declared once, with its default, its constraint, its search range and its documentation.
+"""Declaration of parameters with default, constraint, search range and documentation.
 
-A class lists the parameters that are its own, and has those of its bases::
+A class declares its own parameters and inherits those of its bases::
 
     class AVMClassifier(OnlineClassifier):
         lam: float = parameter(default=1e-4, allowed=POSITIVE, search=Log(1e-7, 1e-2), doc="Weight of the regulariser.")
 
-From these come the signature of the constructor (keywords only, what scikit-learn's ``get_params`` and ``clone`` read), the
-section "Parameters" of the docstring, the checks and the search space.  A subclass that declares a parameter again changes
-what it names and keeps the rest; one that sets it to a plain value (``class_weight = None``) has no such parameter.
+The declarations define the signature of the constructor (keyword-only, as used by ``get_params`` and ``clone``), the
+section "Parameters" of the docstring, the checks and the search space.  A subclass that redeclares a parameter changes
+the given parts and keeps the rest; one that sets it to a plain value (``class_weight = None``) removes the parameter.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Parameter:
     resolve: Callable[[Any, dict[str, Any]], float] | None
 
     def over(self, inherited: Parameter) -> Parameter:
-        """Return this declaration, completed by the one that it overrides."""
+        """Return this declaration, completed by the one it overrides."""
         own = {name: value for name, value in vars(self).items() if value is not _INHERIT}
         return replace(inherited, **own)
 
     def complete(self) -> Parameter:
-        """Return this declaration, where there is none to inherit from."""
+        """Return this declaration, completed without inheriting."""
         usual: dict[str, Any] = {"allowed": (), "doc": "", "search": None, "resolve": None}
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is _INHERIT})
 
     @property
     def kind(self) -> str:
-        """The type as documentation shows it."""
+        """Type shown in the documentation."""
         kinds = [rule.kind for rule in self.allowed if rule is not NOTHING]
         words = ", ".join(kinds[:-1]) + (" or " if kinds[:-1] else "") + kinds[-1]
         return f"{words}, optional" if NOTHING in self.allowed else f"{words}, default={self.default!r}"
@@ -71,11 +71,11 @@ def parameter(
     allowed : constraint or tuple of constraints
         The value must satisfy one of them; see constraints.py.
     doc : str
-        What the docstring says.
+        Description for the docstring.
     search : range, optional
-        Where a search looks for good values; see ranges.py.
+        Search range; see ranges.py.
     resolve : callable, optional
-        ``resolve(X, options)`` makes a number of a word such as "auto", from the first rows and the other parameters.
+        ``resolve(X, options)`` computes the value of "auto" and the like from the first rows and the other parameters.
     """
     several: Any = (allowed,) if hasattr(allowed, "admits") else allowed
     return Parameter(default, several, doc, search, resolve)
@@ -83,7 +83,7 @@ def parameter(
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
 class Parameterised:
-    """A class whose constructor, documentation and checks come from its declared parameters."""
+    """Base class whose constructor, documentation and validation are generated from the declared parameters."""
 
     parameters: ClassVar[dict[str, Parameter]] = {}
 
@@ -110,7 +110,7 @@ class Parameterised:
 
     @classmethod
     def check_parameters(cls, values: dict[str, Any]) -> None:
-        """Raise for the first value that its constraint does not admit."""
+        """Raise for the first value that violates its constraint."""
         check(cls.__name__, values, {name: declared.allowed for name, declared in cls.parameters.items()})
 
 
@@ -128,7 +128,7 @@ def _declared(cls: type) -> dict[str, Parameter]:
 
 
 def _documented(text: str, parameters: dict[str, Parameter]) -> str:
-    """Put the section on parameters into a docstring."""
+    """Insert the section "Parameters" into a docstring."""
     lines = ["Parameters", "----------"]
     for name, declared in parameters.items():
         lines.append(f"{name} : {declared.kind}")

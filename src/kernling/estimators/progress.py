@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far a long fit has come."""
+"""Progress line of a long fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class Progress:
-    """Writes to standard error at most twice a second, and a last line at the end."""
+    """Writes to standard error at most twice a second, and once at the end."""
 
     def __init__(self, name: str, total: int):
         self.name = name
@@ -16,7 +16,7 @@ class Progress:
         self.began = self.shown = time.perf_counter()
 
     def advance(self, events: int, note: str) -> None:
-        """Count events that have been learned."""
+        """Add to the number of learned events."""
         self.done += events
         now = time.perf_counter()
         finished = self.done >= self.total

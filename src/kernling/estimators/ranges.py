@@ -1,4 +1,4 @@
-"""Where good values of parameters are looked for, declared by each estimator."""
+"""Search ranges of parameters, declared by each estimator."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from .constraints import Real, Whole
 
 
 class Log(NamedTuple):
-    """Numbers between two limits, evenly on a logarithmic scale."""
+    """Numbers between two limits, uniform on a logarithmic scale."""
 
     low: float
     high: float
 
     def at(self, share: float, base: float) -> float:
-        """The number this far along, from 0 to 1."""
+        """Return the number at this fraction of the range, from 0 to 1."""
         return math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
 
     def grid(self, n: int, base: float) -> list[float]:
-        """n numbers, ends included."""
+        """Return n evenly spaced numbers, including the ends."""
         return [self.at(i / (n - 1) if n > 1 else 0.5, base) for i in range(n)]
 
 
 class Times(NamedTuple):
-    """Multiples of what the parameter is by default on the data at hand, evenly on a logarithmic scale."""
+    """Multiples of the parameter's default value for the data, uniform on a logarithmic scale."""
 
     low: float
     high: float
 
     def at(self, share: float, base: float) -> float:
-        """The number this far along, from 0 to 1."""
+        """Return the number at this fraction of the range, from 0 to 1."""
         return base * Log(self.low, self.high).at(share, base)
 
     def grid(self, n: int, base: float) -> list[float]:
-        """n numbers, ends included."""
+        """Return n evenly spaced numbers, including the ends."""
         return [base * value for value in Log(self.low, self.high).grid(n, base)]
 
 
@@ -45,25 +45,25 @@ class Among(NamedTuple):
     values: tuple[Any, ...]
 
     def at(self, share: float, base: float) -> Any:
-        """The value this far along, from 0 to 1."""
+        """Return the value at this fraction of the list, from 0 to 1."""
         return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
 
     def grid(self, n: int, base: float) -> list[Any]:
-        """All of them."""
+        """Return all values."""
         return list(self.values)
 
 
 class Rounded(NamedTuple):
-    """Whole numbers of another range."""
+    """Another range, rounded to integers."""
 
     of: Log | Times
 
     def at(self, share: float, base: float) -> int:
-        """The number this far along, from 0 to 1."""
+        """Return the number at this fraction of the range, from 0 to 1."""
         return round(self.of.at(share, base))
 
     def grid(self, n: int, base: float) -> list[int]:
-        """At most n numbers, ends included."""
+        """Return at most n numbers, including the ends."""
         return sorted({round(value) for value in self.of.grid(n, base)})
 
 
@@ -80,7 +80,7 @@ def ranges_of(estimator: Any) -> dict[str, Range]:
 
 
 def fitting(ranges: Mapping[str, Range], estimator: Any) -> dict[str, Range]:
-    """The ranges of an estimator's, or a pipeline's, parameters, rounded where a parameter is a whole number."""
+    """Return the ranges for the parameters of an estimator or pipeline, rounded for integer parameters."""
     whole = [name for name, of in ranges.items() if isinstance(of, (Log, Times)) and _is_whole(name, estimator)]
     return {**ranges, **{name: Rounded(ranges[name]) for name in whole}}  # type: ignore[arg-type]
 

@@ -1,7 +1,8 @@
-"""Classification and regression: what differs between tasks, once for all methods."""
+"""Base classes for classification, regression and one-class learning."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -15,12 +16,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..components.ball import CENTRE, MEAN
+from ..components.recent_scores import RecentScores, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
-from ..core.state import widened
+from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
-from .constraints import NOTHING, POSITIVE, OneOf, Weights, short
+from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Weights, short
 from .parameters import parameter
+from .resolve import local_gamma
+from .single import scalar
+from .target_scale import TargetScale
+from .turns import predicting
 
 
 def _gives_probabilities(self) -> bool:
@@ -32,27 +38,27 @@ def _gives_probabilities(self) -> bool:
 
 
 class OnlineWithClasses(OnlineEstimator):
-    """Labels as targets: their order, classes that arrive late, and weights that balance them."""
+    """Base class for targets that are labels: encoding, new classes and class weights."""
 
     def _validated(self, X, y, sample_weight, fresh):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
-            # Twice, lest each of many labels once be taken for the targets of a regression.
+            # Twice, so that many distinct labels are not taken for regression targets.
             check_classification_targets(y if len(classes) > labels.FEW else np.tile(classes, 2))
         except TypeError:
-            raise TypeError("y mixes labels that have no order, such as numbers and strings: use one type") from None
+            raise TypeError("y mixes labels of different types, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
-            raise ValueError(f"labels of type {y.dtype} cannot join the classes known, of type {self.classes_.dtype}")
+            raise ValueError(f"labels of type {y.dtype} cannot be combined with classes of type {self.classes_.dtype}")
         return X, y, weights
 
     def _begin_targets(self, y, classes=None):
         self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
         unknown = np.setdiff1d(labels.distinct(y), self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the classes given")
+            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
-        self.__dict__.pop("_place", None)
+        self.__dict__.pop("_encoded", None)
         return self._output_count()
 
     def _output_count(self) -> int:
@@ -61,17 +67,17 @@ class OnlineWithClasses(OnlineEstimator):
     def _take_classes(self, header, arrays):
         dtype = np.dtype(header["class_type"])
         if dtype.kind not in "biufUO" or dtype.itemsize * len(header["classes"]) > labels.ROOM:
-            raise ValueError(f"labels of type {dtype} are not those of a model")
+            raise ValueError(f"a model cannot have labels of type {dtype}")
         self.classes_ = np.array(header["classes"], dtype=dtype)
         self._counts = np.array(arrays["counts"], dtype=np.float64)
         known = self.classes_.ndim == 1 and np.array_equal(self.classes_, np.unique(self.classes_))
         if not known or self._counts.shape != self.classes_.shape or not (self._counts >= 0.0).all():
-            raise ValueError("the classes do not fit the model")
+            raise ValueError("the classes do not match the model")
         return self._output_count()
 
     def _check_classes(self, classes):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"the classes given, {list(classes)}, are not those of earlier calls, {list(self.classes_)}")
+            raise ValueError(f"the given classes, {list(classes)}, differ from those of earlier calls, {list(self.classes_)}")
 
     def _segments(self, y) -> Iterator[tuple[int, int]]:
         cuts = labels.first_appearances(self.classes_, y)
@@ -83,36 +89,32 @@ class OnlineWithClasses(OnlineEstimator):
     def _add_class(self, label) -> None:
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
-        self.__dict__.pop("_place", None)
+        self.__dict__.pop("_encoded", None)
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
-    def _widen(self, place: int, change: np.ndarray) -> None:
-        """A class has come to this place, and the outputs become ``change @ outputs``."""
+    def _widen(self, place: int, change: Widening) -> None:
+        """Insert a class at this index; the outputs become those of ``change``."""
         self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
+        self._problem = self._problem._replace(outputs=change.outputs)
 
     @cached_property
-    def _place(self) -> dict:
-        """The place of each label among the classes."""
-        return {label: place for place, label in enumerate(self.classes_.tolist())}
-
-    def _is_new(self, y):
-        try:
-            return y not in self._place
-        except TypeError:
-            raise TypeError(f"y must be one label, not {short(y)}") from None
+    def _encoded(self) -> dict:
+        """The target of each label."""
+        return dict(zip(self.classes_.tolist(), labels.encode(self.classes_, self.classes_).tolist(), strict=True))
 
     def _target_of(self, y):
-        place = self._place[y]
-        return place if len(self._place) > 2 else 2 * place - 1
+        try:
+            return self._encoded.get(scalar(y) if isinstance(y, np.ndarray) else y)
+        except TypeError:
+            raise TypeError(f"y must be one label, not {short(y)}") from None
 
     def _weight_of(self, y, weight):
         if self.class_weight is None:
             return weight
-        return weight * self._class_weights(np.array([y]), np.array([weight]), whole=False)[0]
+        return weight * self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
 
-    def _targets(self, y):
+    def _targets(self, y, weights):
         return labels.encode(self.classes_, y)
 
     def _class_weights(self, y, weights, whole):
@@ -133,21 +135,21 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
-    pairwise: ClassVar[bool] = False  # learned from pairs of events: scores rank, and say nothing of probabilities
+    pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank and are not probabilities
 
     def fit(self, X, y, sample_weight=None):
-        """Forget everything and learn the rows, whose classes are all known from the start."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Go on learning.  Classes may be given at the first call; without them, new ones join as they appear."""
+        """Update the model with the rows.  New classes are added when they appear, or may be given in the first call."""
         self._stream(X, y, sample_weight, classes)
         return self
 
     def predict_then_learn(self, X, y, method="predict", classes=None, sample_weight=None):
-        """Learn the rows; returns what ``method`` would have returned for each just before it was learned.
+        """Learn the rows; return the output of ``method`` for each row just before it was learned.
 
-        ``method`` is "predict", "decision_function" or "predict_proba".  Where classes joined on the way, earlier rows have
+        ``method`` is "predict", "decision_function" or "predict_proba".  If new classes appear, earlier rows have
         score and probability 0 for them.
         """
         if method == "predict_proba":
@@ -166,33 +168,37 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
             rows += len(scores)
         return out
 
+    @predicting
     def decision_function(self, X):
-        """Scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
+        """Return the scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
         return _flat(self._scores(X))
 
+    @predicting
     def predict(self, X):
-        """The label of each row."""
+        """Predict the label of each row."""
         scores = self._scores(X)
         return labels.decide(self.classes_, scores)
 
     @available_if(_gives_probabilities)
+    @predicting
     def predict_proba(self, X):
-        """The probability of each class, (rows, classes)."""
+        """Predict the probability of each class, (rows, classes)."""
         scores = self._scores(X)
         return probabilities(scores, len(self.classes_))
 
     def predict_one(self, x):
-        """The label of one event, a 1-D array; None before any learning."""
-        if not self.__sklearn_is_fitted__():
-            return None
-        score = self.score_one(x)
-        if isinstance(score, float):  # the quick way for two classes, or one so far
-            return self.classes_[len(self.classes_) - 1 if score >= 0.0 else 0]
-        return labels.decide(self.classes_, score[np.newaxis])[0]
+        """Predict the label of one event, a 1-D array; None before any learning."""
+        with self._turns.lock:
+            if not self.__sklearn_is_fitted__():
+                return None
+            score = self.score_one(x)
+            if isinstance(score, float):  # fast path for one or two classes
+                return self.classes_[-1 if score >= 0.0 else 0]
+            return labels.decide(self.classes_, score[np.newaxis])[0]
 
 
 class OnlineClassifier(BaseOnlineClassifier):
-    """A classifier whose classes can be weighted."""
+    """A classifier with class weights."""
 
     class_weight: dict | str | None = parameter(
         default=None,
@@ -201,58 +207,151 @@ class OnlineClassifier(BaseOnlineClassifier):
     )
 
 
-class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A regressor that learns from a stream."""
+class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
+    """A regressor that learns from a stream, targets as they are."""
 
     task = "regression"
 
     def fit(self, X, y, sample_weight=None):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._stream(X, y, sample_weight)
         return self
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        """Learn the rows; return the prediction for each row just before it was learned."""
         if method != "predict":
             raise ValueError(f"method must be 'predict', not {method!r}")
         return self._stream(X, y, sample_weight, record=True)[0][1][:, 0]
 
+    @predicting
     def predict(self, X):
-        """The value of each row."""
+        """Predict the value of each row."""
         return self._scores(X)[:, 0]
 
     def predict_one(self, x):
-        """The value of one event, a 1-D array; None before any learning."""
-        return self.score_one(x) if self.__sklearn_is_fitted__() else None
+        """Predict the value of one event, a 1-D array; None before any learning."""
+        with self._turns.lock:
+            return self.score_one(x) if self.__sklearn_is_fitted__() else None
+
+
+class OnlineRegressor(BaseOnlineRegressor):
+    """A regressor that learns targets on their running scale, and predicts in their own units.
+
+    With ``standardise_target``, ``predict(X)`` is ``target_mean_ + target_spread_ * kernel(X, support_vectors_) @ dual_coef_``.
+    """
+
+    standardise_target: bool = parameter(
+        default=True,
+        allowed=SWITCH,
+        doc="Whether targets are learned by the mean and spread of the targets up to them, so that other parameters mean the "
+        "same in all units. Predictions come in the targets' own units.",
+    )
+    _target_scale: TargetScale | None
+
+    @property
+    def target_mean_(self) -> float:
+        """The mean of the targets learned; 0 if they are not standardised."""
+        self._fitted()
+        return 0.0 if self._target_scale is None else self._target_scale.mean
+
+    @property
+    def target_spread_(self) -> float:
+        """The standard deviation of the targets learned; 1 if they are not standardised."""
+        self._fitted()
+        return 1.0 if self._target_scale is None else self._target_scale.spread
+
+    def predict_then_learn(self, X, y, method="predict", sample_weight=None):
+        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        said = super().predict_then_learn(X, y, method, sample_weight)
+        if self._target_scale is None:
+            return said
+        means, spreads = self.__dict__.pop("_before")
+        return means + spreads * said
+
+    @predicting
+    def predict(self, X):
+        """Predict the value of each row."""
+        return self._meant(super().predict(X))
+
+    def score_one(self, x):
+        """Predict the value of one event, a 1-D array; 0 before any learning."""
+        with self._turns.lock:
+            return self._meant(super().score_one(x)) if self.__sklearn_is_fitted__() else 0.0
+
+    def _meant(self, scores):
+        return scores if self._target_scale is None else self._target_scale.meant(scores)
+
+    def _begin_targets(self, y, classes=None):
+        self._target_scale = TargetScale() if self.standardise_target else None
+        return super()._begin_targets(y, classes)
+
+    def _targets(self, y, weights):
+        if self._target_scale is None:
+            return super()._targets(y, weights)
+        self._target_scale, scaled, *self._before = self._target_scale.learned(y, weights)
+        return scaled
+
+    def _all_targets(self, y, weights):
+        if self._target_scale is None:
+            return super()._all_targets(y, weights)
+        self._target_scale = self._target_scale.learned(y, weights)[0]
+        return self._target_scale.scaled(y)
+
+    def _next_target(self, target):
+        if self._target_scale is None:
+            return target
+        self._target_scale = self._target_scale.with_one(target)
+        return self._target_scale.scaled(target)
+
+    def _take_classes(self, header, arrays):
+        held = header.get("target_scale")
+        if (held is not None) != self.standardise_target:
+            raise ValueError("the scale of the targets does not fit the model")
+        self._target_scale = None if held is None else TargetScale.from_plain(held)
+        return super()._take_classes(header, arrays)
 
 
 class OnlineOneClass(OutlierMixin, OnlineEstimator):
-    """A one-class learner on a stream: ``predict`` is 1 for what looks like the events learned and -1 for what does not.
+    """A one-class learner for anomaly detection: ``predict`` returns 1 for inliers and -1 for outliers.
 
     Targets are ignored.  ``decision_function(X)`` is ``score_samples(X) - offset_``.  In "ball" mode the score is minus the
-    distance from the centre and the offset minus the radius; in "halfspace" mode the score is f(x) and the offset 1.
+    distance from the centre, in "halfspace" mode it is f(x).
     """
 
     task = "oneclass"
+    kernel: str = parameter(default="cauchy")
+    gamma: float | str = parameter(
+        default="local",
+        allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        resolve=local_gamma,
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 16 times that.',
+    )
+    contamination: float | None = parameter(
+        default=0.05,
+        allowed=(NOTHING, Real(0.0, 0.5, strict=True)),
+        doc="Expected share of flagged normal events: the boundary is this quantile of the scores of the last third of "
+        "the events, at most 1,000, each computed before its event was learned. None: the boundary that the method is trained "
+        "with, the ball's radius or 1.",
+    )
     mode: str = parameter(
         default="ball",
         allowed=OneOf(("ball", "halfspace")),
-        doc="A ball around normal events in feature space, or a half-space that holds them.",
+        doc="A ball around normal events in feature space, or a half-space that contains them.",
     )
     radius: float = parameter(
-        default=0.9, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
+        default=0.5, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
     )
 
     def fit(self, X, y=None, sample_weight=None):
-        """Forget everything and learn the rows."""
+        """Fit the model to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Go on learning."""
+        """Update the model with the rows."""
         self._stream(X, y, sample_weight)
         return self
 
@@ -261,45 +360,83 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         return super().learn_one(x, 1.0, sample_weight)
 
     def predict_then_learn(self, X, y=None, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``method`` would have returned for each just before it was learned."""
+        """Learn the rows; return the output of ``method`` for each row just before it was learned."""
         if method not in ("predict", "decision_function", "score_samples"):
             raise ValueError(f"method must be 'predict', 'decision_function' or 'score_samples', not {method!r}")
+        before = self._state.recent if self.__sklearn_is_fitted__() else new_scores(kept=True)
+        before = RecentScores(*(part.copy() for part in before))
         recorded = self._stream(X, y, sample_weight, record=True)[0][1]
         norms = recorded[:, 1] if self._radius else 0.0
         scores = self._similarity(recorded[:, 0], norms, X)
         if method == "score_samples":
             return scores
-        return self._labels(scores - self.offset_) if method == "predict" else scores - self.offset_
+        learned = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        decision = scores - self._offsets(before, scores, learned > 0.0)
+        return self._labels(decision) if method == "predict" else decision
 
+    @predicting
     def score_samples(self, X):
-        """How much each row looks like the events learned; higher is more alike."""
+        """Return how similar each row is to the learned events; higher is more similar."""
         scores = self._scores(X)[:, 0]
         return self._similarity(scores, self._squared_norm(), X)
 
     def decision_function(self, X):
-        """Positive for rows inside, negative for outliers."""
+        """Return positive values for inliers, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X):
-        """1 for rows inside, -1 for outliers."""
+        """Return 1 for inliers, -1 for outliers."""
         return self._labels(self.decision_function(X))
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        if not self.__sklearn_is_fitted__():
-            return 0.0
-        score = np.array([super().score_one(x)])
-        return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
+        with self._turns.lock:
+            if not self.__sklearn_is_fitted__():
+                return 0.0
+            score = np.array([super().score_one(x)])
+            return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
 
     def predict_one(self, x):
-        """1 or -1 for one event, a 1-D array; None before any learning."""
-        return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
+        """Return 1 or -1 for one event, a 1-D array; None before any learning."""
+        with self._turns.lock:
+            return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
 
     @property
     def offset_(self) -> float:
-        """The score on the border."""
-        self._fitted()
+        """Score at the boundary."""
+        scores = self._fitted().recent.latest()
+        if self.contamination is None or not len(scores):
+            return self._learned_offset
+        place = int(self.contamination * len(scores))
+        return float(np.partition(scores, place)[place])
+
+    @property
+    def _learned_offset(self) -> float:
+        """Score at the boundary that the method is trained with."""
         return -self._radius if self._radius else 1.0
+
+    def _offsets(self, before: RecentScores, scores: np.ndarray, learned: np.ndarray) -> np.ndarray:
+        """Return ``offset_`` as it was before each event, given the scores before the first one."""
+        if self.contamination is None:
+            return np.full(len(scores), self._learned_offset)
+        count = int(before.count[0])
+        window = before.latest().tolist()
+        ordered = sorted(window)
+        offsets = np.empty(len(scores))
+        for i, score in enumerate(scores.tolist()):
+            offsets[i] = ordered[int(self.contamination * len(ordered))] if ordered else self._learned_offset
+            if learned[i]:
+                insort(ordered, score)
+                window.append(score)
+                count += 1
+                if len(window) > latest_count(count):
+                    del ordered[bisect_left(ordered, window.pop(0))]
+        return offsets
+
+    @property
+    def ball_(self) -> tuple[float, float] | None:
+        """Distance of the boundary from the ball's centre, and the squared norm of the centre; None for a half-space."""
+        return (-self.offset_, self._squared_norm()) if self._radius else None
 
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)
@@ -309,7 +446,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
 
     @property
     def _radius(self) -> float:
-        """The radius of the ball, 0 for a half-space."""
+        """Radius of the ball, 0 for a half-space."""
         return self._params.task.radius
 
     def _similarity(self, scores, squared_norm, X):
@@ -327,7 +464,7 @@ def _flat(scores: np.ndarray) -> np.ndarray:
 
 
 def probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
-    """The probability of each class, (rows, classes), from scores, (rows, outputs)."""
+    """Return the probability of each class, (rows, classes), from scores, (rows, outputs)."""
     if classes == 1:
         return np.ones((len(scores), 1))
     if scores.shape[1] > 1:

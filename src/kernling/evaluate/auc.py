@@ -1,4 +1,4 @@
-"""Scores of two sides counted in cells, for the area under the ROC curve in fixed memory."""
+"""Histogram of the scores of two classes, for the area under the ROC curve in fixed memory."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ OCTAVES = 64
 
 
 class AucHistogram:
-    """How many scores of the lower and of the upper side are in each cell."""
+    """Number of scores of the lower and of the upper class in each bin."""
 
     def __init__(self, per_octave: int):
         self.per_octave = per_octave
         self.counts = np.zeros((2, 2 * per_octave * OCTAVES + 1), np.int64)
 
     def add(self, is_upper: np.ndarray, score: np.ndarray) -> None:
-        """Count some scores."""
+        """Add scores to the histogram."""
         cell = self._cell(score)
         for side in (0, 1):
             self.counts[side] += np.bincount(cell[is_upper == side], minlength=self.counts.shape[1])
 
     def _cell(self, score: np.ndarray) -> np.ndarray:
-        """A place that grows with the score."""
+        """Return the index of the bin, which increases with the score."""
         size = self.per_octave * OCTAVES
         mantissa, exponent = np.frexp(np.abs(score))
         octave = exponent + OCTAVES // 2 - 1
@@ -30,7 +30,7 @@ class AucHistogram:
         return np.where(score < 0.0, size - place, size + place)
 
     def area(self) -> tuple[float, float]:
-        """The area, and half the share of pairs in one cell; NaN while one side has no scores."""
+        """Return the area and half the fraction of pairs that share a bin; NaN while one class has no scores."""
         lower, upper = self.counts
         pairs = float(lower.sum()) * float(upper.sum())
         if not pairs:

@@ -1,4 +1,4 @@
-"""Passes over training rows with a test part measured on the way, and cross-validation with a search inside each fold."""
+"""Evaluation on held-out rows during training, and cross-validation with a parameter search inside each fold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from .measuring import chosen_metrics, orders, seeded, size_of, task_of, tested, warm_up
-from .rows import Row, described, loaded
+from .measuring import chosen_metrics, copy_with_seed, measure_all, orders, size_of, task_of, warm_up
+from .rows import Row, describe, load_data
 from .selection import Choice
 
 
@@ -24,19 +24,20 @@ def held_out(
     seed: int = 0,
     metrics: Sequence[str] | None = None,
 ) -> list[Row]:
-    """Learn the rows in random orders, and measure on the test rows at moments; one row per order and moment.
+    """Train on random orders of the rows and evaluate on test rows along the way; one row per order and moment.
 
-    A model with ``passes`` takes so many, each in a new order.  One that cannot learn bit by bit is fitted once.
+    A model with a parameter ``passes`` makes this many passes, each in a new order.  A model without ``partial_fit`` is fitted
+    once.
 
     Parameters
     ----------
     model : estimator
-        Not changed.
+        Left unchanged.
     data, test : (X, y), Stream or Dataset
     moments : sequence of float
-        Shares of all that is learned, growing, up to 1.
+        Increasing fractions of the training at which the model is evaluated, up to 1.
     permutations, seed : int
-        As in :func:`online`.
+        See :func:`online`.
     metrics : sequence of str, optional
 
     Examples
@@ -50,18 +51,18 @@ def held_out(
     [300, 3000] True
     """
     names = chosen_metrics(metrics, task_of(model))
-    X, y, facts = loaded(data)
-    X_test, y_test = loaded(test)[:2]
+    X, y, facts = load_data(data)
+    X_test, y_test = load_data(test)[:2]
     rows: list[Row] = []
     for p, order in orders(len(y), permutations, seed):
-        copy = seeded(model, seed + p)
+        copy = copy_with_seed(model, seed + p)
         passes = getattr(copy, "passes", 1)
         rng = np.random.default_rng([seed, p])
         order = np.concatenate([order, *(rng.permutation(len(y)) for _ in range(passes - 1))])
         warm_up(copy, X[order[:1000]], y[order[:1000]])
         bit_by_bit = hasattr(copy, "partial_fit")
         cuts = [round(share * len(order)) for share in moments] if bit_by_bit else [len(order)]
-        fixed = {"protocol": "held"} | described(copy) | facts | {"permutation": p, "seed": seed}
+        fixed = {"protocol": "held"} | describe(copy) | facts | {"permutation": p, "seed": seed}
         classes = {"classes": np.unique(y)} if task_of(copy) == "classification" else {}
         seconds, first = 0.0, 0
         for cut in cuts:
@@ -73,7 +74,7 @@ def held_out(
                 copy.partial_fit(X[part], y[part], **classes)
             seconds += time.process_time() - begin
             first = cut
-            row = fixed | {"events": cut, "seconds": seconds} | tested(copy, X_test, y_test, names)
+            row = fixed | {"events": cut, "seconds": seconds} | measure_all(copy, X_test, y_test, names)
             rows.append(row | size_of(copy))
     return rows
 
@@ -86,18 +87,18 @@ def folds(
     metrics: Sequence[str] | None = None,
     on_fold: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
-    """Cross-validation in which parameters are chosen anew on each training part; one row per fold.
+    """Nested cross-validation: parameters are chosen on the training part of each fold; one row per fold.
 
     Parameters
     ----------
     choose : callable
-        Given the rows and targets of a training part and the fold's number, returns what was chosen on them.
+        Called with the rows and targets of a training part and the index of the fold; returns a :class:`Choice`.
     data : (X, y), Stream or Dataset
     n_folds : int
-        Stratified.
+        Number of folds, stratified for classification.
     metrics : sequence of str, optional
     on_fold : callable, optional
-        Called with each row.
+        Called with each row of results.
 
     Examples
     --------
@@ -110,19 +111,19 @@ def folds(
     >>> print(len(rows), rows[0]["chosen"])
     3 {'gamma': 30.0}
     """
-    X, y, facts = loaded(data)
+    X, y, facts = load_data(data)
     rows: list[Row] = []
     for fold, (train, test) in enumerate(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y)):
         train = np.random.default_rng(fold).permutation(train)
         choice = choose(X[train], y[train], fold)
-        model = seeded(choice.model, fold)
+        model = copy_with_seed(choice.model, fold)
         names = chosen_metrics(metrics, task_of(model))
         warm_up(model, X[train], y[train])
         begin = time.process_time()
         model.fit(X[train], y[train])
         seconds = time.process_time() - begin
-        row = {"protocol": "folds"} | described(model) | facts | {"permutation": fold, "seed": 0, "events": len(train)}
-        found = tested(model, X[test], y[test], names)
+        row = {"protocol": "folds"} | describe(model) | facts | {"permutation": fold, "seed": 0, "events": len(train)}
+        found = measure_all(model, X[test], y[test], names)
         rows.append(row | {"seconds": seconds, "chosen": choice.params} | found | size_of(model))
         on_fold(rows[-1])
     return rows

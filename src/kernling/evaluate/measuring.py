@@ -1,4 +1,4 @@
-"""What the protocols share: which metrics, in which order, with which copy of a model, and what a fitted one says."""
+"""Helpers shared by the evaluation protocols."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .metrics import Batch, Counts, metric, metric_class
 from .rows import Row
 
 _DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
-TRIAL = 100  # rows that a method needs to get round to all of its code; some wait for a batch
+TRIAL = 100  # rows after which a method has run all of its code; some methods collect a mini-batch first
 _compiled: set[tuple] = set()
 
 
 def task_of(model: Any) -> str:
-    """What a model is for."""
+    """Return the task of a model."""
     return getattr(model, "task", None) or ("regression" if is_regressor(model) else "classification")
 
 
 def chosen_metrics(metrics: Sequence[str] | None, task: str) -> list[str]:
-    """The metrics asked for, or those of the task."""
+    """Return the requested metrics, or the default metrics of the task."""
     names = list(_DEFAULTS[task] if metrics is None else metrics)
     for name in names:
         if metric_class(name).task != task:
-            raise ValueError(f"the metric {name!r} is not for {task}")
+            raise ValueError(f"the metric {name!r} is not defined for {task}")
     return names
 
 
@@ -44,21 +44,21 @@ def data_facts(info: Row) -> Row:
 
 
 def orders(n: int, permutations: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Random orders of n rows, each with its number."""
+    """Yield random permutations of n rows, each with its index."""
     if permutations < 1:
         raise ValueError(f"permutations must be at least 1, not {permutations}")
     for p in range(permutations):
         yield p, np.random.default_rng(seed + p).permutation(n)
 
 
-def seeded(model: Any, seed: int) -> Any:
-    """A new copy of a model, with a seed for its random choices if it makes any."""
+def copy_with_seed(model: Any, seed: int) -> Any:
+    """Return an unfitted copy of a model, with ``random_state`` set if it has one."""
     copy = clone(model)
     return copy.set_params(**{name: seed for name in copy.get_params() if name.split("__")[-1] == "random_state"})
 
 
 def is_fitted(model: Any) -> bool:
-    """Whether a model has learned anything."""
+    """Return whether a model has been fitted."""
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -67,7 +67,7 @@ def is_fitted(model: Any) -> bool:
 
 
 def warm_up(model: Any, X: Any, y: np.ndarray) -> None:
-    """Have a copy learn a few rows of this kind, once, so that no time is measured in which code is compiled."""
+    """Train a copy on a few rows, so that compilation is not part of the measured time."""
     steps = [step for _, step in model.steps] if isinstance(model, StreamPipeline) else [model]
     last = last_step(model)
     kind = tuple(map(type, steps)), getattr(last, "learner", None), str(getattr(last, "dtype", None)), sparse.issparse(X)
@@ -77,7 +77,7 @@ def warm_up(model: Any, X: Any, y: np.ndarray) -> None:
 
 
 def resolve(model: Any, X: Any, y: np.ndarray) -> None:
-    """Let what the first rows decide come from all rows of the first chunk, in however many pieces they are then learned."""
+    """Resolve "auto" parameters from all rows of the first chunk, however many pieces it is then learned in."""
     if isinstance(model, StreamPipeline):
         model.begin(X, y)
     elif isinstance(model, OnlineEstimator) and not is_fitted(model):
@@ -85,45 +85,47 @@ def resolve(model: Any, X: Any, y: np.ndarray) -> None:
 
 
 def learn(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
-    """Learn rows; returns what was said about each before."""
+    """Learn rows and return the predictions made before learning each of them."""
     if need == "predict":
         return Batch(y, model.predict_then_learn(X, y))
     parts = []
     known = model.classes_ if is_fitted(model) else y[:1]
-    for first, last in pairwise(sorted({0, *labels.first_appearances(known, y), len(y)})):  # classes stay the same between
+    for first, last in pairwise(
+        sorted({0, *labels.first_appearances(known, y), len(y)})
+    ):  # no new class appears within a piece
         scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
-        parts.append(_judged(model.classes_, scores, y[first:last], probability))
-    return _together(parts)
+        parts.append(_batch_from_scores(model.classes_, scores, y[first:last], probability))
+    return _concatenate(parts)
 
 
-def _said(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
+def _predict(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
     if all(metric_class(name).needs == "predict" for name in names):
         return Batch(y, model.predict(X))
-    return _judged(model.classes_, model.decision_function(X), y, "log_loss" in names)
+    return _batch_from_scores(model.classes_, model.decision_function(X), y, "log_loss" in names)
 
 
-def tested(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
-    """Metrics of a fitted model on some rows, and of a classifier the share of their most common class."""
-    said = _said(model, X, y, names)
+def measure_all(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
+    """Return metrics of a fitted model on some rows, and for classifiers the fraction of the majority class."""
+    predicted = _predict(model, X, y, names)
     counts = Counts(getattr(model, "classes_", None))
     row: Row = {}
     if metric_class(names[0]).task == "classification":
-        counts.update(said)
+        counts.update(predicted)
         row["majority"] = float(counts.majority)
     for name in names:
         one = metric(name, counts)
-        one.update(said)
+        one.update(predicted)
         row[name] = float(one.value)
     return row
 
 
 def measure(model: Any, X: Any, y: np.ndarray, name: str) -> float:
-    """A metric of a fitted model on some rows."""
-    return tested(model, X, y, [name])[name]
+    """Return one metric of a fitted model on some rows."""
+    return measure_all(model, X, y, [name])[name]
 
 
-def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
-    """Labels, score and probability from the scores of a classifier."""
+def _batch_from_scores(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
+    """Return labels, scores and probabilities computed from the scores of a classifier."""
     flat = scores.ndim == 1
     table = scores[:, None] if flat else scores
     given = None
@@ -134,8 +136,8 @@ def _judged(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability:
     return Batch(y, labels.decide(classes, table), scores, given, None if flat else classes)
 
 
-def _together(parts: list[Batch]) -> Batch:
-    """Batches one after the other, of a model that may have got to know further classes in between."""
+def _concatenate(parts: list[Batch]) -> Batch:
+    """Concatenate batches of predictions of a model that may have met new classes in between."""
     classes = parts[-1].classes
     given = None if parts[0].probability is None else np.concatenate([part.probability for part in parts])
     return Batch(
@@ -148,7 +150,7 @@ def _together(parts: list[Batch]) -> Batch:
 
 
 def _columns(part: Batch, classes: np.ndarray) -> np.ndarray:
-    """Scores in a column per class, NaN for classes that had none, or shared one."""
+    """Return one column of scores per class, NaN for classes without a column of their own."""
     table = np.full((len(part.y), len(classes)), np.nan)
     if part.classes is not None:
         table[:, np.searchsorted(classes, part.classes)] = part.score
@@ -156,7 +158,7 @@ def _columns(part: Batch, classes: np.ndarray) -> np.ndarray:
 
 
 def size_of(model: Any) -> Row:
-    """How large a model is; of one that is not ours, its support vectors or else its features count."""
+    """Return the size of a model; for models of other libraries, the number of support vectors or else of features."""
     if hasattr(model, "learner") or hasattr(model, "nbytes_"):
         return {name: getattr(model, f"{name}_", None) for name in ("n_stored", "n_support", "nbytes")}
     last = model[-1] if hasattr(model, "steps") else model

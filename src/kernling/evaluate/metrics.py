@@ -1,4 +1,4 @@
-"""Running metrics of fixed memory: a batch of targets and of what a model said goes in, a number comes out at any moment."""
+"""Running metrics in fixed memory: they are updated with batches of targets and predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .auc import AucHistogram
 
 
 class Batch(NamedTuple):
-    """What a model said about some rows, and what was true.
+    """Targets of some rows, and a model's predictions for them.
 
     Examples
     --------
@@ -23,19 +23,19 @@ class Batch(NamedTuple):
 
     y: np.ndarray
     predicted: np.ndarray  # labels or values
-    score: np.ndarray | None = None  # of the second class, where there are two; else (rows, classes), NaN where unknown
-    probability: np.ndarray | None = None  # that was given to the label that came true
-    classes: np.ndarray | None = None  # of the columns of score, where it has some
+    score: np.ndarray | None = None  # of the second class if there are two; else (rows, classes), NaN where unknown
+    probability: np.ndarray | None = None  # predicted probability of the true label
+    classes: np.ndarray | None = None  # of the columns of score, if it has several
 
     def last(self, n: int) -> Batch:
-        """The last n rows."""
+        """Return the last n rows."""
         first = max(len(self.y) - n, 0)
         score, probability = (None if side is None else side[first:].copy() for side in (self.score, self.probability))
         return Batch(self.y[first:].copy(), self.predicted[first:].copy(), score, probability, self.classes)
 
 
 class Metric:
-    """A number that is kept up to date; see the subclasses.
+    """Base class of running metrics.
 
     Examples
     --------
@@ -46,32 +46,32 @@ class Metric:
 
     label: ClassVar[str]  # in tables and figures
     task: ClassVar[str] = "classification"
-    needs: ClassVar[str] = "predict"  # the method of a model that it takes
+    needs: ClassVar[str] = "predict"  # the model's method whose output it needs
     low_is_good: ClassVar[bool] = False
-    is_share: ClassVar[bool] = False  # shown in per cent
+    is_share: ClassVar[bool] = False  # shown as a percentage
 
     def update(self, batch: Batch) -> None:
-        """Take in some more rows."""
+        """Update the metric with a batch of rows."""
         raise NotImplementedError
 
     @property
     def value(self) -> float:
-        """The number now; NaN before it means anything."""
+        """Current value; NaN while it is undefined."""
         raise NotImplementedError
 
 
 class Counts:
-    """How often each class came, was predicted, and both: three numbers per class, behind all metrics of labels.
+    """Per class: the number of rows, of predictions, and of correct predictions.
 
-    ``classes`` are those known from elsewhere, sorted: those of a whole stream, where only a window of it is counted.
+    ``classes``, sorted, are known in advance: those of the whole stream if only a window of it is counted.
     """
 
     def __init__(self, classes: np.ndarray | None = None) -> None:
         self.classes = np.empty(0) if classes is None else classes
-        self.came, self.said, self.right = (np.zeros(len(self.classes), np.int64) for _ in range(3))
+        self.came, self.predicted, self.right = (np.zeros(len(self.classes), np.int64) for _ in range(3))
 
     def update(self, batch: Batch) -> None:
-        """Take in some more rows."""
+        """Update the counts with a batch of rows."""
         y, predicted = self._places(batch.y), self._places(batch.predicted)
         if y is None or predicted is None:
             seen = np.union1d(batch.y, batch.predicted)
@@ -79,11 +79,11 @@ class Counts:
             y, predicted = np.searchsorted(self.classes, batch.y), np.searchsorted(self.classes, batch.predicted)
         size = len(self.classes)
         self.came += np.bincount(y, minlength=size)
-        self.said += np.bincount(predicted, minlength=size)
+        self.predicted += np.bincount(predicted, minlength=size)
         self.right += np.bincount(y[y == predicted], minlength=size)
 
     def _places(self, labels: np.ndarray) -> np.ndarray | None:
-        """Where labels stand among the classes; None if one of them is new."""
+        """Return the indices of the labels among the classes, or None if one of them is new."""
         if not len(self.classes):
             return None
         place = np.searchsorted(self.classes, labels).clip(max=len(self.classes) - 1)
@@ -91,7 +91,7 @@ class Counts:
 
     def _widen(self, wider: np.ndarray) -> None:
         place = np.searchsorted(wider, self.classes) if len(self.classes) else np.empty(0, np.intp)
-        for name in ("came", "said", "right"):
+        for name in ("came", "predicted", "right"):
             counts = np.zeros(len(wider), np.int64)
             counts[place] = getattr(self, name)
             setattr(self, name, counts)
@@ -99,17 +99,17 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return int(self.came.sum())
 
     @property
     def majority(self) -> float:
-        """The accuracy of always saying the most common class."""
+        """Accuracy of always predicting the majority class."""
         return self.came.max() / self.total if self.total else np.nan
 
 
 class LabelMetric(Metric):
-    """A number that follows from counts of labels: its own, or counts that several share and somebody else updates."""
+    """Metric computed from counts of labels, either its own or counts shared with other metrics and updated by the caller."""
 
     def __init__(self, counts: Counts | None = None):
         self._own = counts is None
@@ -121,12 +121,12 @@ class LabelMetric(Metric):
 
     @property
     def majority(self) -> float:
-        """The accuracy of always saying the most common class."""
+        """Accuracy of always predicting the majority class."""
         return self.counts.majority
 
 
 class Accuracy(LabelMetric):
-    """The fraction of right labels.
+    """Fraction of correct labels.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Accuracy(LabelMetric):
 
 
 class Mistakes(LabelMetric):
-    """The fraction of wrong labels: the mistake rate of the online literature.
+    """Fraction of wrong labels: the mistake rate of the online learning literature.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Mistakes(LabelMetric):
 
 
 class BalancedAccuracy(LabelMetric):
-    """The mean, over the classes that came, of the fraction of each that was recognised; NaN while only one came.
+    """Mean recall over the classes seen so far; NaN while there is only one.
 
     Examples
     --------
@@ -192,10 +192,10 @@ class BalancedAccuracy(LabelMetric):
 
 
 class F1(LabelMetric):
-    """2 right / (came + said): of the second of two classes, or the mean over more, of those that came or were predicted.
+    """F1 score of the second of two classes, or the mean over more than two, of those that were seen or predicted.
 
-    As ``sklearn.metrics.f1_score(..., zero_division=numpy.nan)``: NaN where the second class neither came nor was predicted,
-    and as long as there is only one class.  Which class is the second, a window is told by the whole stream.
+    Same as ``sklearn.metrics.f1_score(..., zero_division=numpy.nan)``: NaN if the second class was neither seen nor predicted,
+    and while there is only one class.  For a window, the second class is that of the whole stream.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class F1(LabelMetric):
 
     @property
     def value(self) -> float:
-        both = self.counts.came + self.counts.said
+        both = self.counts.came + self.counts.predicted
         chosen = np.flatnonzero(both) if len(both) > 2 else np.arange(1, len(both))
         if not both[chosen].any():
             return np.nan
@@ -220,7 +220,7 @@ class F1(LabelMetric):
 
 
 class LogLoss(Metric):
-    """The mean of -log of the probability that was given to what came true, which counts as at least 2.2e-16.
+    """Mean negative log of the predicted probability of the true label; probabilities are clipped at 2.2e-16.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class LogLoss(Metric):
 
 
 class RMSE(Metric):
-    """The root of the mean squared error.
+    """Root mean squared error.
 
     Examples
     --------
@@ -287,7 +287,7 @@ class RMSE(Metric):
 
 
 class MAE(RMSE):
-    """The mean absolute error.
+    """Mean absolute error.
 
     Examples
     --------
@@ -311,14 +311,14 @@ class MAE(RMSE):
 
 
 class AUC(Metric):
-    """The probability that a row of the second class scores higher than one of the first (ties count half), in fixed memory.
+    """Area under the ROC curve: the probability that a row of the second class scores higher than one of the first.
 
-    Scores are counted in cells: 1,024 between each power of two and the next, from 2^-32 to 2^32, on both sides of 0.  Pairs in
-    different cells are counted exactly; the pairs that share a cell count half, so the error is at most half their share of all
-    pairs, which ``error_bound`` gives.  One pass of a million rows and 2 MB, whatever the scores are.
+    It is computed in fixed memory (about 2 MB) from a histogram of the scores: 1,024 bins between each power of two and the
+    next, from 2^-32 to 2^32, on both sides of 0.  Pairs in different bins are counted exactly; pairs in the same bin, like
+    ties, count half, so the error is at most half the fraction of such pairs, which is ``error_bound``.
 
-    More than two classes: the mean of each class's area against all others, with 64 cells between powers of two.  A class
-    counts from the row on that brought it.
+    With more than two classes, it is the mean over the classes of one against the rest, with 64 bins between powers of two.  A
+    class counts from its first row on.
 
     Examples
     --------
@@ -354,7 +354,7 @@ class AUC(Metric):
         if len(known) > 2:
             raise ValueError(f"the scores are for two classes, but there are {len(known)}: {known.tolist()}")
         if len(self.classes) == 1 and len(known) == 2 and known[1] == self.classes[0]:
-            self._two.counts = self._two.counts[::-1].copy()  # what came so far is the second class after all
+            self._two.counts = self._two.counts[::-1].copy()  # the class seen so far turns out to be the second
         self.classes = known
         self._two.add(np.isin(batch.y, known[1:]), score)
 
@@ -364,7 +364,7 @@ class AUC(Metric):
 
     @property
     def error_bound(self) -> float:
-        """The most by which ``value`` can differ from the AUC of the scores themselves."""
+        """Maximum difference between ``value`` and the exact AUC of the scores."""
         return self._mean(1)
 
     def _mean(self, which: int) -> float:
@@ -385,7 +385,7 @@ METRICS: dict[str, type[Metric]] = {
 
 
 class Window:
-    """The last rows, for metrics over a sliding window: memory for ``size`` rows, and no more.
+    """The last ``size`` rows, for metrics over a sliding window.
 
     Examples
     --------
@@ -404,7 +404,7 @@ class Window:
         self._last: list[Batch] = []
 
     def update(self, batch: Batch) -> None:
-        """Take in some more rows and forget the oldest."""
+        """Add a batch of rows and drop the oldest."""
         self._last.append(batch.last(self.size))
         spare = sum(len(part.y) for part in self._last) - self.size
         while spare >= len(self._last[0].y):
@@ -413,14 +413,14 @@ class Window:
             self._last[0] = self._last[0].last(len(self._last[0].y) - spare)
 
     def value(self, make: Callable[[], Metric]) -> float:
-        """The value of a metric over the window."""
+        """Return the value of a metric over the window."""
         metric = make()
         for batch in self._last:
             metric.update(batch)
         return metric.value
 
     def counts(self, classes: np.ndarray) -> Counts:
-        """The counts of the labels in the window of a stream that has these classes."""
+        """Return the counts of labels in the window, for a stream with these classes."""
         counts = Counts(classes)
         for batch in self._last:
             counts.update(batch)
@@ -428,9 +428,9 @@ class Window:
 
 
 def metric(name: str, counts: Counts | None = None) -> Metric:
-    """A running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae or auc.
+    """Return a running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae or auc.
 
-    Metrics of labels that are given ``counts`` share them, and leave updating them to the caller.
+    Metrics of labels that are given the same ``counts`` share them; the caller updates them.
 
     Examples
     --------
@@ -443,7 +443,7 @@ def metric(name: str, counts: Counts | None = None) -> Metric:
 
 
 def metric_class(name: str) -> type[Metric]:
-    """Return the class of a metric, which has its facts: task, direction, label."""
+    """Return the class of a metric, whose attributes are its task, direction and label."""
     if name not in METRICS:
         raise ValueError(f"a metric must be one of {', '.join(map(repr, METRICS))}, not {name!r}")
     return METRICS[name]

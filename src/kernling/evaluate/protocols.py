@@ -1,5 +1,5 @@
-# ruff: noqa: PT028 - test_then_train is no test
-"""Test-then-train over a stream, and batch training and testing over permutations."""
+# ruff: noqa: PT028 - test_then_train is not a test
+"""Test-then-train evaluation on a stream, and batch training and testing over permutations."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..streams import Stream, stream
-from ..streams.base import Chunk
+from ..pipeline import StreamPipeline
+from ..streams import Stream, Table, stream
+from ..streams.base import Chunk, first_rows
 from .measuring import (
     chosen_metrics,
+    copy_with_seed,
     data_facts,
     is_fitted,
     learn,
+    measure_all,
     orders,
     resolve,
-    seeded,
     size_of,
     task_of,
-    tested,
     warm_up,
 )
-from .metrics import Counts, Window, metric
-from .rows import Row, described, loaded
+from .metrics import Batch, Counts, Window, metric
+from .references import WIDEST, ConstantAnswer, LinearModel, Reference
+from .rows import Row, describe, load_data
 
 
 def test_then_train(
@@ -38,32 +40,36 @@ def test_then_train(
     metrics: Sequence[str] | None = None,
     window: int = 1000,
     every: int | None = None,
+    linear: bool = False,
     on_row: Callable[[Row], None] | None = None,
     extra: Row | None = None,
 ) -> list[Row]:
-    """Let a model predict each row just before it learns it; returns what was measured, one row per moment.
+    """Evaluate a model test-then-train: each row is predicted just before it is learned.
 
     Parameters
     ----------
     model : estimator
-        Learns on from what it knows.
+        If it is already fitted, it continues to learn.
     rows : Stream
     metrics : sequence of str, optional
-        Of mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.  By default the first two of the task.
+        Among mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.  By default the first two of the task.
     window : int
-        Rows of the sliding window; each metric is also given over it, as ``<metric>_window``, which shows drift.
+        Size of the sliding window; each metric is also reported over it as ``<metric>_window``, which shows drift.
     every : int, optional
-        Rows between moments; without it there is one moment, the end.
+        Number of rows between measurements; by default the only measurement is at the end.
+    linear : bool
+        Whether to run a linear model on the same rows, as ``<metric>_linear``, for at most 300 columns.
     on_row : callable, optional
-        Called with each row as it is made.
+        Called with each row of results.
     extra : dict, optional
-        Goes into every row.
+        Added to every row of results.
 
     Returns
     -------
     list of dict
-        With ``events`` and ``seconds`` so far (the processor's, of learning and predicting; compiling is not counted), the
-        metrics, the ``majority`` rate beside them (of the most common class so far, and in the window), and the model's size.
+        One row per measurement, with ``events`` and ``seconds`` so far (processor time of learning and predicting, without
+        compilation), the metrics, those of the constant answer (``<metric>_constant``: the most common label or the mean of the
+        rows before), ``majority`` (the fraction of the majority class so far, and in the window), and the size of the model.
 
     Examples
     --------
@@ -74,25 +80,26 @@ def test_then_train(
     >>> rows = test_then_train(model, synthetic("checkerboard", 4000), every=1000)
     >>> [row["events"] for row in rows]
     [1000, 2000, 3000, 4000]
-    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
+    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["mistakes_constant"]
     True
     """
-    course = ProgressiveRun(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
-    feed(course, rows)
-    return course.end()
+    options: dict[str, Any] = {"metrics": metrics, "window": window, "every": every, "linear": linear}
+    run = ProgressiveRun(model, rows.info, **options, on_row=on_row, extra=extra)
+    feed(run, rows)
+    return run.end()
 
 
 test_then_train.__test__ = False  # type: ignore[attr-defined]  # its name is no invitation to pytest
 
 
 class Learns(Protocol):
-    """What can be fed with a stream: a :class:`ProgressiveRun`, several of them, or a :class:`Search`."""
+    """Anything that :func:`feed` can train: a :class:`ProgressiveRun`, several of them, or a :class:`Search`."""
 
     @property
     def events(self) -> int: ...  # learned so far
 
     @property
-    def begun(self) -> bool: ...  # whether what the first rows decide is settled
+    def begun(self) -> bool: ...  # whether "auto" parameters are resolved
 
     def begin(self, X: Any, y: np.ndarray) -> None: ...
 
@@ -100,25 +107,29 @@ class Learns(Protocol):
 
 
 def feed(
-    course: Learns,
+    run: Learns,
     chunks: Iterable[Chunk],
     *,
     cut: int | None = None,
+    start: int = 0,
     guard: Callable[[], AbstractContextManager] = nullcontext,
     after: Callable[[], None] = lambda: None,
 ) -> None:
-    """Have a course test and learn the chunks of a stream: the loop behind everything that is evaluated test-then-train.
+    """Run test-then-train on the chunks of a stream: the loop behind all test-then-train evaluation.
 
-    The whole first chunk settles what the first rows decide, in however many pieces it is then learned.
+    "auto" parameters are resolved from the first 8,192 rows, however many chunks and pieces they are learned in; for a stream
+    that can be read only once, where rows may arrive slowly, from the first chunk.
 
     Parameters
     ----------
-    course : ProgressiveRun, Courses or Search
+    run : ProgressiveRun, ProgressiveRuns or Search
     chunks : iterable of (X, y)
     cut : int, optional
-        Pieces end at multiples of this many events.
+        Split chunks at multiples of this number of events, counted from ``start``.
+    start : int
+        Number of events before the first chunk.
     guard : callable, optional
-        Makes a context in which a piece is learned: what has to wait for its end can wait there.
+        Returns a context manager in which each piece is learned, for example to defer signals until its end.
     after : callable, optional
         Called after each piece, within the guard.
 
@@ -128,27 +139,38 @@ def feed(
     >>> from kernling.evaluate import ProgressiveRun, feed
     >>> from kernling.streams import synthetic
     >>> rows, seen = synthetic("spirals", 2500), []
-    >>> course = ProgressiveRun(kl.AVMClassifier(), rows.info)
-    >>> feed(course, rows, cut=1000, after=lambda: seen.append(course.events))
+    >>> run = ProgressiveRun(kl.AVMClassifier(), rows.info)
+    >>> feed(run, rows, cut=1000, after=lambda: seen.append(run.events))
     >>> seen
     [1000, 2000, 2500]
     """
+    row = start + run.events
+    if not run.begun:
+        beginning, chunks = first_rows(chunks, live=getattr(chunks, "once", False))
+        if beginning:
+            run.begin(*_with_target(*beginning))
     for X, y in chunks:
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        if not course.begun:
-            course.begin(X, y)
-        cuts = range(cut - course.events % cut, len(y), cut) if cut else ()
+        _with_target(X, y)
+        cuts = range(cut - row % cut, len(y), cut) if cut else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             with guard():
-                course.learn(X[first:last], y[first:last])
+                run.learn(X[first:last], y[first:last])
                 after()
+        row += len(y)
+
+
+def _with_target(X: Any, y: Any) -> Chunk:
+    if y is None:
+        raise ValueError("the stream has no target; name its column with target=")
+    return X, y
 
 
 class ProgressiveRun:
-    """Test-then-train of one model, for whoever holds the rows.
+    """Test-then-train evaluation of one model, for callers that supply the rows themselves.
 
-    The arguments are those of :func:`test_then_train`; ``info`` is the stream's.
+    See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``, and ``on_batch`` is called with the
+    predictions of rows that have been learned.  A run that continues a stream starts at its row ``row``, and ``every`` counts
+    from the stream's first row; ``again`` rows have been measured before.
 
     Examples
     --------
@@ -156,10 +178,10 @@ class ProgressiveRun:
     >>> from kernling.evaluate import ProgressiveRun
     >>> from kernling.streams import synthetic
     >>> rows = synthetic("spirals", 2000)
-    >>> course = ProgressiveRun(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
+    >>> run = ProgressiveRun(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
     >>> for X, y in rows:
-    ...     course.learn(X, y)
-    >>> course.end()[-1]["events"]
+    ...     run.learn(X, y)
+    >>> run.end()[-1]["events"]
     2000
     """
 
@@ -171,8 +193,12 @@ class ProgressiveRun:
         metrics: Sequence[str] | None = None,
         window: int = 1000,
         every: int | None = None,
+        linear: bool = False,
         on_row: Callable[[Row], None] | None = None,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
         extra: Row | None = None,
+        row: int = 0,
+        again: int = 0,
     ):
         self.model = model
         self.metrics = chosen_metrics(metrics, model.task)
@@ -183,119 +209,146 @@ class ProgressiveRun:
             raise ValueError(f"every must be at least 1 row, not {every}")
         self._every = every
         self._on_row = on_row
+        self._on_batch = on_batch
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
+        self.row = row
+        self._again = again
+        self._references = {"constant": Reference(ConstantAnswer(model.task), self.metrics, window)}
+        if linear:
+            self._references["linear"] = Reference(LinearModel(model.task), self.metrics, window)
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
-        self._facts |= described(model) | data_facts(info) | (extra or {})
+        self._facts |= describe(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
-        self.warmup = 0.0  # seconds by the clock that compiling, or loading what was compiled, took
         self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
-        """Settle what the first rows decide, such as "auto" parameters, by these; nothing is learned yet."""
+        """Resolve "auto" parameters from these rows, without learning them."""
         self._facts["first_chunk"] = len(y)
-        begin = time.perf_counter()
         warm_up(self.model, X, y)
-        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin
         self.begun = True
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Test and learn some rows."""
+        """Predict and then learn some rows."""
         if not self.begun:
             self.begin(X, y)
         every = self._every
-        cuts = range(every - self.events % every, len(y), every) if every else ()
+        cuts = range(every - self.row % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
+    def _last_rows(self, X: Any, y: np.ndarray) -> Any:
+        """Rows as the last step of a pipeline is about to get them."""
+        rows = self.model.ahead(X, y) if isinstance(self.model, StreamPipeline) else X
+        return np.asarray(rows) if isinstance(rows, Table) else rows
+
     def _learn(self, X: Any, y: np.ndarray) -> None:
+        rows = self._last_rows(X, y) if "linear" in self._references else None
+        if rows is not None and rows.shape[1] > WIDEST:
+            del self._references["linear"]
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
-        self.events += len(y)
+        self.row += len(y)
+        again = min(self._again, len(y))
+        self._again -= again
+        self._on_batch(batch)
+        if again < len(y):
+            self._measure(batch.last(len(y) - again) if again else batch, None if rows is None else rows[again:])
+
+    def _measure(self, batch: Batch, rows: Any) -> None:
+        self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
-        if self._every and self.events % self._every == 0:
-            self._moment()
+        for reference in self._references.values():
+            reference.update(rows, batch.y)
+        if self._every and self.row % self._every == 0:
+            self._add_row()
 
     def value(self, name: str) -> float:
-        """One of the metrics, now."""
+        """Return the current value of a metric."""
         return float(self._running[name].value)
 
+    def lately(self, name: str) -> float:
+        """Return one of the metrics over the window."""
+        counts = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
+        return float(self._recent.value(partial(metric, name, counts)))
+
     def end(self) -> list[Row]:
-        """What was measured, one row per moment; the last is now."""
+        """Return the rows of results, the last of which describes the current state."""
         if not self.rows or self.rows[-1]["events"] != self.events:
-            self._moment()
+            self._add_row()
         return self.rows
 
-    def _moment(self) -> None:
+    def _add_row(self) -> None:
         row = self._facts | {"events": self.events, "seconds": self.seconds}
-        lately = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
         for name in self.metrics:
             row[name] = self.value(name)
-            row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
-        if lately:
+            row[f"{name}_window"] = self.lately(name)
+        for beside, reference in self._references.items():
+            row |= {f"{name}_{beside}": value for name, value in reference.values().items()}
+        if self.model.task == "classification":
             row["majority"] = float(self._counts.majority)
-            row["majority_window"] = float(lately.majority)
+            row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
         self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
 
 
-class Courses:
-    """Several courses that share one reading of a stream; one that cannot go on drops out, and the others do not notice.
+class ProgressiveRuns:
+    """Several progressive runs that share one pass over a stream; a run that fails is dropped, and the others continue.
 
     Attributes
     ----------
     running : dict of str to ProgressiveRun
     failed : dict of str to str
-        Why the others dropped out.
+        Error messages of the runs that were dropped.
 
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import ProgressiveRun, Courses, feed
+    >>> from kernling.evaluate import ProgressiveRun, ProgressiveRuns, feed
     >>> from kernling.streams import synthetic
     >>> rows = synthetic("spirals", 2000)
-    >>> courses = Courses({g: ProgressiveRun(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
-    >>> feed(courses, rows)
-    >>> wide, narrow = (course.end()[-1]["mistakes"] for course in courses.running.values())
-    >>> print(narrow < wide, list(courses.failed))
+    >>> runs = ProgressiveRuns({g: ProgressiveRun(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
+    >>> feed(runs, rows)
+    >>> wide, narrow = (run.end()[-1]["mistakes"] for run in runs.running.values())
+    >>> print(narrow < wide, list(runs.failed))
     True [-1.0]
     """
 
-    def __init__(self, courses: Mapping[Any, ProgressiveRun]):
-        self.running = dict(courses)
+    def __init__(self, runs: Mapping[Any, ProgressiveRun]):
+        self.running = dict(runs)
         self.failed: dict[Any, str] = {}
         self.events, self.begun = 0, False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
-        """Settle what the first rows decide; nothing is learned yet."""
+        """Resolve "auto" parameters from these rows, without learning them."""
         self._each(ProgressiveRun.begin, X, y)
         self.begun = True
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Let all test and learn some rows."""
+        """Predict and then learn some rows with all models."""
         if not self.begun:
             self.begin(X, y)
         self._each(ProgressiveRun.learn, X, y)
         self.events += len(y)
 
     def _each(self, act: Callable[[ProgressiveRun, Any, np.ndarray], None], X: Any, y: np.ndarray) -> None:
-        """Let each do something; those that cannot drop out, unless all cannot: then nothing changes."""
+        """Apply a method to each run; runs that fail are dropped, unless all fail, which raises the first error."""
         reasons: dict[Any, Exception] = {}
-        for name, course in self.running.items():
+        for name, run in self.running.items():
             try:
-                act(course, X, y)
+                act(run, X, y)
             except (ValueError, TypeError, FloatingPointError) as error:
                 reasons[name] = error
         if reasons and len(reasons) == len(self.running):
@@ -317,20 +370,21 @@ def online(
     every: int | None = None,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Row]:
-    """Test-then-train over random orders of the same rows, each with a new copy of the model.
+    """Evaluate a model test-then-train on random orders of the same rows, each with a new copy of the model.
 
-    Order p is ``numpy.random.default_rng(seed + p).permutation(rows)``; a model that has a ``random_state`` gets seed + p.
+    Order p is ``numpy.random.default_rng(seed + p).permutation(rows)``; ``random_state`` of the model, if it has one, is seed +
+    p.
 
     Parameters
     ----------
     model : estimator
-        Not changed.
+        Left unchanged.
     data : (X, y), Stream or Dataset
     part : str
-        Of a data set: "train", "test" or "all".
+        Part of a data set: "train", "test" or "all".
     permutations, seed : int
     metrics, window, every, on_row
-        As in :func:`test_then_train`.
+        See :func:`test_then_train`.
 
     Examples
     --------
@@ -341,11 +395,11 @@ def online(
     >>> summary(rows)[0]["permutations"]
     3
     """
-    X, y, facts = loaded(data, part)
+    X, y, facts = load_data(data, part)
     rows: list[Row] = []
     for p, order in orders(len(y), permutations, seed):
         extra = facts | {"permutation": p, "seed": seed}
-        copy = seeded(model, seed + p)
+        copy = copy_with_seed(model, seed + p)
         permuted = stream(X[order], y[order])
         rows += test_then_train(copy, permuted, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
     return rows
@@ -362,28 +416,28 @@ def batch(
     metrics: Sequence[str] | None = None,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Row]:
-    """Fit on one part and measure on another, over random orders; one row per permutation.
+    """Train on one part and evaluate on another, over random orders; one row per permutation.
 
-    Orders and seeds are those of :func:`online`.
+    Orders and seeds are the same as in :func:`online`.
 
     Parameters
     ----------
     model : estimator
-        Not changed.
+        Left unchanged.
     data : (X, y), Stream or Dataset
-        The training rows; without ``test`` the last of each order are kept back.
+        The training rows; without ``test``, the last rows of each order are held out.
     test : (X, y), Stream or str, optional
-        The test rows, or the name of a part of the data set.
+        Test rows, or the name of a part of the data set.
     test_size : float
-        The fraction kept back.
+        Fraction of the rows that is held out.
     permutations, seed : int
     metrics, on_row
-        As in :func:`test_then_train`.
+        See :func:`test_then_train`.
 
     Returns
     -------
     list of dict
-        With the processor's ``seconds`` of fitting, ``test_seconds``, the metrics on the test rows and their ``majority`` rate.
+        With ``seconds`` (processor time of fitting), ``test_seconds``, and the metrics and ``majority`` of the test rows.
 
     Examples
     --------
@@ -395,14 +449,14 @@ def batch(
     3000 True
     """
     names = chosen_metrics(metrics, task_of(model))
-    X, y, facts = loaded(data)
+    X, y, facts = load_data(data)
     facts["test_part"] = None
     held: tuple[Any, np.ndarray] | None = None
     if isinstance(test, str):
         held = data.load(test)
         facts["test_part"] = test
     elif test is not None:
-        held = loaded(test)[:2]
+        held = load_data(test)[:2]
     elif not 0.0 < test_size < 1.0:
         raise ValueError(f"test_size must be between 0 and 1, not {test_size}")
     facts["test_size"] = None if held else test_size
@@ -410,17 +464,15 @@ def batch(
     for p, order in orders(len(y), permutations, seed):
         cut = len(y) if held else len(y) - round(test_size * len(y))
         X_test, y_test = held or (X[order[cut:]], y[order[cut:]])
-        copy = seeded(model, seed + p)
+        copy = copy_with_seed(model, seed + p)
         train = X[order[:cut]], y[order[:cut]]
         warm_up(copy, *train)
         begin = time.process_time()
         copy.fit(*train)
         middle = time.process_time()
-        found = tested(copy, X_test, y_test, names)
+        found = measure_all(copy, X_test, y_test, names)
         seconds = {"seconds": middle - begin, "test_seconds": time.process_time() - middle}
-        row = (
-            {"protocol": "batch"} | described(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds | found
-        )
+        row = {"protocol": "batch"} | describe(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds | found
         rows.append(row | size_of(copy))
         if on_row:
             on_row(rows[-1])

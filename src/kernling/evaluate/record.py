@@ -1,7 +1,8 @@
-"""The columns of result rows: each has its type, its label, and how it is shown, declared once.
+"""The columns of result rows: their types, labels and formats, declared once.
 
-A row is a dictionary with some of these columns; which ones depends on the protocol.  A metric stands for itself, over the last
-rows (``_window``), on held-out rows (``_validation``), and in summaries with its standard deviation (``_std``).
+A row is a dictionary with some of these columns; which ones depends on the protocol.  Metrics also appear over the last
+rows (``_window``), on held-out rows (``_validation``), in summaries as standard deviations (``_std``), and for
+references on the same rows: the constant answer (``_constant``) and a linear model (``_linear``).
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import Any, NamedTuple
 from .metrics import METRICS
 
 Row = dict[str, Any]
+REFERENCES = {"constant": "constant answer", "linear": "linear model"}  # what stands beside a metric
 SUFFIXES = {"_window": ", window", "_validation": ", validation", "_std": ", standard deviation"}
+SUFFIXES |= {f"_{name}": f", {words}" for name, words in REFERENCES.items()}
 
 
 class Shown(Enum):
-    """How a column's values are written."""
+    """Formats of a column's values."""
 
     TEXT = "text"
     COUNT = "count"  # 12,345
@@ -30,8 +33,8 @@ class Column(NamedTuple):
 
     label: str
     shown: Shown
-    measured: bool = False  # averaged over permutations; the others say what was run
-    low_is_good: bool | None = None  # None where neither is
+    measured: bool = False  # averaged over permutations; other columns describe the run
+    low_is_good: bool | None = None  # None if neither direction is better
 
 
 def _metric_columns() -> dict[str, Column]:
@@ -51,6 +54,7 @@ COLUMNS: dict[str, Column] = {
     "data_info": Column("data info", Shown.TEXT),
     "versions": Column("versions", Shown.TEXT),
     "failed": Column("failed", Shown.TEXT),
+    "candidate": Column("candidate", Shown.COUNT),
     "permutation": Column("permutation", Shown.COUNT),
     "permutations": Column("orders", Shown.COUNT),
     "seed": Column("seed", Shown.COUNT),
@@ -70,7 +74,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def column(name: str) -> Column:
-    """Return the declaration of a column; one that nobody declared is a number under its own name.
+    """Return the declaration of a column; an undeclared column is a number labelled by its name.
 
     Examples
     --------

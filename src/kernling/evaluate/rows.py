@@ -1,6 +1,6 @@
 """Results are rows: plain dictionaries of numbers and text, one per method, data set, permutation and moment.
 
-A row says everything that is needed to run it again: the estimator and its parameters, what the data are (name, checksums), the
+A row contains everything needed to reproduce it: the estimator and its parameters, the data (name, checksums), the
 seed of their order, and the versions of the libraries.
 """
 
@@ -27,14 +27,14 @@ from .record import COLUMNS, Row, Shown, column
 TEXTS = tuple(name for name, one in COLUMNS.items() if one.shown is Shown.TEXT)
 
 
-def described(model: Any) -> Row:
-    """What a row says about an estimator; of a pipeline, about its last step, and the pipeline beside it."""
+def describe(model: Any) -> Row:
+    """Return the columns that describe an estimator; for a pipeline, those of its last step and the pipeline itself."""
     if isinstance(model, StreamPipeline):
-        return described(model.steps[-1][1]) | {"pipeline": json.dumps(model.plain_params(), sort_keys=True)}
+        return describe(model.steps[-1][1]) | {"pipeline": json.dumps(model.plain_params(), sort_keys=True)}
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
     params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}
-    if hasattr(model, "plain_params"):  # a model of River's describes itself
+    if hasattr(model, "plain_params"):  # a wrapped River model describes itself
         params = model.plain_params()
     return {
         "method": type(model).__name__,
@@ -45,7 +45,7 @@ def described(model: Any) -> Row:
 
 
 def model_of(row: Row) -> Any:
-    """The estimator, or pipeline, of a row, new and ready to learn.
+    """Return an unfitted copy of the estimator or pipeline of a row.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def model_of(row: Row) -> Any:
     return cls(**{name: unplain(value) for name, value in json.loads(row["params"]).items()})
 
 
-def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
-    """The (X, y) of arrays, a stream or a data set, and what a row says about them."""
+def load_data(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
+    """Return (X, y) of arrays, a stream or a data set, and the columns that describe them."""
     if hasattr(data, "stream"):  # a named data set
         X, y = data.load(part)
         info = data.info(part)
@@ -77,7 +77,7 @@ def loaded(data: Any, part: str = "train") -> tuple[Any, np.ndarray, Row]:
 
 
 def checksum(X: Any, y: np.ndarray) -> str:
-    """A SHA-256 of rows and targets."""
+    """Return a SHA-256 hash of rows and targets."""
     total = hashlib.sha256()
     if isinstance(X, Table):
         parts = [*X.columns.values()]
@@ -89,7 +89,7 @@ def checksum(X: Any, y: np.ndarray) -> str:
 
 
 def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
-    """Write rows to a .csv or .parquet file (pyarrow), replacing what is there only once the new file is whole.
+    """Write rows to a .csv or .parquet file (pyarrow); an existing file is replaced atomically.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def write_rows(rows: Iterable[Row], path: str | os.PathLike) -> None:
 
 
 def read_rows(path: str | os.PathLike) -> list[Row]:
-    """The rows of a file that ``write_rows`` wrote.
+    """Read rows from a file written by :func:`write_rows`.
 
     Examples
     --------
@@ -124,17 +124,17 @@ def read_rows(path: str | os.PathLike) -> list[Row]:
     """
     if _suffix(Path(path)) == ".csv":
         with open(path, newline="", encoding="utf-8") as file:
-            return [{name: _typed(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
+            return [{name: _parse(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
     return _pyarrow().parquet.read_table(path).to_pylist()
 
 
 def _suffix(path: Path) -> str:
     if path.suffix not in (".csv", ".parquet"):
-        raise ValueError(f"rows are kept in .csv or .parquet files, not in {path.name!r}")
+        raise ValueError(f"rows can be stored in .csv or .parquet files, not in {path.name!r}")
     return path.suffix
 
 
-def _typed(name: str, text: str) -> Any:
+def _parse(name: str, text: str) -> Any:
     if text == "":
         return None
     if name in TEXTS:
@@ -152,7 +152,7 @@ def _pyarrow() -> Any:
 
 
 def summary(rows: Iterable[Row]) -> list[Row]:
-    """One row per method, parameters and data: mean and standard deviation (n - 1) over permutations of the last moment.
+    """Average the last measurements over permutations: one row per method, parameters and data, with standard deviations.
 
     Examples
     --------
@@ -167,23 +167,23 @@ def summary(rows: Iterable[Row]) -> list[Row]:
         held = last.get(row.get("permutation"))
         if held is None or row["events"] >= held["events"]:
             last[row.get("permutation")] = row
-    return [_summed(list(last.values())) for last in groups.values()]
+    return [_average(list(last.values())) for last in groups.values()]
 
 
 def _kind(row: Row) -> tuple:
-    """What rows of different permutations have in common."""
+    """Return the values that rows of different permutations have in common."""
     params = [_without_seeds(json.loads(row.get(name) or "{}")) for name in ("params", "pipeline")]
     return (*(row.get(name) for name in ("protocol", "method", "data")), json.dumps(params, sort_keys=True))
 
 
 def _without_seeds(params: Any) -> Any:
-    """Parameters, those of a pipeline's steps included, without random_state."""
+    """Return parameters, including those of a pipeline's steps, without random_state."""
     if isinstance(params, dict):
         return {name: _without_seeds(value) for name, value in params.items() if name != "random_state"}
     return [_without_seeds(value) for value in params] if isinstance(params, list) else params
 
 
-def _summed(rows: list[Row]) -> Row:
+def _average(rows: list[Row]) -> Row:
     out = {name: rows[0][name] for name in TEXTS if name in rows[0]} | {"permutations": len(rows), "events": rows[0]["events"]}
     for name, value in rows[0].items():
         if not column(name).measured or not isinstance(value, (int, float)):

@@ -1,10 +1,10 @@
-"""Search for parameters: many candidates share one reading of the data, and the worse ones drop out on the way."""
+"""Parameter search: many candidates share one pass over the data, and the worse ones are dropped along the way."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,16 @@ from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
 from .metrics import metric_class
-from .protocols import Courses, ProgressiveRun, feed
+from .protocols import ProgressiveRun, ProgressiveRuns, feed
 from .rows import Row
+
+GIVEN = 0  # index of the model as given among the candidates
+BLOCKS = 10  # number of blocks up to the first rung, or of validation rows
+NOISE = 2.0  # standard errors by which a candidate must be better than the model as given
 
 
 class Found(NamedTuple):
-    """What a search found.
+    """Result of a search.
 
     Examples
     --------
@@ -29,20 +33,31 @@ class Found(NamedTuple):
     >>> from kernling.evaluate import search
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(delta=0.2), synthetic("spirals", 1000), candidates=3, first=200)
-    >>> type(found).__name__, len(found.rows)
-    ('Found', 3)
+    >>> sorted(row["candidate"] for row in found.rows)
+    [0, 1, 2, 3]
     """
 
-    model: Any  # the winner, which has learned all rows
-    params: dict[str, Any]  # those that were searched for
-    rows: list[Row]  # one per candidate, the best first, at the moment it dropped out; of one that failed with the reason
+    model: Any  # the best model, trained on all rows
+    params: dict[str, Any]  # values of the searched parameters
+    rows: list[Row]  # one per candidate, best first, as of when it was dropped; with the error if it failed
+
+    @property
+    def given(self) -> Row:
+        """The row of the model as given."""
+        return next(row for row in self.rows if row["candidate"] == GIVEN)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a candidate is better than the model as given by more than noise."""
+        return self.rows[0] is not self.given
 
 
 @dataclass
 class _Candidate:
     params: dict[str, Any]
-    course: ProgressiveRun
-    validated: float | None = None  # the metric on the validation rows, where there are some
+    run: ProgressiveRun
+    validated: float | None = None  # the metric on the validation rows, if there are any
+    blocks: list[float] = field(default_factory=list)  # the metric on consecutive blocks of rows
 
 
 def search(
@@ -62,34 +77,38 @@ def search(
 ) -> Found:
     """Search for good parameters by successive halving, in one pass over the rows.
 
-    All candidates learn the same rows, test-then-train.  After ``first`` events only the best of each ``factor`` go on, again
-    after ``factor`` times as many, and so on; the last one learns the rest of the stream, and is the model returned
+    All candidates learn the same rows, test-then-train.  After ``first`` events only the best 1/``factor`` continue, again
+    after ``factor`` times as many, and so on; the last one learns the rest of the stream and is returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
-    One that cannot learn, because its parameters are out of bounds or its scores are, drops out at once, and its row says why
-    under ``failed``; if none is left, the first reason is raised.
+
+    The model as given is candidate 0.  It is never dropped during the search, and it wins unless the best of the others is
+    better by more than noise: by two standard errors of the difference, measured on blocks of ``first`` / 10 rows.
+
+    A candidate that fails, because of invalid parameters or diverging scores, is dropped at once, and its row has the error
+    under ``failed``; if all fail, the first error is raised.
 
     Parameters
     ----------
     model : estimator
-        Not changed; its other parameters are kept.  Of a :class:`kernling.StreamPipeline`, the last step's are looked for.
+        Left unchanged; other parameters keep their values.  For a :class:`kernling.StreamPipeline`, the last step is searched.
     rows : Stream
     ranges : mapping of str to range, optional
-        Of ``kernling.estimators.ranges``; by default what the estimator declares in ``search``.  Parameters that are whole
-        numbers get whole numbers.
+        See ``kernling.estimators.ranges``; by default those that the estimator declares.  Integer parameters
+        get integer values.
     candidates : int
-        How many are drawn at random; with ``grid``, at most so many points of an even grid.
+        Number of random candidates besides the model as given; with ``grid``, the maximum number of points of an even grid.
     grid : bool
-        Whether to take a grid instead.
+        Whether to use an even grid instead of random candidates.
     metric : str, optional
-        What to compare: by default mistakes or RMSE.
+        Metric to compare; by default mistakes or rmse.
     validation : (X, y), optional
-        Rows to measure on instead of those that are learned; rows then have ``<metric>_validation``, too.
+        Rows to evaluate on instead of those that are learned; results then also have ``<metric>_validation``.
     first, factor : int
     max_points : int, optional
-        Candidates that store more points come after all others.
+        Candidates that store more points are ranked after all others.
     seed : int
     on_rung : callable, optional
-        Called with events and the number of candidates left.
+        Called with the number of events and of candidates left, including the model as given.
 
     Returns
     -------
@@ -103,7 +122,7 @@ def search(
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(), synthetic("spirals", 4000), candidates=9, first=300, seed=1)
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
-    4000 ['delta', 'gamma', 'lam'] 9
+    4000 ['delta', 'gamma', 'lam', 'output'] 10
     """
     running = Search(
         model,
@@ -124,7 +143,7 @@ def search(
 
 
 class Search:
-    """A search for whoever holds the rows; the arguments are those of :func:`search`, ``info`` is the stream's.
+    """Parameter search for callers that supply the rows themselves; see :func:`search` for the arguments.
 
     Examples
     --------
@@ -158,10 +177,10 @@ class Search:
         if candidates < 1 or first < 1 or factor < 2:
             raise ValueError(f"candidates and first must be at least 1 and factor 2, not {candidates}, {first} and {factor}")
         self.metric = metric or ("rmse" if model.task == "regression" else "mistakes")
-        metric_of(self.metric)  # names the ones there are if this is none
+        metric_of(self.metric)  # raises for an unknown metric
         ranges = ranges_of(model) if ranges is None else ranges
         if not ranges:
-            raise ValueError(f"nothing is left to search: no parameter of {type(model).__name__} has a range")
+            raise ValueError(f"no parameter is left to search: none of {type(model).__name__} has a range")
         known = model.get_params()
         unknown = [one for one in ranges if one not in known]
         if unknown:
@@ -170,90 +189,129 @@ class Search:
         self._model, self._info, self._ranges = model, info, fitting(ranges, model)
         self._draw = candidates, grid, seed
         self._rung, self._factor = first, factor
+        self._block = max(1, first // BLOCKS)
         self._max_points = max_points
         self._on_rung = on_rung
         self._candidates: list[_Candidate] = []
-        self._courses = Courses({})  # those that are left, by their candidates' places
-        self._out: list[int] = []  # places of those that dropped out, the last first
+        self._runs = ProgressiveRuns({})  # remaining runs by index of their candidate
+        self._out: list[int] = []  # indices of dropped candidates, the last first
 
     @property
     def events(self) -> int:
-        """Rows learned so far."""
-        return self._courses.events
+        """Number of events learned so far."""
+        return self._runs.events
 
     @property
     def begun(self) -> bool:
-        """Whether there are candidates."""
-        return self._courses.begun
+        """Whether the candidates have been drawn."""
+        return self._runs.begun
 
     def begin(self, X: Any, y: np.ndarray) -> None:
-        """Draw the candidates, and settle what the first rows decide by these; nothing is learned yet."""
-        drawn = _drawn(self._ranges, _bases(X, y, self._model), *self._draw)
-        models = [clone(self._model).set_params(**params) for params in drawn]
-        courses = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
-        self._candidates = [_Candidate(params, course) for params, course in zip(drawn, courses, strict=True)]
-        self._courses = Courses(dict(enumerate(courses)))
-        self._courses.begin(X, y)
+        """Draw the candidates and resolve their "auto" parameters from these rows, without learning them."""
+        given = {name: self._model.get_params()[name] for name in self._ranges}
+        tried = [given, *_draw_candidates(self._ranges, _bases(X, y, self._model), *self._draw)]
+        for place, params in enumerate(tried):
+            model = clone(self._model).set_params(**params)
+            extra = {"candidate": place}
+            run = ProgressiveRun(model, self._info, metrics=[self.metric], window=self._block, extra=extra)
+            self._candidates.append(_Candidate(params, run))
+        self._runs = ProgressiveRuns({place: one.run for place, one in enumerate(self._candidates)})
+        self._runs.begin(X, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Let the candidates test and learn some rows, and the worse ones drop out where it is time."""
+        """Evaluate and train the candidates on some rows, and drop the worse ones at each rung."""
         if not self.begun:
             self.begin(X, y)
         done = 0
         while done < len(y):
             left = len(y) - done
-            step = min(left, self._rung - self.events) if len(self._courses.running) > 1 else left
-            self._courses.learn(X[done : done + step], y[done : done + step])
+            comparing = len(self._runs.running) > 1
+            step = min(left, self._rung - self.events, self._block - self.events % self._block) if comparing else left
+            self._runs.learn(X[done : done + step], y[done : done + step])
             done += step
-            if len(self._courses.running) > 1 and self.events == self._rung:
-                self._drop_the_worse()
+            if comparing:
+                self._compare()
 
-    def _drop_the_worse(self) -> None:
-        order = self._sorted()
-        keep = max(1, len(order) // self._factor)
-        self._out = order[keep:] + self._out
-        self._courses.running = {place: self._candidates[place].course for place in order[:keep]}
-        self._rung *= self._factor
+    def _compare(self) -> None:
+        """Evaluate the candidates on the last block, and drop the worse ones at a rung."""
+        if self.events % self._block == 0:
+            for place, run in self._runs.running.items():
+                self._candidates[place].blocks.append(run.lately(self.metric))
+        if self.events == self._rung:
+            self._drop_worse()
+            self._rung *= self._factor
+
+    def _drop_worse(self) -> None:
+        order = self._sort_candidates()
+        drawn = [place for place in order if place != GIVEN]
+        kept = set(drawn[: max(1, len(drawn) // self._factor)]) | {GIVEN} if len(drawn) > 1 else {order[0]}
+        self._out = [place for place in order if place not in kept] + self._out
+        self._runs.running = {place: self._candidates[place].run for place in order if place in kept}
         if self._on_rung:
-            self._on_rung(self.events, keep)
+            self._on_rung(self.events, len(self._runs.running))
 
-    def _sorted(self) -> list[int]:
-        """The places of the candidates that are left, the best first."""
-        for place, course in self._courses.running.items():
-            measured = None if self.validation is None else measure(course.model, *self.validation, self.metric)
-            self._candidates[place].validated = measured
-        return sorted(self._courses.running, key=lambda place: self._badness(self._candidates[place]))
+    def _sort_candidates(self) -> list[int]:
+        """Return the indices of the remaining candidates, best first."""
+        if self.validation is not None:
+            for place in self._runs.running:
+                self._validate(self._candidates[place], *self.validation)
+        order = sorted(self._runs.running, key=lambda place: self._badness(self._candidates[place]))
+        if GIVEN in order and not self._is_better(self._candidates[order[0]], self._candidates[GIVEN]):
+            order.remove(GIVEN)
+            order.insert(0, GIVEN)
+        return order
+
+    def _validate(self, one: _Candidate, X: Any, y: np.ndarray) -> None:
+        one.validated = measure(one.run.model, X, y, self.metric)
+        cuts = np.linspace(0, len(y), min(BLOCKS, len(y)) + 1).astype(int)
+        one.blocks = [measure(one.run.model, X[i:j], y[i:j], self.metric) for i, j in itertools.pairwise(cuts)]
 
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
-        value = one.course.value(self.metric) if one.validated is None else one.validated
-        too_many = self._max_points is not None and one.course.model.n_stored_ > self._max_points
-        return too_many, (value if metric_class(self.metric).low_is_good else -value) if value == value else np.inf
+        value = one.run.value(self.metric) if one.validated is None else one.validated
+        return self._is_too_large(one), self._sign * value if value == value else np.inf
+
+    def _is_too_large(self, one: _Candidate) -> bool:
+        return self._max_points is not None and one.run.model.n_stored_ > self._max_points
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if metric_class(self.metric).low_is_good else -1.0
+
+    def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
+        """Whether the mean difference over the blocks is larger than its noise."""
+        if self._is_too_large(one) != self._is_too_large(given):
+            return self._is_too_large(given)
+        gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))
+        gains = gains[~np.isnan(gains)]
+        return len(gains) > 1 and bool(gains.mean() > NOISE * gains.std(ddof=1) / np.sqrt(len(gains)))
 
     def end(self) -> Found:
-        """What was found in the rows so far."""
+        """Return the result on the rows so far."""
         if not self.events:
-            raise ValueError("the stream has no rows to search on")
-        order = self._sorted()
+            raise ValueError("the stream has no rows")
+        order = self._sort_candidates()
         best = self._candidates[order[0]]
-        places = (*order, *self._out, *self._courses.failed)
-        return Found(best.course.model, best.params, [self._row(place) for place in places])
+        places = (*order, *self._out, *self._runs.failed)
+        return Found(best.run.model, best.params, [self._row(place) for place in places])
 
     def _row(self, place: int) -> Row:
-        one, why = self._candidates[place], self._courses.failed.get(place)
-        row = one.course.end()[-1]
+        one, why = self._candidates[place], self._runs.failed.get(place)
+        row = one.run.end()[-1]
         if one.validated is not None:
             row = row | {f"{self.metric}_validation": one.validated}
         return row if why is None else row | {"failed": why}
 
 
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
-    """What parameters are by default on these rows; those of a pipeline's last step on the rows that it gets."""
+    """Return the values that "auto" parameters have on these rows; for a pipeline, those of its last step on its input."""
     if isinstance(model, StreamPipeline):
         X, model = clone(model).ahead(X, y), last_step(model)
     return model.resolved(X)
 
 
-def _drawn(ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int) -> Sequence[dict[str, Any]]:
+def _draw_candidates(
+    ranges: Mapping[str, Range], bases: dict[str, float], n: int, grid: bool, seed: int
+) -> Sequence[dict[str, Any]]:
     base = {name: bases.get(name.rpartition("__")[2], 1.0) for name in ranges}
     if not grid:
         shares = np.random.default_rng(seed).random((n, len(ranges)))

@@ -1,4 +1,4 @@
-"""The best of a grid, chosen on rows that are not those to be evaluated."""
+"""Grid search on rows other than those used for the evaluation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..streams import stream
-from .measuring import measure, seeded
+from .measuring import copy_with_seed, measure
 from .metrics import metric_class
 from .protocols import test_then_train
 
@@ -19,7 +19,7 @@ VALIDATION = 0.2
 
 
 class Choice(NamedTuple):
-    """What was chosen.
+    """Result of :func:`choose`.
 
     Examples
     --------
@@ -29,12 +29,12 @@ class Choice(NamedTuple):
     {'gamma': 2.0}
     """
 
-    model: Any  # new, with the parameters set
+    model: Any  # unfitted, with the parameters set
     params: dict[str, Any]
 
 
 def points_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All points of a grid; a value that is a mapping itself sets several parameters together.
+    """Return all points of a grid; a value that is a mapping sets several parameters together.
 
     Examples
     --------
@@ -61,20 +61,20 @@ def choose(
     how: str = "split",
     seed: int = 0,
 ) -> Choice:
-    """The best point of a grid on these rows.
+    """Choose the best point of a grid on these rows.
 
     Parameters
     ----------
     make : callable
-        Makes a model of a point's parameters, a dictionary.
+        Returns a model, given a dictionary of parameters.
     grid : mapping of str to sequence
-        Values by parameter; see :func:`points_of`.
+        Values to try by parameter; see :func:`points_of`.
     X, y : arrays
     metric : str
     how : {"online", "split", "folds"}
-        Test-then-train; fitted on four fifths and measured on the rest; or over three folds.
+        Test-then-train; training on four fifths and testing on the rest; or three-fold cross-validation.
     seed : int
-        Of the order of rows and of the models.
+        Seed of the order of rows and of the models.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def choose(
     X, y = X[order], y[order]
     sign = 1.0 if metric_class(metric).low_is_good else -1.0
     if how == "online":
-        values = [sign * _online(seeded(make(point), seed), X, y, metric) for point in points]
+        values = [sign * _online(copy_with_seed(make(point), seed), X, y, metric) for point in points]
     elif how in ("split", "folds"):
         parts = _parts(y, how, metric_class(metric).task)
-        values = [sign * _held(seeded(make(point), seed), X, y, parts, metric) for point in points]
+        values = [sign * _holdout(copy_with_seed(make(point), seed), X, y, parts, metric) for point in points]
     else:
         raise ValueError(f"how must be 'online', 'split' or 'folds', not {how!r}")
     best = points[int(np.argmin(np.nan_to_num(values, nan=np.inf)))]
@@ -104,7 +104,7 @@ def choose(
 
 
 def _parts(y: np.ndarray, how: str, task: str) -> list[tuple[Any, Any]]:
-    """Places of the rows to fit and of those to measure."""
+    """Return the indices of training and test rows."""
     if how == "split":
         cut = len(y) - round(VALIDATION * len(y))
         return [(slice(0, cut), slice(cut, None))]
@@ -115,5 +115,5 @@ def _online(model: Any, X: Any, y: np.ndarray, metric: str) -> float:
     return test_then_train(model, stream(X, y), metrics=[metric])[-1][metric]
 
 
-def _held(model: Any, X: Any, y: np.ndarray, parts: list[tuple[Any, Any]], metric: str) -> float:
+def _holdout(model: Any, X: Any, y: np.ndarray, parts: list[tuple[Any, Any]], metric: str) -> float:
     return float(np.mean([measure(clone(model).fit(X[fit], y[fit]), X[held], y[held], metric) for fit, held in parts]))

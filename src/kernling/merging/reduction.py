@@ -1,8 +1,8 @@
-"""The points of two expansions as those of one, within what the method keeps: cells, an error, a budget.
+"""Reduction of the united points of two expansions to what the method allows: cells, an error, a budget.
 
-The columns are functions on the union of the points.  A point in the cell of a heavier one gives it its coefficients; then
-destructive matching pursuit (gram.py) takes points away, the cheapest first and the rest refitted, as long as the error or the
-budget asks for it.  What that changes is measured: the norm of the difference, for the column that it changed most.
+The columns are functions on the union of the points.  The coefficients of a point in the cell of a heavier one are moved to it;
+then destructive matching pursuit (gram.py) removes points, the cheapest first, refitting the rest, while the error allows or
+the budget requires it.  The resulting error is the norm of the difference for the column that changed most.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..core.minibatch import function_products, kernel_matrix, squared_norms
 class Reduction(NamedTuple):
     """The conditions that a method's points must satisfy; none by default."""
 
-    coverage: Coverage | None = None  # cores are apart: no cell holds another core
-    eps: float | None = None  # points go as long as the function changes by at most this
+    coverage: Coverage | None = None  # no cell contains another core
+    eps: float | None = None  # points are removed while the function changes by at most this
     budget: float = math.inf  # points, or points of each kind
     kinds: tuple[np.ndarray, np.ndarray] | None = None  # of the points of either model, where each kind has its own budget
     independent: bool = False  # no point is in the span of others
@@ -32,13 +32,13 @@ class Union(NamedTuple):
     points: np.ndarray  # (size, d)
     columns: np.ndarray  # (columns, outputs, size)
     tags: np.ndarray  # (tags, size)
-    places: np.ndarray  # (points of the first and of the second model,) where each is now, -1 if it is not
-    moved: float  # the farthest distance from which a point gave its coefficients to a core
+    places: np.ndarray  # (points of the first and of the second model,) index of each in the union, -1 if it was removed
+    moved: float  # the largest distance over which coefficients were moved to a core
     error: float  # the norm of what changed in the column that changed most
 
 
 def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarray, rule: Reduction) -> Union:
-    """Reduce points, their columns (columns, outputs, points) and tags; exact copies count as one point in any case."""
+    """Reduce points, their columns (columns, outputs, points) and tags; exact duplicates are always united."""
     first, copy_of = _distinct(points, tags)
     points, tags = points[first], tags[:, first]
     whole = np.zeros((*columns.shape[:2], len(first)))
@@ -66,7 +66,7 @@ def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarra
 
 
 def _distinct(points: np.ndarray, tags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each distinct point comes first, and which of these each point is; a core is not a copy of another point."""
+    """Return the first index of each distinct point, and the inverse; a core is never a duplicate of another point."""
     known: dict[tuple[bytes, bool], int] = {}
     is_core = tags[0] == 0.0 if len(tags) else np.ones(len(points), np.bool_)
     keys = zip((row.tobytes() for row in points + 0.0), is_core.tolist(), strict=True)  # -0 is 0
@@ -74,8 +74,10 @@ def _distinct(points: np.ndarray, tags: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.unique(copy_of, return_index=True)[1], copy_of
 
 
-def _covered(coverage: Coverage, points: np.ndarray, tags: np.ndarray, columns: np.ndarray):
-    """The heaviest core keeps its cell first; points that own no cell stay as they are."""
+def _covered(
+    coverage: Coverage, points: np.ndarray, tags: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Move points to the cells of heavier cores; points without a cell are left unchanged."""
     cores = np.flatnonzero(tags[0] == 0.0)
     weights = np.square(columns[0][:, cores]).sum(axis=0)
     order = cores[np.argsort(-weights, kind="stable")]
@@ -89,7 +91,7 @@ def _covered(coverage: Coverage, points: np.ndarray, tags: np.ndarray, columns: 
 
 @jit
 def cover(points, order, box, radius, tolerance, owner):
-    """Give each point in this order to the nearest core before it in whose cell it is; returns the largest squared distance."""
+    """Assign points, in order, to the nearest earlier core whose cell contains them; return the largest squared distance."""
     cores = np.empty(order.size, np.int64)
     count = 0
     farthest = 0.0
@@ -118,11 +120,13 @@ def cover(points, order, box, radius, tolerance, owner):
     return farthest
 
 
-def _pursued(kernel: Any, points: np.ndarray, chosen: np.ndarray, columns: np.ndarray, rule: Reduction):
-    """The chosen points that matching pursuit leaves, and their columns."""
+def _pursued(
+    kernel: Any, points: np.ndarray, chosen: np.ndarray, columns: np.ndarray, rule: Reduction
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points that remain after matching pursuit, and their columns."""
     if rule.eps is None and not rule.independent and len(chosen) <= rule.budget:
         return chosen, columns
-    order = np.argsort(-np.square(columns).sum(axis=(0, 1)), kind="stable")  # heavy ones are not projected on light ones
+    order = np.argsort(-np.square(columns).sum(axis=(0, 1)), kind="stable")  # heavy points are not projected on light ones
     X = np.ascontiguousarray(points[chosen[order]])
     norms = squared_norms(X)
     matrix = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
@@ -138,7 +142,7 @@ def _pursued(kernel: Any, points: np.ndarray, chosen: np.ndarray, columns: np.nd
     if len(left) > rule.budget and rule.eps is not None:
         places = chosen[order[np.flatnonzero(kept)[left]]]
         return _pursued(kernel, points, places, _as_columns(coef[left], columns), rule._replace(eps=None))
-    if len(left) > rule.budget:  # rounding has stopped the pursuit: the heaviest stay
+    if len(left) > rule.budget:  # rounding errors have stopped the pursuit: keep the heaviest
         left = np.sort(left[np.argsort(-np.square(coef[left]).sum(axis=1), kind="stable")[: int(rule.budget)]])
     return chosen[order[np.flatnonzero(kept)[left]]], _as_columns(coef[left], columns)
 

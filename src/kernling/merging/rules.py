@@ -1,12 +1,12 @@
-"""Two models of one method as one: the weighted mean of their functions, brought back to what the method keeps (reduction.py).
+"""Merging two models of one method: the weighted mean of their functions, reduced to what the method allows (reduction.py).
 
-All functions of a state are averaged with the same shares: the one that learns, the one that predicts, sums behind averages, a
-snapshot.  What is counted (events, class counts, means and covariances) adds up; what both models had at a common start counts
-once.  Other parts of a state know how two of them become one: their method ``merged(other, start, merging)``.
+All functions of a state are averaged with the same weights: the one that learns, the one that predicts, sums for averages, a
+snapshot.  Counts (events, class counts, means and covariances) are added; those of a common start are counted
+once.  Other parts of a state are merged by their method ``merged(other, start, merging)``.
 
 The clock is the number of events that either has learned.  For steps of size 1 / (lam t) the model is w = v / t with v a sum
-over events, so the mean weighted by events is (v_a + v_b) / (t_a + t_b), what one learner would have that had met the events
-of both, each with the gradient it got: it goes on with the steps of such a learner.
+over events, so the mean weighted by events is (v_a + v_b) / (t_a + t_b), which is what one learner would have after the events
+of both, each with the gradient it had: the merged model continues with the steps of such a learner.
 """
 
 from __future__ import annotations
@@ -22,37 +22,48 @@ from ..core.averages import AVERAGE, LAST, SUFFIX, growth, suffix_start, write_m
 from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear
 from ..core.minibatch import squared_norms
-from ..core.state import Timed, added, trimmed
+from ..core.state import Timed, Value, added, trimmed
 from .reduction import Reduction, united
 
 PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
 SNAPSHOT = 2
 
 
+class Units(NamedTuple):
+    """What the functions of a, b and their start say, in the units of the mean: shift + width * f.
+
+    The mean needs no shift, since the shifts of a and b with their shares add up to 0.
+    """
+
+    shift: np.ndarray = np.zeros(3)
+    width: np.ndarray = np.ones(3)
+
+
 class Merging(NamedTuple):
-    """Two states on their way to becoming one, as their parts see them."""
+    """Context of a merge for the parts of the states."""
 
     a: Any  # the states
     b: Any
-    start: Any  # the state from which both went on, or None
+    start: Any  # the state that both were continued from, or None
     shares: np.ndarray  # of a and b in the mean
+    units: Units
     params: Any
     kernel: Any
-    model: Any  # the expansion or linear model that both have become
-    places: np.ndarray  # where the points of a, then of b, are in it, -1 if nowhere
-    moved: float  # the farthest distance from which a point gave its coefficients to a core
+    model: Any  # the merged expansion or linear model
+    places: np.ndarray  # indices in it of the points of a, then of b; -1 if removed
+    moved: float  # the largest distance over which coefficients were moved to a core
 
     def mean(self, name: str) -> np.ndarray:
-        """The weighted mean of an array of both states."""
+        """Return the weighted mean of an array of both states."""
         return self.shares[0] * getattr(self.a, name) + self.shares[1] * getattr(self.b, name)
 
-    def total(self, value: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """The sum of the values of both states, those of the common start counted once."""
+    def total(self, value: Callable[[Any], Value]) -> Value:
+        """Return the sum of the values of both states, counting those of the common start once."""
         return added(self.a, self.b, self.start, value)
 
     @property
     def shift(self) -> np.ndarray:
-        """The vector that makes rows minus b's centre rows minus a's."""
+        """The vector that converts rows relative to b's centre to rows relative to a's."""
         return self.b.model.centre - self.a.model.centre
 
 
@@ -66,18 +77,18 @@ def to_budget(params: Any, a: Any, b: Any) -> Reduction:
 
 @dataclass(frozen=True)
 class Merge:
-    """How two models of a method become one: what it declares."""
+    """A method's rules for merging two models."""
 
     points: Callable[[Any, Any, Any], Reduction] = to_budget
     harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
-    settle: Callable[[Any, Any], None] | None = None  # what is left to do once all parts of the state are there
-    steps: dict[str, int] = field(default_factory=dict)  # where bare arrays count steps whose size depends on the count
+    settle: Callable[[Any, Any], None] | None = None  # final adjustments, once all parts of the state are merged
+    steps: dict[str, int] = field(default_factory=dict)  # indices of step counters in bare arrays
 
 
 def each(*rules: str) -> ArrayRule:
-    """Numbers one by one: "total", "largest" or "smallest"."""
+    """Merge the numbers of an array one by one: "total", "largest" or "smallest"."""
 
     def merged(merging: Merging, name: str) -> np.ndarray:
         a, b, total = getattr(merging.a, name), getattr(merging.b, name), merging.total(lambda state: getattr(state, name))
@@ -88,7 +99,7 @@ def each(*rules: str) -> ArrayRule:
 
 
 class Kind(NamedTuple):
-    """The meaning of the groups of coefficients, and how the clock runs."""
+    """The meaning of the groups of coefficients, and of the clock."""
 
     output: int
     fraction: float
@@ -109,32 +120,33 @@ def events_of(state: Any) -> float:
 
 
 def merged_states(
-    rule: Merge, setup: Any, params: Any, a: Any, b: Any, start: Any, shares: np.ndarray, budget: float
+    rule: Merge, setup: Any, params: Any, pair: tuple[Any, Any], start: Any, shares: np.ndarray, units: Units, budget: float
 ) -> tuple[Any, float]:
-    """The state that two have become, and by how much it may differ from the mean, in norm."""
+    """Return the merged state, and a bound on its distance from the mean."""
     kind = Kind.of(rule, setup, params)
-    a, b = trimmed(a), trimmed(b)
+    a, b = map(trimmed, pair)
+    parts = shares * units.width[:2]
     events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
-    merging = Merging(a, b, start, shares, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
+    merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
     error = 0.0
     if isinstance(a.model, Expansion):
         reduction = rule.points(params, a, b)
         reduction = reduction._replace(budget=min(budget, reduction.budget))
         points = np.concatenate([a.model.points, b.model.points + merging.shift])
         tags = np.concatenate([a.model.tags, b.model.tags], axis=1)
-        columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(shares, (a, b), strict=True)], axis=2)
+        columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(parts, (a, b), strict=True)], axis=2)
         union = united(setup.kernel, points, columns, tags, reduction)
         base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags)
         model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
         merging = merging._replace(model=model, places=union.places, moved=union.moved)
         error = union.error
     else:
-        merging = merging._replace(model=_merged_linear("model", a, b, kind, shares, events))
+        merging = merging._replace(model=_merged_linear("model", a, b, kind, parts, events))
     found: dict[str, Any] = {"model": merging.model}
     for name in a._fields[1:]:
         own, other = getattr(a, name), getattr(b, name)
         if isinstance(own, Linear):
-            found[name] = _merged_linear(name, a, b, kind, shares, events)
+            found[name] = _merged_linear(name, a, b, kind, parts, events)
         elif isinstance(own, np.ndarray):
             found[name] = np.ascontiguousarray(rule.arrays[name](merging, name))
         else:
@@ -146,9 +158,9 @@ def merged_states(
 
 
 def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:
-    """The same functions, as if this many events had been learned: the size of coming steps and the weight of averages.
+    """Return the same functions, with the clock set to this many events, which sets coming step sizes and weights of averages.
 
-    All times are stretched alike, so that what came first stays first; core points keep their tag, 0.
+    All times are scaled alike, which keeps their order; core points keep their tag, 0.
     """
     kind = Kind.of(rule, setup, params)
     state = trimmed(state)
@@ -171,7 +183,7 @@ def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> 
 
 
 def _columns(model: Expansion, kind: Kind) -> np.ndarray:
-    """All functions that are averaged, (functions, outputs, points): the one that learns comes first."""
+    """Return all functions that are averaged, (functions, outputs, points): the one that learns comes first."""
     clock, coef = model.clock, model.coef
     w = clock[SCALE] * coef[0]
     if kind.output == LAST:
@@ -190,12 +202,12 @@ def _columns(model: Expansion, kind: Kind) -> np.ndarray:
 
 
 def _shares(model: Expansion, fraction: float) -> np.ndarray:
-    """The snapshots that a merged model has, besides one for the output now: sums up to these shares of all events."""
+    """Return the fractions of all events at which a merged model has snapshots, besides the one for the current output."""
     return growth(fraction) ** -np.arange(1.0, len(model.marks) - 1)
 
 
 def _sum_until(model: Expansion, share: float, mean: np.ndarray) -> np.ndarray:
-    """The sum of the models up to a share of all events, per event, read between the snapshots that there are."""
+    """Return the sum of the models up to a fraction of all events, per event, interpolated between snapshots."""
     events = max(model.clock[EVENTS], 1.0)
     taken = sorted((mark / events, 2 + s) for s, mark in enumerate(model.marks) if mark > 0.0)
     known = [(0.0, np.zeros_like(mean)), *((mark, model.coef[g] / events) for mark, g in taken if mark < 1.0), (1.0, mean)]
@@ -205,7 +217,7 @@ def _sum_until(model: Expansion, share: float, mean: np.ndarray) -> np.ndarray:
 
 
 def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: float) -> Expansion:
-    """The expansion whose functions these are, after this many events."""
+    """Return the expansion with these functions after this many events."""
     clock = np.zeros_like(model.clock)
     clock[EVENTS] = clock[NEXT] = events
     clock[EXACT] = -1.0
@@ -221,7 +233,7 @@ def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: flo
     elif kind.output != LAST:
         coef[1] = -events * columns[1]
     if len(marks):
-        # the output now is the mean since the first mark, exactly; the later marks serve it as the stream goes on
+        # the current output is exactly the mean since the first mark; later marks are needed as the stream continues
         marks[0] = suffix_start(kind.fraction, events)
         coef[2] = events * columns[1] - (events - marks[0]) * columns[2]
         later = events * _shares(model, kind.fraction)
@@ -235,7 +247,7 @@ def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: flo
 
 
 def _linear_columns(model: Linear, kind: Kind, events: float) -> np.ndarray:
-    """All functions that are averaged; group 1 is the sum of the models so far, or in this period."""
+    """Return all functions that are averaged; group 1 is the sum of the models so far, or in this period."""
     columns = model.coef.copy()
     if len(columns) > 1:
         summed = events % kind.period if kind.output == PERIOD else events
@@ -247,7 +259,7 @@ def _linear_with(model: Linear, kind: Kind, columns: np.ndarray, events: float) 
     coef, clock = columns.copy(), model.clock.copy()
     if len(coef) > 1:
         coef[1] *= events % kind.period if kind.output == PERIOD else events
-    clock[EVENTS] = events if clock[EVENTS] else 0.0  # beside an expansion, whose clock it is, a linear model has none
+    clock[EVENTS] = events if clock[EVENTS] else 0.0  # next to an expansion, which has the clock, a linear model has none
     return model._replace(coef=coef, clock=clock)
 
 

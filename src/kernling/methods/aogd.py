@@ -3,25 +3,25 @@
 H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
 Averaging.  AAAI Conference on Artificial Intelligence (2024).
 
-A linear model on random features r(x), so that the score of x is w.r(x).  Event t with label y meets the mean m of the other
-class, then one example e of it that was kept:
+A linear model on random features r(x), so that the score of x is w.r(x).  Event t with label y is paired with the mean m of the
+other class, then with one stored example e of it:
 
     w <- w - eta (l'(w.d) d + lam w),           d = y (r(x_t) - m),
     w <- w - second_eta (l'(w.d) d + lam w),    d = y (r(x_t) - e),   at the w of the first step.
 
-Then x_t joins the mean of its own class and, with probability p, takes the place of that class's example.
+Then x_t updates the mean of its own class and, with probability p, replaces that class's example.
 
 Departures from the paper, each with its reason:
 
-- A mean and an example per class: one mean of everything, as in its listing, pairs an event with its own class as well.
-- Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the factors printed give
+- A mean and an example per class: a single mean, as in the paper's listing, also pairs events with their own class.
+- Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the printed factors give
   another kernel.
-- lam is in both steps; the listing takes it in and never uses it.
-- The average of all w predicts, unless ``output`` asks for the last one, which is what the paper returns.
-- No certificate: the paper's bound of the regret is not established (its proof needs (1 + a)^2 <= 2 a).
-- Labels need a threshold, which the paper has none of: the one of the largest balanced accuracy on the last scores.
-- Several classes: each against the rest, all with the same coin.
-- A weight multiplies both gradients of the loss, and nothing else.
+- lam is used in both steps; in the listing it is an input that is never used.
+- Predictions use the average of all w, unless ``output="last"``, which is what the paper returns.
+- No certificate: the paper's regret bound is not established (its proof needs (1 + a)^2 <= 2 a).
+- Labels need a threshold, which the paper does not define: the one with the largest balanced accuracy on recent scores.
+- Several classes: one against the rest, all with the same random number.
+- A sample weight multiplies both gradients of the loss.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
 from ..estimators.examples import Example
@@ -60,9 +60,9 @@ class State(NamedTuple):
 
 @inner
 def descend(params, w, z, mean, example, own_mean, share, f, sign, weight):
-    """Both steps for an event with features z and score f, which then joins its mean.
+    """Take both steps for an event with features z and score f, and update the mean of its class.
 
-    All products first, then all changes: arrays of this length are read as few times as can be.
+    All products first, then all changes, to read the long arrays as few times as possible.
     """
     f_mean = f_example = product = 0.0
     for i in range(w.size):
@@ -111,14 +111,14 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatures, PairwiseClassifier):
-    """Averaged online gradient descent on pairs: maximises the area under the ROC curve, which no imbalance of classes changes.
+    """Averaged online gradient descent on pairs: maximises the area under the ROC curve, for imbalanced classes.
 
-    ``rank_scores`` ranks; ``decision_function`` is the same minus a threshold kept online, the one with the largest balanced
-    accuracy on 128 recent scores of each class.  More than two classes: each against the rest.
+    ``decision_function`` is ``rank_scores`` minus a threshold learned online, the one with the largest balanced
+    accuracy on 128 recent scores of each class.  More than two classes are learned one against the rest.
     """
 
     learner = LEARNER
@@ -126,5 +126,5 @@ class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatur
     eta: float = parameter(default=0.25, doc="Size of the step against the mean of the other class.")
     second_eta: float = parameter(default=0.0625, doc="Size of the step against the example of the other class.")
     refresh: float = parameter(
-        default=0.1, doc="Probability with which an event becomes the example of its class; 1 keeps the last event of each."
+        default=0.1, doc="Probability with which an event becomes the example of its class; with 1, it is the last event."
     )

@@ -4,16 +4,16 @@ H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for K
 Averaging.  AAAI Conference on Artificial Intelligence (2024).
 
 A weight w_k >= 0 for each column, so that the squared distance of x and x' is D(x, x') = sum of w_k (x_k - x'_k)^2.  Pairs of
-one class should be nearer than 1 and others farther: the margin is m = s (1 - D), s = +1 for one class and -1 for two.
-Event t meets the mean x' of each class with step size eta, in the order of the labels, then the example kept of each class
-with step size second_eta:
+the same class should be nearer than 1 and others farther: the margin is m = s (1 - D), s = +1 for the same class and -1
+otherwise. Event t is paired with the mean x' of each class with step size eta, in the order of the labels, then with each
+class's example with step size second_eta:
 
     w_k <- w_k - eta (lam w_k - s l'(m) (x_k - x'_k)^2),
 
-and then weights below 0 become 0.  Last, it joins its own class as in AOGD for the area under the ROC curve.
+and then negative weights become 0.  Finally, it updates the mean and example of its class as in aogd.py.
 
-The paper leaves the loss of a metric open.  For two classes the loss is not convex in x', so a step against a mean is a step on
-no bound of the mean loss; it is a heuristic here.  A weight of an event multiplies the gradients of the loss.
+The paper does not specify the loss.  For different classes the loss is not convex in x', so a step against a mean does not
+minimise a bound on the mean loss; it is a heuristic here.  A sample weight multiplies the gradients of the loss.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
-from ..core import loop, losses, scoring
+from ..core import losses, run, scoring
 from ..core.fourier import Linear, new_linear
 from ..core.jit import inline, inner
 from ..estimators.checking import checked
@@ -35,6 +35,8 @@ from ..estimators.learner import FeatureLearner, Needs, Problem
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineWithClasses
+from ..estimators.turns import predicting
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -46,24 +48,24 @@ class Params(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """The number of events, their mean and one of them, for each class in the order of the labels."""
+    """Number of events, mean and example of each class, in the order of the labels."""
 
     counts: np.ndarray  # (classes,)
     means: np.ndarray  # (classes, d)
     examples: np.ndarray  # (classes, d)
 
     def with_class(self, place: int) -> Classes:
-        """With room for one more class."""
+        """Return arrays with room for one more class."""
         return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
 
-    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
-        """The counts and means of all events, exactly."""
+    def merged(self, other: Classes, start: Classes | None, merging: Merging) -> Classes:
+        """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if not self.means.shape == self.examples.shape == (len(self.counts), d):
-            raise ValueError("the arrays of the classes do not fit each other")
+            raise ValueError("the shapes of the class arrays do not match")
 
 
 class State(NamedTuple):
@@ -84,7 +86,7 @@ def descend(params, w, z, partner, s, eta, weight):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     w, z, own = state.model.coef[0, 0], features.Z[j], int(y)
-    counts, means, examples = state.classes
+    counts, means, examples = state.classes.counts, state.classes.means, state.classes.examples
     for c in range(counts.size):
         if counts[c] > 0.0:
             descend(params, w, z, means[c], 1.0 if c == own else -1.0, params.eta, weight)
@@ -111,14 +113,14 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure, start)
 
 
 class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
-    """Learns how much each column matters for telling classes apart: a transformer that stretches columns.
+    """Metric learning: a transformer that scales each column by how much it helps to separate the classes.
 
     ``transform`` multiplies each column by the root of its weight, so that Euclidean distances of its output are the learned
-    ones: about 1 separates pairs of one class from pairs of two.
+    ones: pairs of the same class tend to be nearer than 1, others farther.
 
     Examples
     --------
@@ -134,28 +136,29 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     learner = LEARNER
     loss: str = parameter(
         default="hinge",
-        doc="Loss of the margin s (1 - D): D the squared distance of two events, s = +1 for one class and -1 for two.",
+        doc="Loss of the margin s (1 - D): D is the squared distance, s = +1 for the same class and -1 otherwise.",
     )
     eta: float = parameter(default=0.01, doc="Size of the steps against the means of the classes.")
     second_eta: float = parameter(default=0.01, doc="Size of the steps against the examples of the classes.")
     refresh: float = parameter(default=0.1, doc="Probability with which an event becomes the example of its class.")
-    lam: float = parameter(default=0.0, doc="Weight of half the sum of squared weights, in all steps.")
-    output: str = parameter(default="average", doc="Which weights count: the mean of all so far, or the last ones.")
+    lam: float = parameter(default=0.0, doc="Weight of the regulariser in all steps.")
+    output: str = parameter(default="average", doc="Weights to use: the mean of all so far, or the last ones.")
     task = "metric"
-    kernel, gamma, degree, coef0 = "linear", 1.0, 1, 0.0  # columns are taken as they are
+    kernel, gamma, degree, coef0 = "linear", 1.0, 1, 0.0  # columns are used directly
     class_weight = n_jobs = None
 
     def fit(self, X, y, sample_weight=None):
-        """Forget everything and learn the rows."""
+        """Fit the metric to the rows, discarding earlier state."""
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Go on learning.  Classes may be given at the first call; without them, new ones join as they appear."""
+        """Update the metric with the rows.  New classes are added when they appear, or may be given in the first call."""
         self._stream(X, y, sample_weight, classes)
         return self
 
+    @predicting
     def transform(self, X):
-        """The rows with each column times the root of its weight."""
+        """Multiply each column by the square root of its weight."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
         roots = np.sqrt(self.weights_).astype(self._problem.dtype)
@@ -163,19 +166,19 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
 
     @property
     def weights_(self) -> np.ndarray:
-        """How much each column counts in the squared distance."""
+        """Weight of each column in the squared distance."""
         self._fitted()
         return scoring.frozen_parts(self._setup, self._state)[0].coef[0, 0].copy()
 
     @property
     def score_one(self):
-        """A metric scores no events."""
+        """Not available: a metric has no scores."""
         raise AttributeError("an AOGDMetric has transform, and no scores")
 
     def _begin(self, options, d, outputs):
         super()._begin({"gamma": self.gamma, **options}, d, outputs)
         for place in range(len(getattr(self, "classes_", ()))):
-            self._widen(place, np.eye(1))
+            self._widen(place, None)
 
     def _widen(self, place, change):
         self._state = self._state._replace(classes=self._state.classes.with_class(place))
@@ -183,11 +186,8 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _output_count(self):
         return 1
 
-    def _targets(self, y):
+    def _targets(self, y, weights):
         return np.searchsorted(self.classes_, y).astype(np.float64)
-
-    def _target_of(self, y):
-        return self._place[y]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

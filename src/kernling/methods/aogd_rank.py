@@ -3,15 +3,15 @@
 H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
 Averaging.  AAAI Conference on Artificial Intelligence (2024).
 
-A linear model on random features r(x).  The loss of two events is ((y - y') - w.(r - r'))^2 / 2.  Event t meets the mean
-(r', y') of all events before it with step size eta, then one of them that was kept with step size second_eta:
+A linear model on random features r(x).  The loss of two events is ((y - y') - w.(r - r'))^2 / 2.  Event t is paired with the
+mean (r', y') of all events before it with step size eta, then with one stored event with step size second_eta:
 
     w <- w - eta (e d + lam w),   d = r(x_t) - r',   e = w.d - (y_t - y').
 
-Then it joins the mean and, with probability p, takes the place of the event kept.
+Then it updates the mean and, with probability p, replaces the stored event.
 
-The paper leaves the loss open; this one makes differences of scores follow differences of values.  A weight multiplies both
-gradients of the loss.
+The paper does not specify the loss; this one makes differences of scores follow differences of values.  A sample weight
+multiplies both gradients of the loss.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ..components.pairwise import pair_move, pair_product
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
-from ..estimators.tasks import OnlineRegressor
+from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, Merging, events_of
 
 
@@ -82,12 +81,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def of_all_events(merging: Merging, name: str) -> np.ndarray:
-    """A mean over all events."""
+    """Return the mean over all events."""
     return merging.total(lambda state: events_of(state) * getattr(state, name)) / max(1.0, merging.total(events_of))
 
 
 def of_the_larger(merging: Merging, name: str) -> np.ndarray:
-    """The array of the state that has met more events."""
+    """Return the array of the state that has learned more events."""
     return getattr(merging.b if events_of(merging.b) > events_of(merging.a) else merging.a, name)
 
 
@@ -97,24 +96,26 @@ def merged_values(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = FeatureLearner(
     __name__,
-    loop.feature_loop(step),
+    run.feature_loop(step),
     configure,
     start,
     merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),
 )
 
 
-class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, OnlineRegressor):
+class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnlineRegressor):
     """Averaged online gradient descent on pairs for ranking: differences of scores follow differences of values.
 
-    ``predict`` gives scores whose order matters and whose zero does not; ``score`` is their rank correlation with the values.
+    ``predict`` returns scores of which only the order is meaningful; ``score`` is their rank correlation with the values.
     """
 
     learner = LEARNER
     example = Example("1.00", gamma=1.0, random_state=0)
 
     def score(self, X, y, sample_weight=None):
-        """Spearman's rank correlation of ``predict(X)`` and y; 0 where one of them is constant."""
+        """Return Spearman's rank correlation of ``predict(X)`` and y; 0 if one of them is constant."""
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        from scipy.stats import rankdata  # takes a second to import
+
         (a, both), (_, b) = np.cov(rankdata(self.predict(X)), rankdata(y), aweights=weights, ddof=0)
         return float(both / np.sqrt(a * b)) if a * b > 0.0 else 0.0

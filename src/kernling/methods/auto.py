@@ -56,7 +56,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
 from ..estimators.parameters import parameter
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -84,7 +84,7 @@ class State(NamedTuple):
     @property
     def experts(self) -> Experts:
         """The parts that are the experts'."""
-        return Experts(*self[: len(Experts._fields)])
+        return Experts(*(getattr(self, name) for name in Experts._fields))
 
     def kernel(self, given: Kernel) -> Kernel:
         """The kernel with the gamma that is known now."""
@@ -188,7 +188,7 @@ def bound(params: Params, t: int) -> float:
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """For classes, no vote can make more than ``mistakes_bound`` mistakes, given those of the best expert."""
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
 
@@ -234,7 +234,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
         return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
-class AutoRegressor(_Auto, OnlineRegressor):
+class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, in one pass and in fixed memory: what to begin with."""
 
     example = Example("1.00")

@@ -11,13 +11,13 @@ and for the l2 loss with lam <= 1 a projection on the ball ||w|| <= y_max / sqrt
 
 Departures from the paper, each with its reason:
 
-- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; its Algorithm 4 makes it twice
+- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; in its Algorithm 4 it is twice
   that.
-- A margin of exactly 1 is no loss (the paper has both readings; its experiments use this one).
-- A point kept as it is (Bernoulli and margin rules) does not become a core point, so core points stay apart.
-- ``max_cells``, not in the paper: once reached, an event outside of all cells opens none and is dropped.  The paper's runs had
-  it silently (500 cells on ijcnn1).
-- The margin rule for regression, which the paper leaves open: approximate when the residual is within epsilon.
+- A margin of exactly 1 causes no loss (the paper has both readings; its experiments use this one).
+- An event stored without approximation (Bernoulli and margin rules) does not become a core point, so cores stay separated.
+- ``max_cells``, not in the paper: once it is reached, events outside of all cells are dropped.  The paper's experiments used
+  such a limit without mentioning it (500 cells on ijcnn1).
+- The margin rule for regression, which the paper does not specify: approximate when the residual is within epsilon.
 - Without ``y_max`` the ball uses the largest absolute target seen so far.
 """
 
@@ -61,12 +61,12 @@ class Params(NamedTuple):
     zero_cells: bool
     project: bool
     y_max: float
-    horizon: float  # where t stops, to forget
+    horizon: float  # maximum of t, to forget
 
 
 class State(NamedTuple):
     model: Expansion
-    norm: Norm  # kept for the l2 loss only
+    norm: Norm  # for the l2 loss only
     stats: np.ndarray  # cells, dropped events, farthest core used (squared), largest target and weight
 
 
@@ -131,7 +131,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         rule=RULES[o["approximate"]],
         beta=o["beta"],
         rho=o["rho"],
-        max_cells=float(o["max_cells"] or (2000 if o["loss"] == "l2" else math.inf)),  # l2 keeps a matrix of cells
+        max_cells=float(o["max_cells"] or (2000 if o["loss"] == "l2" else math.inf)),  # l2 stores a matrix of all cells
         zero_cells=o["zero_cells"],
         project=o["loss"] == "l2" and o["lam"] <= 1.0,
         y_max=o.get("y_max") or 0.0,
@@ -151,13 +151,13 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_norm(params.project), np.zeros(5))
 
 
-def bound(params: Params, t: int) -> float:
-    """Every event may be its own point unless all are approximated by a bounded number of cells."""
+def bound(params: Params, t: float) -> float:
+    """Return the maximum number of points: bounded only if all events are approximated by a bounded number of cells."""
     return min(t, params.max_cells) if params.rule == ALWAYS else t
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """delta_Phi bounds ||Phi(x) - Phi(c)||, norm_bound ||w||, for all events so far."""
+    """Return delta_phi, a bound on ||Phi(x) - Phi(c)||, and norm_bound, one on ||w||, for all events so far."""
     stats = state.stats
     radius = params.coverage.radius * (1.0 if problem.options["coverage"] == "sphere" else math.sqrt(problem.d))
     scale = stats[LARGEST_WEIGHT] * (math.sqrt(2.0) if problem.outputs > 1 else 1.0)
@@ -174,12 +174,12 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def apart(params: Params, a: State, b: State) -> Reduction:
-    """Merged cores own cells as all cores do, and there are no more of them than there may be."""
+    """Merged cores have separate cells, at most ``max_cells``."""
     return Reduction(coverage=params.coverage, budget=bound(params, math.inf))
 
 
 def merged_stats(merging: Merging, name: str) -> np.ndarray:
-    """An event is as far from its core as it was, and as its core has moved."""
+    """Add the distance by which cores moved to the distances of events from their cores."""
     stats = each("total", "total", "largest", "largest", "largest")(merging, name)
     stats[CELLS] = np.count_nonzero(merging.model.tags[0] == 0.0)
     stats[FARTHEST] = (math.sqrt(stats[FARTHEST]) + merging.moved) ** 2
@@ -198,7 +198,7 @@ LEARNER = Learner(
 
 
 class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
-    """The parameters and attributes that all tasks share."""
+    """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
     lam: float = parameter(default=0.0001, search=Log(1e-07, 0.01))
@@ -207,7 +207,7 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
         allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
         search=Times(0.5, 2.0),
         resolve=auto_delta,
-        doc='Diameter of a cell. "auto": the smallest at which the first 1,000 rows open at most 100 cells.',
+        doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 100 cells.',
     )
     coverage: str = parameter(default="sphere", allowed=OneOf(("sphere", "box")), doc="Shape of a cell.")
     approximate: str = parameter(
@@ -221,7 +221,7 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
     max_cells: int | None = parameter(
         default=None,
         allowed=(NOTHING, Whole(1)),
-        doc="Largest number of cells; events outside of them are then dropped. Not in the paper.",
+        doc="Maximum number of cells; once it is reached, events outside of all cells are dropped. Not in the paper.",
     )
     zero_cells: bool = parameter(default=True, allowed=SWITCH, doc="Whether events without loss open cells, as in the paper.")
 
@@ -249,12 +249,12 @@ class AVMRegressor(_AVM, TubeRegressor):
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),
         doc="Loss of the residual. With l2 and lam <= 1 the model is projected on a ball of radius y_max / sqrt(lam) after "
-        "every event, which keeps a matrix of all cells; ``max_cells`` is then 2,000 unless given. Its first steps are as "
-        "large as 1 / lam: small lam and l2 do not go together.",
+        "every event, which requires a matrix of all cells; ``max_cells`` is then 2,000 by default. The first steps are as "
+        "large as 1 / lam: avoid a small lam with l2.",
     )
     lam: float = parameter(default=0.01)
     y_max: float | None = parameter(
         default=None,
         allowed=(NOTHING, Real(0.0, strict=True, extreme=1e100)),
-        doc="Largest absolute target, for the ball; the largest seen so far unless given.",
+        doc="Largest absolute target, for the ball; by default the largest seen so far.",
     )

@@ -3,19 +3,19 @@
 P. Zhao, J. Wang, P. Wu, R. Jin, S. C. H. Hoi: Fast Bounded Online Gradient Descent Algorithms for Scalable Kernel-Based Online
 Learning.  International Conference on Machine Learning (2012).
 
-f <- (1 - eta lam) f - eta l'(f(x_t)) K(x_t, .). When that is one point too many, one of the B old points goes, i with
-probability p_i, and the others are divided by 1 - p_j, which keeps the mean of the model what it was. Then the model is
-multiplied by what brings its largest coefficient down to eta ``clip``, if it is larger.
+f <- (1 - eta lam) f - eta l'(f(x_t)) K(x_t, .). If this exceeds the budget, one of the B old points is removed, i with
+probability p_i, and the others are divided by 1 - p_j, which keeps the expected model unchanged. Then the model is
+scaled so that its largest coefficient is at most eta ``clip``.
 
 - ``removal="uniform"``: p_i = 1/B.
-- ``removal="weighted"`` (BOGD++): the chance to stay, 1 - p_i, is proportional to |a_i| sqrt(K_ii), and at most 1.
+- ``removal="weighted"`` (BOGD++): the probability to stay, 1 - p_i, is proportional to |a_i| sqrt(K_ii), and at most 1.
 
 Departures from the paper, each with its reason:
 
-- Chances to stay that would be more than 1 are 1, and the others are adjusted so that they add up to B - 1: the paper's formula
+- Probabilities to stay are clipped at 1 and the others adjusted so that they sum to B - 1: the paper's formula
   leaves [0, 1] when one coefficient is much larger than the rest.
-- A margin of exactly 1 is no loss.  Several classes by rows of coefficients.
-- Regression by the same removal, since it is the same gradient step.
+- A margin of exactly 1 causes no loss.  Several classes by rows of coefficients.
+- Regression with the same removal, since the gradient step is the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, smallest, term_squares
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
 from ..core.updates import _add_column, add, renormalise
@@ -66,7 +66,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inner
 def choose_by_weight(model, block, j, u):
-    """The point that goes; the others are divided by their chances to stay."""
+    """Choose the point to remove; the others are divided by their probabilities to stay."""
     size = model.size[0]
     weights = block.work[0]
     term_squares(model, block.kernel, weights)
@@ -89,7 +89,7 @@ def choose_by_weight(model, block, j, u):
 
 @inner
 def stay_factor(weights, size):
-    """The factor with which the chances to stay, min(1, factor * weight), add up to size - 1."""
+    """Return the factor with which the probabilities to stay, min(1, factor * weight), sum to size - 1."""
     factor, before = 0.0, -1.0
     while True:
         sure, rest = 0.0, 0.0
@@ -106,7 +106,7 @@ def stay_factor(weights, size):
 
 @inner
 def clip(model, block, largest):
-    """Shrink the model until no coefficient is larger than this."""
+    """Scale the model so that no coefficient is larger than this."""
     size = model.size[0]
     top = 0.0
     for o in range(model.coef.shape[1]):
@@ -125,25 +125,25 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, Needs(uniforms=1, keep=kept_share(problem))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class _BOGD(RegularisedSteps, Budget, Forgets):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     eta: float = parameter(default=0.3)
-    lam: float = parameter(default=0.01, doc="Weight of the regulariser; less than 1 / eta.")
+    lam: float = parameter(default=0.01, doc="Weight of the regulariser; must be less than 1 / eta.")
     removal: str = parameter(
         default="uniform",
         allowed=OneOf(("uniform", "weighted")),
-        doc="Which point goes: each with the same probability, or small terms more often (BOGD++).",
+        doc="Which point is removed: each with the same probability, or small terms more often (BOGD++).",
     )
     clip: float = parameter(default=10.0, allowed=Real(1.0), doc="Largest coefficient of a full model, in units of eta.")
 
 
 class BOGDClassifier(_BOGD, LossClassifier):
-    """Bounded online gradient descent: a random point goes, and the others grow so that the model's mean stays."""
+    """Bounded online gradient descent: a random point is removed, and the others grow to keep the expected model."""
 
     example = Example("0.59", random_state=0)
     loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))

@@ -3,11 +3,11 @@
 Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget.  International Conference on Artificial Intelligence and
 Statistics (2010).
 
-PA-I; once the budget is full, a point r goes and its term is projected on the span V of x_t and of the point nearest to r in
-feature space, with coefficients c = K_V^-1 k_Vr. r is the point with the smallest a_r^2 (K_rr - k_Vr'c), and x_t gets tau y
-besides, with the tau of PA-I, as in bpas.py.
+PA-I; once the budget is full, a point r is removed and its term is projected on the span V of x_t and of the point nearest to r
+in feature space, with coefficients c = K_V^-1 k_Vr. r is the point with the smallest a_r^2 (K_rr - k_Vr'c), and tau y is added
+to the coefficient of x_t, with the tau of PA-I, as in bpas.py.
 
-Kernel values between points, and the nearest of each, are kept.  Where x_t and the neighbour are one point up to rounding, V is
+Kernel values between points, and the nearest of each, are stored.  If x_t and the neighbour are equal up to rounding, V is
 x_t alone.  Several classes, regression and weights as in bpas.py.
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add
@@ -28,7 +28,7 @@ from ..estimators.options import Aggressive, Budget, TubeRegressor
 from ..estimators.tasks import OnlineClassifier
 from .bpas import Params, configure
 
-ALIKE = 1e-10  # of K_tt K_nn: a determinant below it is 0
+ALIKE = 1e-10  # relative to K_tt K_nn: a smaller determinant counts as 0
 
 
 class State(NamedTuple):
@@ -64,7 +64,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inline
 def shares(pairs, block, j, k_tt, r, n):
-    """c: what x_t and the neighbour n take of the term of point r."""
+    """Return c, the shares of x_t and the neighbour n in the term of point r."""
     k_rt = np.float64(block.K[r, j])
     if n >= 0:
         k_nt, k_nn, k_rn = np.float64(block.K[n, j]), pairs.matrix[n, n], pairs.matrix[r, n]
@@ -76,7 +76,7 @@ def shares(pairs, block, j, k_tt, r, n):
 
 @inner
 def cheapest(state, block, j, k_tt):
-    """The point whose term is nearest to what is left of it."""
+    """Return the point whose term changes least when it is projected."""
     model, pairs = state.model, state.pairs
     best, least = 0, np.inf
     for r in range(model.size[0]):
@@ -95,11 +95,11 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_pairs())
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start)
 
 
 class BPANNClassifier(Aggressive, Budget, OnlineClassifier):
-    """Budgeted passive-aggressive classification: the term of the point that goes is shared by the event and a neighbour."""
+    """Budgeted passive-aggressive classification: the term of a removed point is projected on the event and a neighbour."""
 
     learner = LEARNER
     example = Example("0.97", random_state=0)

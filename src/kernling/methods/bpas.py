@@ -3,17 +3,17 @@
 Z. Wang, S. Vucetic: Online Passive-Aggressive Algorithms on a Budget.  International Conference on Artificial Intelligence and
 Statistics (2010).
 
-PA-I; once the budget is full, a point r gives way to x_t, and the model changes as little as it can: r and the coefficient b
-of x_t minimise
+PA-I; once the budget is full, a point r is replaced by x_t such that the model changes as little as possible: r and the
+coefficient b of x_t minimise
 
     1/2 ||b K(x_t, .) - a_r K(x_r, .)||^2 + C max(0, 1 - y f(x_t)).
 
 That has a closed form. b = a_r K_rt / K_tt + tau y with the step tau = min(C, l / K_tt) of PA-I, whatever r is, and r is the
-point with the smallest a_r^2 (K_rr - K_rt^2 / K_tt). So a step looks at each point once, where the paper solves a problem
+point with the smallest a_r^2 (K_rr - K_rt^2 / K_tt). So a step considers each point once, where the paper solves a problem
 for each.
 
 Several classes: rows of coefficients, squares summed over columns, and tau = min(C, l / (2 K_tt)).  Regression: the
-epsilon-insensitive loss.  A weight multiplies C.
+epsilon-insensitive loss.  A sample weight multiplies C.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import columns_changed, event_value, keep, point_value, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.jit import inline, inner
 from ..core.updates import add
 from ..estimators.examples import Example
@@ -43,7 +43,7 @@ def step(params, state, block, j, f, y, weight, u):
     model = state.model
     k_tt = event_value(block, j)
     loss = losses.value(params.loss, f, y)
-    if loss <= 0.0 or k_tt <= 0.0:  # where K_tt = 0 nothing can change the score
+    if loss <= 0.0 or k_tt <= 0.0:  # if K_tt = 0, nothing can change the score
         return
     losses.gradient(params.loss, f, y, block.g)
     tau = min(weight * params.C, loss / (columns_changed(f) * k_tt))
@@ -60,7 +60,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inner
 def cheapest(model, block, j, k_tt):
-    """The point whose term is nearest to the span of event j."""
+    """Return the point whose term is nearest to the span of event j."""
     best, least = 0, np.inf
     for r in range(model.size[0]):
         k_rt = np.float64(block.K[r, j])
@@ -74,11 +74,11 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["C"], budget_of(problem)), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class BPASClassifier(Aggressive, Budget, OnlineClassifier):
-    """Budgeted passive-aggressive classification: the point whose term the new event can best stand in for gives way."""
+    """Budgeted passive-aggressive classification: the new event replaces the point whose term it approximates best."""
 
     learner = LEARNER
     example = Example("0.86", random_state=0)

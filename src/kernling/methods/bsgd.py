@@ -3,21 +3,22 @@
 Z. Wang, K. Crammer, S. Vucetic: Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for Large-Scale SVM
 Training.  Journal of Machine Learning Research 13 (2012).
 
-w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos. When that is one point too many, the point p whose term has
-the smallest norm goes:
+w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos. If this exceeds the budget, the point p whose term has
+the smallest norm is removed:
 
-- ``maintenance="removal"``: it is forgotten;
+- ``maintenance="removal"``: it is dropped;
 - ``"projection"``: its term is projected on the span of the others;
-- ``"merging"``: it and a point q of the same sign become one point between them, q the one with which that costs least.
+- ``"merging"``: it and a point q of the same sign are merged into one point between them, with the q for which this costs
+least.
 
 Departures from the paper, each with its reason:
 
-- Terms of equal norm are the rule with removal (all steps end up with the same size): then the oldest goes.
-- Merging where no q makes it cheaper than removal is removal, so it never costs more.
+- With removal, terms often have equal norms (all steps end up with the same size): then the oldest is removed.
+- If no q makes merging cheaper than removal, the point is removed, so merging never costs more.
 - Merging for several classes: q is of the same sign if the product of the rows is positive, and the place between p and q is
   that of one column with the rows' norms as coefficients; coefficients and cost are exact for that place.
 - Projection keeps an inverse matrix instead of solving equations at each step.
-- The best place is read from a table (components/point_merging.py).  A margin of exactly 1 is no loss.
+- The best place is read from a table (components/point_merging.py).  A margin of exactly 1 causes no loss.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..components.eviction import lightest
 from ..components.gram import Gram, new_gram
 from ..components.point_merging import best_partner, merge
 from ..components.projection import add_or_project, project_event, project_point
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
@@ -78,7 +79,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inner
 def shorten(params, state, block, j):
-    """One point goes."""
+    """Reduce the model by one point."""
     model = state.model
     p = lightest(model, block)
     if params.maintenance == PROJECTION:
@@ -105,23 +106,23 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def independent_if_projected(params: Params, a: State, b: State) -> Reduction:
-    """Projection inverts the matrix of the points."""
+    """Keep the points independent, since projection inverts their kernel matrix."""
     return Reduction(budget=params.budget, independent=params.maintenance == PROJECTION)
 
 
 LEARNER = Learner(
-    __name__, loop.kernel_loop(step), configure, start, merge=Merge(points=independent_if_projected, harmonic=True)
+    __name__, run.kernel_loop(step), configure, start, merge=Merge(points=independent_if_projected, harmonic=True)
 )
 
 
 class _BSGD(HarmonicSteps, Budget):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     maintenance: str = parameter(
         default="merging",
         allowed=OneOf(("removal", "projection", "merging")),
-        doc="What becomes of the term that is one too many; merging needs the Gaussian kernel.",
+        doc="How the model is reduced to the budget; merging needs the Gaussian kernel.",
     )
 
 

@@ -3,15 +3,15 @@
 K. Crammer, J. Kandola, Y. Singer: Online Classification on a Budget.  Advances in Neural Information Processing Systems 16
 (2004).
 
-When y f(x_t) <= beta the event is added, as in the perceptron; if that is one point too many, the point i goes that is
-classified best without itself: the largest y_i (f(x_i) - a_i K(x_i, x_i)).  A point with a wrong label is never that one, so
-the model fills with them: one label in a hundred flipped makes mistakes three times as many on separable data.
+When y f(x_t) <= beta the event is added, as in the perceptron; if this exceeds the budget, the point i is removed that is
+classified best without itself: the largest y_i (f(x_i) - a_i K(x_i, x_i)).  A point with a wrong label is never removed, so
+such points accumulate: flipping one label in a hundred triples the mistakes on separable data.
 
 Departures from the paper, each with its reason:
 
-- f in the rule contains the new event, which itself stays: its margin is what called for it.
+- f in the rule includes the new event, which is never removed itself.
 - Several classes: margins f_y - f_z over the best wrong class z; the class of a point is that of its positive coefficient.
-- The scores of all stored points are kept, so that a step costs one row of kernel values and not all of them.
+- The scores of all stored points are cached, so that a step costs one row of kernel values instead of a matrix.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import Values, event_value, keep, point_value
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.block import point_values
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
@@ -74,7 +74,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inner
 def best_without_itself(model, kernel, scores, f):
-    """The point with the largest margin in the model without it; f is overwritten."""
+    """Return the point with the largest margin in the model without it; f is overwritten."""
     best, largest = 0, -np.inf
     for i in range(model.size[0]):
         k_ii = point_value(model, kernel, i)
@@ -98,14 +98,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), Values(np.zeros((problem.outputs, 0))))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start)
 
 
 class BudgetPerceptronClassifier(Budget, OnlineClassifier):
-    """The budget perceptron: the point that is needed least, being classified well without itself, gives way."""
+    """The budget perceptron: the point that is classified best without itself is removed."""
 
     learner = LEARNER
     example = Example("0.68", random_state=0)
-    beta: float = parameter(
-        default=0.0, allowed=Real(0.0, 0.999999), doc="Largest margin with which an event is added; less than 1."
-    )
+    beta: float = parameter(default=0.0, allowed=Real(0.0, 0.999999), doc="Margin up to which an event is added; less than 1.")

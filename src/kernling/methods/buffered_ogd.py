@@ -3,17 +3,17 @@
 P. Kar, B. K. Sriperumbudur, P. Jain, H. C. Karnick: On the Generalization Ability of Online Learning Algorithms for Pairwise
 Loss Functions.  International Conference on Machine Learning (2013).
 
-Event t with label y and features r meets all events e of the other class that a buffer holds:
+Event t with label y and features r is paired with all buffered events e of the other class:
 
     w <- w - eta / sqrt(t) (mean of l'(w.d) d + lam w),   d = y (r - e),
 
 projected on ||w|| <= radius.
 
-A buffer is filled, and from then on an event takes each of its places with probability 1 / n, each place with a coin of its
-own, n the events of that class so far: the buffer holds independent draws of the past, and one event may hold several places.
+Once a buffer is full, an event replaces each of its entries independently with probability 1 / n, where n is the number of
+events of that class so far: the buffer contains independent draws of the past, and one event may have several entries.
 
-Departures: a buffer per class, so that none is without partners; lam; any features, where the paper has the columns; labels by
-a threshold on recent scores; several classes each against the rest.
+Departures: a buffer per class, so that both always have events; lam; any features, where the paper uses the columns; labels by
+a threshold on recent scores; several classes one against the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import keep_in_ball, pair_loss, pair_slope, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, jit
@@ -53,7 +53,7 @@ class State(NamedTuple):
 
 @jit
 def descend(loss, w, z, rows, eta, lam, sign, weight):
-    """One step on the mean over the pairs of z with all rows."""
+    """Take one step on the mean loss over the pairs of z with all rows."""
     slopes = np.empty(rows.shape[0])
     total = 0.0
     for k in range(rows.shape[0]):
@@ -102,7 +102,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, needs.uniforms), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class BufferedOGDClassifier(PairLoss, RegularisedSteps, Buffer, LinearPairwiseClassifier):
@@ -114,5 +114,5 @@ class BufferedOGDClassifier(PairLoss, RegularisedSteps, Buffer, LinearPairwiseCl
     radius: float = parameter(
         default=1000.0,
         allowed=POSITIVE,
-        doc="Largest norm of the model. The default leaves rows of norm about 1 alone, and keeps others from diverging.",
+        doc="Maximum norm of the model. The default has no effect on rows of norm about 1, and keeps others from diverging.",
     )

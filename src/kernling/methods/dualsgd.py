@@ -1,4 +1,4 @@
-"""DualSGD, gradient descent in the kernel's space and in that of random features.
+"""DualSGD, gradient descent in the kernel space and in the random-feature space.
 
 T. Le, T. D. Nguyen, V. Nguyen, D. Phung: Dual Space Gradient Descent for Online Learning.
 Advances in Neural Information Processing Systems 29 (2016).
@@ -7,11 +7,11 @@ At event t = 1, 2, ..., with g the gradient of the loss at the score of both par
 
     w <- (t-1)/t w - g / (lam t) Phi(x_t).
 
-When the kernel part has more than B points, the k with the smallest coefficients (the oldest of equal ones: those of the hinge
-all are) leave it: they move to the random part through their features z(x), or are removed.
+When the kernel part has more than B points, the k points with the smallest coefficients (the oldest of equal ones: those of the
+hinge loss all are) leave it: they move to the random part through their features z(x), or are removed.
 
 Departure from the authors' code: frequencies have the standard deviation sqrt(2 gamma), which makes the features' kernel the
-one that is asked for; theirs have 2 gamma.
+requested one; theirs have 2 gamma.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import lightest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.block import inner_product
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.fourier import Linear, feature_scale
@@ -102,25 +102,25 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The absolute coefficients of one output, in both parts together, sum to at most coefficient_bound for weights of 1."""
+    """Return coefficient_bound on the sum of absolute coefficients of an output in both parts, for sample weights of 1."""
     return {"points": state.model.stored, "points_bound": params.budget, "coefficient_bound": 1.0 / params.lam}
 
 
-LEARNER = Learner(__name__, loop.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
 
 
 class _DualSGD(HarmonicSteps, RandomFeatures, Budget):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     lam: float = parameter(default=0.0001)
-    budget: int = parameter(default=100, doc="Largest number of points in the kernel part.")
+    budget: int = parameter(default=100, doc="Maximum number of points in the kernel part.")
     maintain: str = parameter(
         default="merge",
         allowed=OneOf(("merge", "remove")),
-        doc="Whether points that leave the kernel part move to the random part or are forgotten.",
+        doc="Whether points that leave the kernel part move to the random part or are removed.",
     )
-    n_leaving: int = parameter(default=20, allowed=Whole(1), doc="Number of points that leave when there are too many.")
+    n_leaving: int = parameter(default=20, allowed=Whole(1), doc="Number of points that leave when the budget is exceeded.")
 
 
 class DualSGDClassifier(_DualSGD, LossClassifier):

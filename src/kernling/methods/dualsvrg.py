@@ -3,8 +3,8 @@
 T. Le, K. Nguyen, D. Phung: Improving kernel online learning with a snapshot memory.  Machine Learning 111 (2022).
 
 The model has a kernel part on stored points and a part on random features; an oracle decides whether an event is stored
-(Psi = Phi) or lives through its features.  At event t, with g and g_u the gradients of the loss at the scores of w and of the
-snapshot u, and M the last m events, this one included,
+(Psi = Phi) or represented by its random features.  At event t, with g and g_u the gradients of the loss at the scores of w and
+of the snapshot u, and M the last m events, this one included,
 
     w <- (w - eta ((g - g_u) Psi(x_t) + 1/|M| sum_{i in M} g_u,i Psi(x_i))) / (1 + eta lam).
 
@@ -14,9 +14,10 @@ Departures from the paper, each with its reason:
 
 - The coverage oracle moves close events to the features and stores distant ones, as in its Algorithm 4; its prose says the
   opposite.
-- Gradients at the snapshot are kept and the mean over a period is summed as it goes, so the cost of a step does not grow
-  with m, nor the storage with n, as they do in the paper.
-- Several classes (the paper uses such data but gives the binary method): margins of w and of u have their own best wrong class.
+- Gradients at the snapshot are stored and the mean over a period is a running sum, so the cost of a step does not grow
+  with m, nor the memory with n, as in the paper.
+- Several classes (the paper uses such data but gives the binary method): the margins of w and of u each have their own best
+wrong class.
 - The smoothness constant M of the logistic loss, which the paper does not give, is taken as 1 in eta = 1 / (76 M).
 """
 
@@ -39,7 +40,7 @@ from ..components.memory import (
     remember,
     subtract_gradient,
 )
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
 from ..core.jit import inline, inner
@@ -82,9 +83,9 @@ def step(params, state, block, features, j, f, y, weight, u):
     if memory.ring[STALE] > 0:
         refresh(memory, params.loss, model, linear, block, features, j - 1)
     slot = insert(model, block, j, 0.0) if stores(params, model, block, j) else -1
-    g, f_u, g_u = block.g, features.f, features.g
+    g, f_u, g_u, z = block.g, features.f, features.g, features.Z[j]
     for o in range(f.size):
-        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, o], features.Z, j)
+        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, o], z)
     losses.gradient(params.loss, f, y, g)
     losses.gradient(params.loss, f_u, y, g_u)
     for o in range(f.size):
@@ -105,7 +106,7 @@ def step(params, state, block, features, j, f, y, weight, u):
         w, total, gradients = linear.coef[0, o], linear.coef[1, o], memory.features_sum[o]
         own = params.eta * g[o] if slot < 0 else 0.0
         for i in range(w.size):
-            w[i] = shrink * (w[i] - own * np.float64(features.Z[j, i]) - share * gradients[i])
+            w[i] = shrink * (w[i] - own * np.float64(z[i]) - share * gradients[i])
             total[i] += w[i]
     if model.clock[EVENTS] % params.period == 0.0:
         take_snapshot(params, state, block, features, j)
@@ -113,7 +114,7 @@ def step(params, state, block, features, j, f, y, weight, u):
 
 @inline
 def stores(params, model, block, j):
-    """The oracle: whether event j goes to the kernel part."""
+    """Return the oracle's decision whether event j is stored in the kernel part."""
     if params.oracle == COVERAGE:
         return block.nearest[j] < 0 or block.distance[j] > params.threshold + block.tolerance
     return params.oracle == BUDGET and model.size[0] < params.budget
@@ -148,22 +149,23 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_expansion(needs, problem, tags=1, groups=4)
     linear = empty_linear(needs, problem, rng, groups=3)
     memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
+    return State(model, linear, memory, np.zeros(1))
 
 
-def bound(params: Params, t: int) -> float:
-    """The coverage's bound is the number of cells that fit in the space."""
+def bound(params: Params, t: float) -> float:
+    """Return the maximum number of points; with the coverage oracle, the number of cells that fit in the space."""
     return {COVERAGE: t, BUDGET: min(t, params.budget), ALWAYS: 0}[params.oracle]
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Theorem 2's rate per period holds only if ``rate_applies`` is 1, which needs long periods or a large lam."""
+    """Return the rate per period of Theorem 2, which holds only if ``rate_applies`` is 1: for long periods or a large lam."""
     o, eta, lam, weight = problem.options, params.eta, params.lam, float(state.stats[0]) or 1.0
     L = weight * losses.lipschitz(o["loss"], o["tau"], problem.outputs)
     M = weight * losses.smoothness(o["loss"], o["tau"])
-    steps, length = math.inf, math.inf  # what the steps and the length of a period add to the rate
+    steps, length = math.inf, math.inf  # contributions of the steps and of the length of a period to the rate
     if 12.0 * eta * M < 1.0:
         steps = 13.0 * M * eta / (1.0 - 12.0 * eta * M)
         length = 1.0 / (params.period * lam * eta * (1.0 - 12.0 * eta * M))
@@ -178,7 +180,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def within_bound(params: Params, a: State, b: State) -> Reduction:
-    """Stored points are apart by more than theta, or no more than the budget."""
+    """Keep stored points more than theta apart, or within the budget."""
     if params.oracle == COVERAGE:
         return Reduction(coverage=Coverage(SPHERE, math.sqrt(params.threshold), 0.0))
     return Reduction(budget=bound(params, math.inf))
@@ -186,7 +188,7 @@ def within_bound(params: Params, a: State, b: State) -> Reduction:
 
 LEARNER = Learner(
     __name__,
-    loop.dual_loop(step),
+    run.dual_loop(step),
     configure,
     start,
     bound,
@@ -196,12 +198,12 @@ LEARNER = Learner(
 
 
 def auto_theta(X, options: dict[str, Any]) -> float:
-    """Return a radius where auto_delta is a diameter; only the coverage asks for it."""
+    """Return half the diameter of auto_delta; only used by the coverage oracle."""
     return auto_delta(X, options) / 2.0 if options["oracle"] == "coverage" else 0.0
 
 
 class _DualSVRG(RandomFeatures, Budget, Forgets):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     lam: float = parameter(
@@ -213,7 +215,8 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
     eta: float | None = parameter(
         default=None,
         allowed=(NOTHING, POSITIVE),
-        doc="Step size; 1 / (76 M) by default, M the smoothness of the loss. The theory asks for it; short streams want more.",
+        search=Log(0.01, 3.0),
+        doc="Step size; by default the theory's 1 / (76 M), M being the smoothness of the loss. Short streams need more.",
     )
     oracle: str = parameter(
         default="coverage",
@@ -225,21 +228,21 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
         allowed=(OneOf(("auto",)), Real(0.0, strict=True, extreme=1e100)),
         search=Times(0.5, 2.0),
         resolve=auto_theta,
-        doc='Radius of the coverage; "auto": half the diameter at which the first 1,000 rows open at most 100 cells.',
+        doc='Radius of the coverage; "auto" is half the diameter at which the first 1,000 rows open at most 100 cells.',
     )
     budget: int = parameter(default=100, doc='Number of points that oracle="budget" stores.')
     memory: int = parameter(
         default=100,
         allowed=Whole(1),
-        doc="Events whose gradients at the snapshot make up the mean gradient; does not change the cost of a step.",
+        doc="Number of events in the mean gradient at the snapshot; does not affect the cost of a step.",
     )
-    period: int = parameter(default=100, allowed=Whole(1), doc="Events between snapshots.")
+    period: int = parameter(default=100, allowed=Whole(1), doc="Number of events between snapshots.")
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         kind = tags.classifier_tags or tags.regressor_tags
-        kind.poor_score = self.eta is None  # the theory's steps are small, for long streams
+        kind.poor_score = self.eta is None  # the theory's step size is small, for long streams
         return tags
 
 
@@ -250,7 +253,7 @@ class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
     loss: str = parameter(
         default="smooth_hinge",
         allowed=OneOf(("smooth_hinge", "logistic", "softmax")),
-        doc="Loss of the margin; with more than two classes, the first two take that over the best wrong class.",
+        doc="Loss of the margin; with more than two classes, the first two use the margin over the best wrong class.",
     )
 
 
@@ -259,5 +262,5 @@ class DualSVRGRegressor(_DualSVRG, TubeRegressor):
 
     example = Example("1.00", gamma=1.0, eta=0.2, random_state=0)
     loss: str = parameter(default="l2", allowed=OneOf(("l2", "huber", "smooth_epsilon")), doc="Loss of the residual.")
-    epsilon: float = parameter(default=0.1, doc="Half the width of smooth_epsilon's tube without loss.")
+    epsilon: float = parameter(default=0.1, doc="Half the width of the tube without loss of smooth_epsilon.")
     tau: float = parameter(default=0.5, doc="Knee of Huber's loss; width of the rounded corner of smooth_epsilon.")

@@ -3,7 +3,7 @@
 J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning.
 Journal of Machine Learning Research 17 (2016).
 
-A linear model on random Fourier features z(x), by gradient steps of constant size: w <- w - eta l'(f) z(x_t).
+A linear model on random Fourier features z(x), with gradient steps of constant size: w <- w - eta l'(f) z(x_t).
 
 Departure from the authors' code: features are divided by the square root of the number of frequencies, so that
 <z(x), z(x)> = 1 and eta means the same whatever their number.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.fourier import feature_add
 from ..core.jit import inline
 from ..estimators.examples import Example
@@ -36,7 +36,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["eta"]), Needs()
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step), configure)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure)
 
 
 class FOGDClassifier(StepSize, RandomFeatures, LossClassifier):

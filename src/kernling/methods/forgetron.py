@@ -3,7 +3,7 @@
 O. Dekel, S. Shalev-Shwartz, Y. Singer: The Forgetron: A Kernel-Based Perceptron on a Budget.
 SIAM Journal on Computing 37 (2008).
 
-A perceptron that, when a mistake finds the budget full, adds the event, then multiplies all coefficients by phi and forgets the
+A perceptron that, on a mistake with a full budget, adds the event, then multiplies all coefficients by phi and removes the
 oldest point r.  With sigma the weight of r, mu = y_r f(x_r) and
 
     Psi(phi) = (sigma phi)^2 + 2 sigma phi (1 - phi mu),
@@ -14,7 +14,7 @@ Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): a is the row of coefficients of r and sigma its largest entry; (sigma phi)^2 becomes
   phi^2 |a|^2 and sigma mu becomes <a, f(x_r)>.
-- K(x, x) may differ from 1; the bound on mistakes assumes that it does not.
+- K(x, x) may differ from 1; the mistake bound assumes that it does not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import keep, mistaken, oldest, point_scores, point_value, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import SCALE, Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add, renormalise
@@ -66,7 +66,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @inner
 def shrinkage(state, block, j, f, weight, r):
-    """The largest phi that the damage done so far leaves room for; Q is brought up to date."""
+    """Return the largest phi that the bound on Q allows, and update Q."""
     model, stats = state.model, state.stats
     scale = model.clock[SCALE]
     point_scores(model, block, r, f)
@@ -74,7 +74,7 @@ def shrinkage(state, block, j, f, weight, r):
     for o in range(f.size):
         a = scale * model.coef[0, o, r]
         sigma = max(sigma, abs(a))
-        agreement += a * (scale * f[o] - weight * block.g[o] * np.float64(block.K[r, j]))  # f with the new event in it
+        agreement += a * (scale * f[o] - weight * block.g[o] * np.float64(block.K[r, j]))  # f including the new event
     curve = scale * scale * square(model, r) * point_value(model, block.kernel, r) - 2.0 * agreement
     room = 15.0 / 32.0 * stats[MISTAKES] - stats[DAMAGE]
     phi = 1.0  # Psi is curve phi^2 + 2 sigma phi
@@ -94,7 +94,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """For any g with ||g|| <= largest_norm, and a budget of at least 83, M <= 2 ||g||^2 + 4 times g's total hinge loss."""
+    """Return the bound: if ||g|| <= largest_norm and budget >= 83, then M <= 2 ||g||^2 + 4 times g's total hinge loss."""
     n = params.budget + 1
     return {
         **point_count(params, state, problem),
@@ -107,7 +107,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step),
+    run.kernel_loop(step),
     configure,
     start,
     certificate=certificate,
@@ -116,7 +116,7 @@ LEARNER = Learner(
 
 
 class ForgetronClassifier(Budget, OnlineClassifier):
-    """The Forgetron: a perceptron that shrinks its coefficients, as little as it may, and forgets its oldest point."""
+    """The Forgetron: a perceptron that shrinks its coefficients as little as possible and removes its oldest point."""
 
     learner = LEARNER
     example = Example("0.73", random_state=0)

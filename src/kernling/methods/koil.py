@@ -3,17 +3,17 @@
 J. Hu, H. Yang, I. King, M. R. Lyu, A. M.-C. So: Kernelized Online Imbalanced Learning with Fixed Budgets.
 AAAI Conference on Artificial Intelligence (2015).
 
-A buffer of at most N points per class.  Event t with label y meets, of the k points of the other class that are most like it,
-those with a loss, V = {i: 1 - y (f(x_t) - f(x_i)) > 0}:
+A buffer of at most N points per class.  Event t with label y is paired with those of the k most similar points of the other
+class that have a loss, V = {i: 1 - y (f(x_t) - f(x_i)) > 0}:
 
     alpha <- (1 - eta) alpha,   alpha_t = eta C y |V|,   alpha_i <- alpha_i - eta C y  for i in V.
 
-When the buffer of its class overflows, one of its points goes: the oldest, or a random one so that the buffer is a uniform
-sample (then it may be the new one).  With compensation, which makes KOIL++, the point c of the same class that is most like the
-one that goes, r, takes over its part: alpha_c <- alpha_c + alpha_r K(r, c) / K(c, c).
+When the buffer of its class overflows, one of its points is removed: the oldest, or a random one so that the buffer is a
+uniform sample (then it may be the new one).  With compensation (KOIL++), the point c of the same class that is most similar to
+the removed one, r, takes over its term: alpha_c <- alpha_c + alpha_r K(r, c) / K(c, c).
 
-Departures: an event without loss is kept only while its buffer has room; labels by a threshold on recent scores; several
-classes each against the rest, on the same points.  A weight multiplies C.
+Departures: an event without loss is stored only while its buffer has room; labels by a threshold on recent scores; several
+classes one against the rest, on the same points.  A sample weight multiplies C.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..components.eviction import BIRTH, TIE, Labels, point_scores, point_value
 from ..components.pairwise import side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, is_due, keep_score, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.block import point_values
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
@@ -49,7 +49,7 @@ class Params(NamedTuple):
     buffer_size: int
     uniform: bool
     compensate: bool
-    room: int  # points of all classes that were known at the start
+    room: int  # total size of the buffers of the classes known at the start
 
 
 class State(NamedTuple):
@@ -61,7 +61,7 @@ class State(NamedTuple):
 
 @inner
 def next_partner(model, block, j, targets, o, own):
-    """The point of the other side most like event j among those not met yet; -1 for none."""
+    """Return the point of the other side most similar to event j among those not used yet; -1 if there is none."""
     met = block.work[1]
     best = -1
     for i in range(model.size[0]):
@@ -76,7 +76,7 @@ def next_partner(model, block, j, targets, o, own):
 
 @inner
 def meet(params, model, block, j, targets, o, own, f, new, step):
-    """Event j, which is point ``new``, meets the points most like it for output o; returns how many have a loss."""
+    """Pair event j, which is point ``new``, with the most similar points for output o; return how many have a loss."""
     met, g = block.work[1], block.g
     sign = 2.0 * own - 1.0
     for i in range(model.size[0]):
@@ -101,7 +101,7 @@ def meet(params, model, block, j, targets, o, own, f, new, step):
 
 @inner
 def leaving(params, model, targets, y, n, u, new):
-    """The point of class y that goes: the oldest, or a random one, which may be the new one."""
+    """Return the point of class y to remove: the oldest, or a random one, which may be the new one."""
     nth = int(u * n)
     seen = 0
     oldest = new
@@ -117,7 +117,7 @@ def leaving(params, model, targets, y, n, u, new):
 
 @inner
 def hand_over(model, block, j, targets, r):
-    """The point of the same class most like point r takes over its part."""
+    """Move the term of point r to the most similar point of the same class."""
     values, g = block.work[0], block.g
     point_values(model, block.kernel, r, values)
     heir = -1
@@ -172,21 +172,21 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def bound(params: Params, t: int) -> float:
-    """A buffer per class, of those known at the start."""
+    """Return the maximum number of points: a buffer for each class known at the start."""
     return min(t, params.room)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The number of points and the most that a class can have."""
+    """Return the number of points and the maximum per class."""
     return {"points": state.model.stored, "points_per_class": params.buffer_size}
 
 
 def each_class(params: Params, a: State, b: State) -> Reduction:
-    """A buffer per class."""
+    """Keep a buffer per class."""
     return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
+LEARNER = Learner(__name__, run.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
 
 
 class KOILClassifier(Buffer, PairwiseClassifier):
@@ -196,18 +196,18 @@ class KOILClassifier(Buffer, PairwiseClassifier):
     example = Example("0.93", random_state=0)
     eta: float = parameter(default=0.01, allowed=Real(0.0, 0.999, strict=True), search=Log(0.001, 0.5), doc="Step size.")
     C: float = parameter(
-        default=10.0, allowed=POSITIVE, search=Log(0.1, 100.0), doc="Weight of the losses of pairs against the norm."
+        default=10.0, allowed=POSITIVE, search=Log(0.1, 100.0), doc="Weight of the losses of pairs relative to the norm."
     )
     neighbours: int = parameter(
-        default=10, allowed=Whole(1), doc="Number of points of the other class that an event meets: those most like it."
+        default=10, allowed=Whole(1), doc="Number of most similar points of the other class that an event is paired with."
     )
     eviction: str = parameter(
         default="reservoir",
         allowed=OneOf(("reservoir", "oldest")),
-        doc="Which point goes when a buffer overflows: a random one, so that it is a uniform sample, or the oldest.",
+        doc="Which point is removed when a buffer overflows: a random one, which keeps a uniform sample, or the oldest.",
     )
     compensate: bool = parameter(
         default=True,
         allowed=SWITCH,
-        doc="Whether the most similar point of the class takes over the term of one that goes (KOIL++).",
+        doc="Whether the most similar point of the class takes over the term of a removed one (KOIL++).",
     )

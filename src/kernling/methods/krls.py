@@ -7,17 +7,17 @@ The model after event t is the ridge regression on all events so far,
     argmin_w  ridge |w|^2 + sum_i s_i (y_i - <w, [1, sqrt(gamma) x_i, z(x_i)]>)^2,
 
 where z(x) = L^-1 k(x) are the kernel values against the stored points, whitened by the Cholesky factor L of the points' kernel
-matrix.  An event becomes a point while there is room and the share of k(x, x) that the points do not explain,
-1 - |z(x)|^2 / k(x, x), is above ``novelty``: the paper's approximate linear dependence.  Classes are targets of -1 and 1: one
-column for two classes, one for each of more.
+matrix.  An event is stored as a point while there is room and the fraction of k(x, x) that the points do not explain,
+1 - |z(x)|^2 / k(x, x), is above ``novelty``: the paper's approximate linear dependence.  Classes are encoded as -1 and 1: one
+output for two classes, one per class for more.
 
 Departures from the paper, each with its reason:
 
-- A ridge, since the paper's regression is as rough as its points let it be; and a constant and the columns beside the kernel,
-  for what is linear.  Times the root of gamma the columns are, with gamma="scale", about as long as z.
-- The number of points is bounded: once they are used up, events are seen through them.
-- Events are learned in blocks (components/least_squares.py), which changes the speed only.
-- ``features``: random Fourier features, or nothing, in the place of z(x).  Columns of their own are taken as they are.
+- A ridge, without which the regression overfits; and a constant and the columns in addition to the kernel,
+  for linear effects.  With gamma="scale", the columns times sqrt(gamma) have about the same norm as z.
+- The number of points is bounded: after that, events are represented by the stored points.
+- Events are learned in blocks (components/least_squares.py), which only affects speed.
+- ``features``: random Fourier features, or nothing, in place of z(x).
 """
 
 from __future__ import annotations
@@ -57,25 +57,26 @@ from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.turns import predicting
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
-BLOCK = 128  # events at most: in longer blocks, what happens inside costs more than it saves
-WIDE = 512  # columns, above which they are no features beside the points
-SHORTEST = 16  # events, at least, after which a forgotten ridge is restored
+BLOCK = 128  # maximum number of events: in longer blocks, the work inside a block costs more than it saves
+WIDE = 512  # maximum number of columns that are used as features in addition to the points
+SHORTEST = 16  # minimum number of events after which the ridge is restored if events are forgotten
 
 
 class Params(NamedTuple):
     ridge: Ridge
-    novelty: float  # the share of k(x, x) above which an event is new
-    most: int  # points at most
-    unit: float  # what the columns are multiplied by, as features
+    novelty: float  # the fraction of k(x, x) above which an event is new
+    most: int  # maximum number of points
+    unit: float  # factor of the columns as features
 
 
 class State(NamedTuple):
     model: Expansion
     linear: Linear  # on the columns
-    waves: Linear  # on a constant, which is a wave of frequency 0, and on random Fourier features
+    waves: Linear  # on a constant, which has frequency 0, and on random Fourier features
     whitening: Whitening
     squares: LeastSquares
 
@@ -84,13 +85,13 @@ class Seen(NamedTuple):
     """A block of events and its features."""
 
     Z: np.ndarray  # (features, events): 1, waves, columns, whitened kernel values, and room for points to come
-    X: np.ndarray  # rows less the centre, where there can be points
+    X: np.ndarray  # rows minus the centre, if there can be points
     norms: np.ndarray
     new: np.ndarray  # k(x, x) - |z(x)|^2
 
 
 def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
-    """Learn events in blocks, as a loop of the driver; returns how far it got before points ran out of room, or time was up."""
+    """Learn events in blocks; return how far it got before the arrays were full or time was up."""
     last = min(last, first + BLOCK * max(1, WORK // (8 * BLOCK * max(1, state.squares.count**2))))
     start = first
     while start < last:
@@ -106,7 +107,7 @@ def blocks(setup, params: Params, state: State, events, uniforms, before, first:
 
 
 def step(params: Params, state: State, kernel: Kernel, events, start: int, stop: int) -> np.ndarray:
-    """Learn the events of a block; returns the scores before each, (outputs, events)."""
+    """Learn the events of a block; return the scores before learning each, (outputs, events)."""
     weights = events.weights[start:stop]
     Z, X, norms, new = look(params, state, kernel, events.rows, start, stop, room=stop - start)
     fixed = int(state.squares.size[FIXED])
@@ -122,7 +123,7 @@ def step(params: Params, state: State, kernel: Kernel, events, start: int, stop:
 
 
 def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: int = 0) -> Seen:
-    """The features of rows, with room for so many points to come."""
+    """Return the features of rows, with room for this many new points."""
     model, waves, b = state.model, state.waves, stop - start
     fixed = int(state.squares.size[FIXED])
     Z = np.empty((fixed + min(params.most, model.stored + room), b))
@@ -143,7 +144,7 @@ def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, s
 
 
 def write_coefficients(params: Params, state: State) -> None:
-    """Let the function that predicts be the one that least squares have found."""
+    """Write the solution of the least squares problem into the model that predicts."""
     model, linear, waves, whitening, squares = state
     W, fixed, L = squares.weights[:, : squares.count], int(squares.size[FIXED]), len(waves.phase)
     if not W.size:
@@ -160,7 +161,7 @@ def write_coefficients(params: Params, state: State) -> None:
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["features"] == "fourier" and o["kernel"] not in ISOTROPIC:
-        raise ValueError(f"random Fourier features need a kernel of the distance, which {o['kernel']!r} is not")
+        raise ValueError(f"random Fourier features need a kernel of the distance, not {o['kernel']!r}; use kernel='rbf'")
     keep = kept_share(problem)
     period = 0 if keep == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
     most = o["points"] if o["features"] == "points" else 0
@@ -183,26 +184,26 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def with_constant(linear: Linear) -> Linear:
-    """An empty model on the same frequencies, and before them on one that is 0."""
+    """Return an empty model on the same frequencies, preceded by frequency 0."""
     frequencies = np.vstack([np.zeros_like(linear.centre), linear.frequencies])
     coef = np.zeros((1, linear.coef.shape[1], 2 * len(frequencies)))
     return Linear(frequencies, np.zeros(len(frequencies)), linear.centre.copy(), coef, linear.clock.copy())
 
 
 def bound(params: Params, t: int) -> float:
-    """As many points as there may be."""
+    """Return the maximum number of points."""
     return min(t, params.most)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """``least_loss`` is the least regularised loss of any w on the events so far, and no w was much better in their order.
+    """Return ``least_loss``, the minimum regularised loss of any w on the events so far, and ``regret_bound``.
 
     With predictions clipped to the largest target Y, the sum of the weighted squared errors before learning is at most
     ``least_loss + regret_bound``, where the second is 4 Y^2 log det(I + S / ridge) for each output (weights of 1): Theorem 4 of
     V. Vovk, Competitive On-line Statistics, 2001, in the form of F. Zhdanov and Y. Kalnishkan, An Identity for Kernel Ridge
-    Regression, 2013.  With forgetting neither is promised.
+    Regression, 2013.  Neither holds with forgetting.
     """
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     if params.ridge.keep < 1.0:
         return found
     squares = state.squares
@@ -211,7 +212,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def within_limit(params: Params, a: State, b: State) -> Reduction:
-    """No more points than there may be, none in the span of the others."""
+    """Keep at most the maximum number of points, none in the span of the others."""
     return Reduction(budget=params.most, independent=params.most > 0)
 
 
@@ -227,35 +228,35 @@ LEARNER = Learner(
 
 
 class _KRLS(Forgets):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     features: str = parameter(
         default="points",
         allowed=OneOf(("points", "fourier", "linear")),
-        doc="Besides a constant and the columns (of up to 512): kernel values against stored points, random Fourier features, "
+        doc="Besides a constant and the columns (up to 512): kernel values against stored points, random Fourier features, "
         "or nothing.",
     )
     points: int = parameter(
         default=512,
         allowed=Whole(1),
-        doc="The largest number of stored points, or the number of Fourier features. Time and memory grow with its square.",
+        doc="Maximum number of stored points, or number of Fourier features. Time and memory grow with its square.",
     )
     ridge: float = parameter(default=0.1, allowed=POSITIVE, search=Log(0.001, 10.0), doc="Weight of the squared norm.")
     novelty: float = parameter(
         default=0.02,
         allowed=Real(0.0, 1.0),
         search=Log(0.001, 0.3),
-        doc="An event is stored, while there is room, if the stored points leave more than this share of it unexplained.",
+        doc="An event is stored, while there is room, if the stored points leave more than this fraction of it unexplained.",
     )
     forget: float | None = parameter(
         default=None,
-        doc="Half-life in events, for streams that drift: after that many events, an event counts half.",
+        doc="Half-life in events, for streams that drift: after this many events, the weight of an event is halved.",
     )
 
 
 class KRLSClassifier(_KRLS, OnlineClassifier):
-    """Kernel recursive least squares on targets of -1 and 1: the ridge regression on all events so far, in fixed memory."""
+    """Kernel recursive least squares classification: the ridge regression of -1 and 1 on all events so far, in fixed memory."""
 
     example = Example("1.00")
 
@@ -265,17 +266,19 @@ class KRLSClassifier(_KRLS, OnlineClassifier):
 
 
 class KRLSRegressor(_KRLS, OnlineRegressor):
-    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, and how sure it is."""
+    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, with standard deviations."""
 
     example = Example("1.00", gamma=1.0)
 
+    @predicting
     def predict(self, X, return_std=False):
-        """The value of each row; with ``return_std`` a pair of arrays, values and their standard deviations.
+        """Predict the value of each row; with ``return_std``, return a pair of arrays, values and standard deviations.
 
-        These are those of a coming target: what the noise adds, by the errors so far, and how little is known of the row.
+        The standard deviations are those of a new target: the noise, estimated from the errors so far, and the model's
+        uncertainty.
         """
         values = super().predict(X)
-        return (values, self._deviations(X)) if return_std else values
+        return (values, self.target_spread_ * self._deviations(X)) if return_std else values
 
     @one_thread
     def _deviations(self, X) -> np.ndarray:

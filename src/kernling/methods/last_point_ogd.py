@@ -3,11 +3,11 @@
 Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying: Simple Stochastic and Online Gradient Descent Algorithms for Pairwise Learning.
 Advances in Neural Information Processing Systems 34 (2021).
 
-Event t with label y and features r meets the last event of the other class, with features e:
+Event t with label y and features r is paired with the last event of the other class, with features e:
 
     w <- w - eta (l'(w.d) d + lam w),   d = y (r - e).
 
-Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
+Departures: any features, where the paper uses the columns; labels by a threshold on recent scores; several classes one against
 the rest.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from ..components.pairwise import pair_loss, pair_move, pair_product, pair_slope, side_of
 from ..components.sides import Sides, keep_example, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.fourier import Linear
 from ..core.jit import inline
 from ..estimators.examples import Example
@@ -68,7 +68,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model, means=False), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class LastPointOGDClassifier(PairLoss, RegularisedSteps, LinearPairwiseClassifier):

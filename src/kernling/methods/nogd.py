@@ -3,18 +3,18 @@
 J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning.
 Journal of Machine Learning Research 17 (2016).
 
-The first B events with a loss are stored, by gradient steps on the kernel expansion.  Then the kernel matrix of these
+The first B events with a loss are stored, with gradient steps on the kernel expansion.  Then the kernel matrix of these
 landmarks is decomposed, K = V diag(s) V', its k largest eigenvalues make features
 
     z(x) = M k(x),  M = diag(s_k)^-1/2 V_k',  k(x) the kernel of x with the landmarks,
 
-the model becomes w = alpha pinv(M), and goes on by gradient steps w <- w - eta l'(f) z(x_t).
+the model becomes w = alpha pinv(M), and continues with gradient steps w <- w - eta l'(f) z(x_t).
 
-Kept here are the coefficients of the landmarks, alpha = M' w: the same function, so a model predicts like any other expansion.
+The coefficients of the landmarks, alpha = M' w, are stored: the same function, so a model predicts like any other expansion.
 
 Departures from the authors' code, each with its reason:
 
-- Eigenvalues below the root of the rounding error, relative to the largest, count as zero, and their features are left out:
+- Eigenvalues below the root of the rounding error, relative to the largest, count as zero, and their features are omitted:
   repeated landmarks would divide by zero.
 """
 
@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.nystrom import compress, feature_step, landmark_features
-from ..core import loop, losses
-from ..core.blas import one_thread
+from ..core import losses, run
 from ..core.expansion import Expansion, check_room
 from ..core.jit import inline
 from ..core.minibatch import point_matrix
@@ -78,7 +77,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """``features`` is 0 until there are landmarks enough."""
+    """Return the number of points and of features, which is 0 until there are enough landmarks."""
     return {
         "points": state.model.stored,
         "points_bound": params.budget,
@@ -87,7 +86,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def merged_features(merging: Merging, name: str) -> np.ndarray:
-    """The features of the merged landmarks, once there are enough; their coefficients stay what the mean made them."""
+    """Return the features of the merged landmarks, once there are enough; their coefficients are those of the mean."""
     M = np.zeros_like(merging.a.M)
     if merging.model.stored == merging.params.budget:
         landmark_features(point_matrix(merging.kernel, merging.model), merging.params.cutoff, M)
@@ -96,7 +95,7 @@ def merged_features(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = Learner(
     __name__,
-    one_thread(loop.kernel_loop(step)),
+    run.kernel_loop(step, blas=True),
     configure,
     start,
     certificate=certificate,
@@ -105,12 +104,12 @@ LEARNER = Learner(
 
 
 class _NOGD(StepSize, Budget):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     budget: int = parameter(default=100, doc="Number of landmarks, the first events with a loss.")
     rank: int | None = parameter(
-        default=None, allowed=(NOTHING, Whole(1)), doc="Number of features, at most the budget; a fifth of it by default."
+        default=None, allowed=(NOTHING, Whole(1)), doc="Number of features, at most the budget; by default a fifth of it."
     )
 
 

@@ -3,13 +3,13 @@
 J. Kivinen, A. J. Smola, R. C. Williamson: Online Learning with Kernels.  IEEE Transactions on Signal Processing 52 (2004).
 
 f <- (1 - eta_t lam) f - eta_t l'(f(x_t)) K(x_t, .), with eta_t = eta / sqrt(t) or constant.  Old terms shrink with every event,
-so forgetting all but the newest ``budget`` of them changes little.
+so removing all but the newest ``budget`` of them changes little.
 
 Departures from the paper, each with its reason:
 
 - The budget counts stored terms; the paper's tau counts events, of which those without loss have no term.
-- A margin of exactly 1 is no loss.
-- The variants that adapt the margin or the tube (nu) are not here: the comparisons do without.
+- A margin of exactly 1 causes no loss.
+- The variants that adapt the margin or the tube (nu) are not implemented: the comparisons do not use them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, oldest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE
 from ..core.jit import inline
 from ..core.updates import add, renormalise
@@ -67,29 +67,29 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
-    """With a constant step and a loss of slope at most 1, the terms beyond the budget have at most norm truncation."""
+    """Return truncation, a bound on the norm of the removed terms for constant steps and a loss of slope at most 1."""
     found = point_count(params, state, problem)
     if params.lam > 0.0 and not params.diminishing and "budget" in found:
         found["truncation"] = (1.0 - params.eta * params.lam) ** params.budget / params.lam
     return found
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate)
 
 
 class _NORMA(RegularisedSteps, OptionalBudget, Forgets):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
-    lam: float = parameter(default=0.01, doc="Weight of the regulariser; less than 1 / eta.")
+    lam: float = parameter(default=0.01, doc="Weight of the regulariser; must be less than 1 / eta.")
     step: str = parameter(
         default="constant", allowed=OneOf(("constant", "diminishing")), doc="Whether the step size is eta, or eta / sqrt(t)."
     )
-    budget: int | None = parameter(default=None, doc="Number of newest terms to keep; all are kept without it.")
+    budget: int | None = parameter(default=None, doc="Number of newest terms to keep; by default all are kept.")
 
 
 class NORMAClassifier(_NORMA, LossClassifier):
-    """Online regularised risk minimisation with kernels: gradient steps, and old terms that fade."""
+    """Online regularised risk minimisation with kernels: gradient steps with shrinking of old terms."""
 
     example = Example("0.78", random_state=0)
 

@@ -3,15 +3,15 @@
 T. Le, V. Nguyen, T. D. Nguyen, D. Phung: Nonparametric Budgeted Stochastic Gradient Descent.  International Conference on
 Artificial Intelligence and Statistics (2016).
 
-w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) Z, as in Pegasos, where a coin decides what Z is: with probability min(1, beta / t) it
+w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) Z, as in Pegasos, where Z is random: with probability min(1, beta / t) it
 is Phi(x_t), which is stored, else its projection on the span of the points nearest to x_t. The expected number of points
 grows with the logarithm of t.
 
-What was decided where descriptions of the method leave room:
+Choices where descriptions of the method are ambiguous:
 
-- Five nearest points, in feature space; a model without points stores the event whatever the coin says.
-- Beyond the budget the point whose term has the smallest norm, of equal ones the oldest, gives way to the new one.
-- The coin is tossed at every event and looked at where there is a loss.  A margin of exactly 1 is no loss.
+- Five nearest points, in feature space; a model without points always stores the event.
+- Beyond the budget, the new point replaces the one whose term has the smallest norm, the oldest of equal ones.
+- A random number is drawn for every event and used if there is a loss.  A margin of exactly 1 causes no loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, lightest, project_on_nearest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, anneal
@@ -62,16 +62,16 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
-    """The expected number of points is at most the sum of the coins' chances, below 1 + beta (1 + log t)."""
+    """Return a bound on the expected number of points: the sum of the probabilities, below 1 + beta (1 + log t)."""
     t = max(1.0, float(state.model.clock[EVENTS]))
     return {**point_count(params, state, problem), "expected_bound": 1.0 + params.beta * (1.0 + math.log(t))}
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
 
 
 class _NPBSGD(HarmonicSteps, OptionalBudget):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     beta: float = parameter(
@@ -80,7 +80,7 @@ class _NPBSGD(HarmonicSteps, OptionalBudget):
 
 
 class NPBSGDClassifier(_NPBSGD, OnlineClassifier):
-    """Nonparametric budgeted stochastic gradient descent: ever fewer events are stored, the others are projected."""
+    """Nonparametric budgeted stochastic gradient descent: fewer and fewer events are stored, the others are projected."""
 
     example = Example("0.90", random_state=0)
 

@@ -2,15 +2,15 @@
 
 P. Zhao, S. C. H. Hoi, R. Jin, T. Yang: Online AUC Maximization.  International Conference on Machine Learning (2011).
 
-Event t with label y and features r meets all events e of the other class that a buffer of size B holds, a uniform sample of
-the n that came (reservoir sampling), with the hinge loss l = max(0, 1 - w.d), d = y (r - e), and C_t = C max(1, n / B).
+Event t with label y and features r is paired with all events e of the other class in a buffer of size B, a uniform sample of
+the n events so far (reservoir sampling), with the hinge loss l = max(0, 1 - w.d), d = y (r - e), and C_t = C max(1, n / B).
 "seq" takes one passive-aggressive step after the other, "gra" one gradient step:
 
     seq:  w <- w + min(C_t, l / ||d||^2) d   for each e in turn,
     gra:  w <- w + C_t / 2 (sum of the d with l > 0).
 
-Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
-the rest.  A weight multiplies C_t.
+Departures: any features, where the paper uses the columns; labels by a threshold on recent scores; several classes one against
+the rest.  A sample weight multiplies C_t.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import pair_move, pair_product, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
 from ..estimators.constraints import OneOf
@@ -99,7 +99,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, problem.options["buffer_size"]), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class OAMClassifier(Aggressive, Buffer, LinearPairwiseClassifier):

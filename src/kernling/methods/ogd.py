@@ -4,14 +4,14 @@ J. Kivinen, A. J. Smola, R. C. Williamson: Online Learning with Kernels.  IEEE T
 without its regulariser, as in J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu: Large Scale Online Kernel Learning.
 Journal of Machine Learning Research 17 (2016).
 
-f <- f - eta l'(f(x_t)) K(x_t, .) with a constant step.  Nothing is ever forgotten.  A margin of exactly 1 is no loss.
+f <- f - eta l'(f(x_t)) K(x_t, .) with a constant step.  No point is ever removed.  A margin of exactly 1 causes no loss.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, insert
@@ -37,7 +37,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["eta"]), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class OGDClassifier(StepSize, LossClassifier):

@@ -6,10 +6,10 @@ The squared pairwise loss of an event with all events of the other class so far 
 
     w <- w - eta ((w.d - y) d + S w + lam w),   d = r - m,
 
-which is the exact gradient, for memory that grows with the square of the number of features.
+which is the exact gradient, with memory that grows with the square of the number of features.
 
-Departures: any features, where the paper has the columns; labels by a threshold on recent scores; several classes each against
-the rest.  A weight multiplies the gradient of the loss.
+Departures: any features, where the paper uses the columns; labels by a threshold on recent scores; several classes one against
+the rest.  A sample weight multiplies the gradient of the loss.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import numpy as np
 from ..components.pairwise import inherited, side_of
 from ..components.sides import pooled_means
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
-from ..core.state import added
+from ..core.state import Widening, added
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import RegularisedSteps
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -40,19 +41,19 @@ class Params(NamedTuple):
 
 
 def outer(means: np.ndarray) -> np.ndarray:
-    """m m' of each mean m."""
+    """Return m m' for each mean m."""
     return means[..., :, np.newaxis] * means[..., np.newaxis, :]
 
 
 class Moments(NamedTuple):
-    """The number of events, and the mean and covariance of their features, for each side of each output."""
+    """Number of events, mean and covariance of their features, for each side of each output."""
 
     counts: np.ndarray  # (outputs, 2)
     means: np.ndarray  # (outputs, 2, features)
     covariances: np.ndarray  # (outputs, 2, features, features)
 
-    def widened(self, change: np.ndarray) -> Moments:
-        """For outputs ``change @ outputs``; all that came so far is on the side of the others of a new class."""
+    def widened(self, change: Widening) -> Moments:
+        """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
         outputs = [
             self._everything() if old is None else tuple(array[old[0], :: old[1]] for array in self)
             for old in inherited(change)
@@ -68,8 +69,8 @@ class Moments(NamedTuple):
         covariances[0] = np.tensordot(share, self.covariances[0], (0, 0)) + (share * apart.T) @ apart
         return counts, means, covariances
 
-    def merged(self, other: Moments, start: Moments | None, merging) -> Moments:
-        """The counts, means and covariances of all events, exactly."""
+    def merged(self, other: Moments, start: Moments | None, merging: Merging) -> Moments:
+        """Return the exact counts, means and covariances of all events."""
         counts, means = pooled_means(self, other, start)
         squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))
         return Moments(counts, means, squares / np.maximum(counts, 1.0)[..., None, None] - outer(means))
@@ -77,7 +78,7 @@ class Moments(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if not all(array.shape[:2] == (outputs, 2) for array in self):
-            raise ValueError("the moments do not fit the outputs")
+            raise ValueError("the moments do not match the outputs")
 
 
 class State(NamedTuple):
@@ -88,7 +89,7 @@ class State(NamedTuple):
 
 @jit
 def descend(w, z, f, mean, covariance, sign, eta, lam, weight):
-    """One step on the mean over the pairs of z with all of the other side."""
+    """Take one step on the mean loss over the pairs of z with all events of the other side."""
     product = f
     for i in range(w.size):
         product -= w[i] * mean[i]
@@ -102,7 +103,7 @@ def descend(w, z, f, mean, covariance, sign, eta, lam, weight):
 
 @inner
 def join(mean, covariance, z, n):
-    """The covariance with event n, then the mean with it."""
+    """Update the covariance with event n, then the mean."""
     for i in range(mean.size):
         apart = np.float64(z[i]) - mean[i]
         for k in range(mean.size):
@@ -139,7 +140,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, moments, new_recent(outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class OPAUCClassifier(RegularisedSteps, LinearPairwiseClassifier):

@@ -3,21 +3,20 @@
 L. Zhang, J. Yi, R. Jin, M. Lin, X. He: Online Kernel Learning with a Near Optimal Sparsity Bound.
 International Conference on Machine Learning (2013).
 
-At event t, with slope l' of a smooth loss at the score f_t(x_t) and |l'| <= G, a coin falls with probability |l'| / G, and if
-it does
+At event t, with slope l' of a smooth loss at the score f_t(x_t) and |l'| <= G, a step is taken with probability |l'| / G:
 
     f <- f - eta G sgn(l') K(x_t, .).
 
-So a step is in expectation one of gradient descent, events that the model is sure of are seldom stored, and a larger G means
-fewer points.  No point is ever removed, and the average of all models lives on the same points.
+So a step is in expectation one of gradient descent, events that are predicted confidently are rarely stored, and a larger G
+means fewer points.  No point is ever removed, and the average of all models uses the same points.
 
 Departures from the paper, each with its reason:
 
 - No projection on a ball: J. Lu, P. Zhao, S. C. H. Hoi (Online Sparse Passive Aggressive Learning with Kernels, 2016), whose
-  comparison this is for, have none, and the ball's radius would be one more thing to tune.
+  comparison this is for, have none, and the radius would be another parameter to tune.
 - Several classes and regression (not in the paper): the slope is that of the margin f_y - f_z, the step goes to both columns;
   or that of a smooth loss of the residual.
-- A weight multiplies the step, not the chance, which stays a probability.
+- A sample weight multiplies the step, not the probability.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.updates import add, insert
@@ -49,7 +48,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     model: Expansion
-    stats: np.ndarray  # the sum of the coins' chances
+    stats: np.ndarray  # the sum of the probabilities
 
 
 @inline
@@ -76,12 +75,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def bound(params: Params, t: int) -> float:
-    """Return the expected number of points at most: all slopes are at most 1."""
+    """Return a bound on the expected number of points, since all slopes are at most 1."""
     return t / params.G
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The number of points."""
+    """Return the number of points."""
     return {
         "expected_bound": float(bound(params, state.model.clock[EVENTS])),
         "expected_points": float(state.stats[CHANCES]),
@@ -91,7 +90,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step),
+    run.kernel_loop(step),
     configure,
     start,
     bound,
@@ -102,10 +101,10 @@ LEARNER = Learner(
 
 
 class _OSKL(StepSize, MeanOrLast):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
-    eta: float = parameter(default=1.0, doc="Step size of the gradient descent that is imitated.")
+    eta: float = parameter(default=1.0, doc="Step size of the gradient descent that is simulated.")
     G: float = parameter(
         default=1.0,
         allowed=Real(1.0),
@@ -131,5 +130,5 @@ class OSKLRegressor(_OSKL, TubeRegressor):
     example = Example("1.00", gamma=1.0, random_state=1)
     tau: float = parameter(
         default=0.5,
-        doc="Width of the curved part of the loss beside the tube; with epsilon = 0, Huber's loss divided by its knee tau.",
+        doc="Width of the curved part of the loss next to the tube; with epsilon = 0, this is Huber's loss divided by tau.",
     )

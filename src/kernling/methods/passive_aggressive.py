@@ -8,14 +8,14 @@ f <- f - tau l'(f_t) with
 
     PA: tau = l / S,    PA-I: tau = min(C, l / S),    PA-II: tau = l / (S + 1 / (2 C)).
 
-Every event with a loss is stored, for good.
+Every event with a loss is stored and never removed.
 
 Departures from the paper, each with its reason:
 
 - Several classes: the margin f_y - f_z over the best wrong class z, as in the paper's section on multiclass problems, with
   S = 2 K(x_t, x_t) since the step goes to both columns.
-- One-class learning: the centre and the ball of fixed radius live in feature space; or a half-space, the hinge loss with y = 1.
-- A weight multiplies C; PA has none, so that weights other than 0 do not change it.
+- One-class learning: a ball of fixed radius in feature space; or a half-space, the hinge loss with y = 1.
+- A sample weight multiplies C; PA has no C, so nonzero weights have no effect.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.ball import merged_ball, new_ball
-from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
-from ..core import loop
+from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
+from ..components.recent_scores import RecentScores, new_scores
+from ..core import run
 from ..core.expansion import Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -51,11 +52,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
+    recent: RecentScores  # of one-class models
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    note_score(params.task, state, block, j, k_xx)
     loss = event_loss(params.task, state, f, y, k_xx)
     if loss > 0.0:
         steep = steepness(params.task, f, k_xx)
@@ -74,18 +77,18 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball())
+    return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
+LEARNER = Learner(__name__, run.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
 
 
 class _PassiveAggressive(Aggressive):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     C: float = parameter(
-        default=1.0, doc='Aggressiveness: the largest step ("PA-I"), or what its softening is divided by ("PA-II").'
+        default=1.0, doc='Aggressiveness: the largest step ("PA-I"), or the inverse of its softening ("PA-II").'
     )
     variant: str = parameter(
         default="PA-I", allowed=OneOf(("PA", "PA-I", "PA-II")), doc="Whether steps are plain, capped or softened."
@@ -93,7 +96,7 @@ class _PassiveAggressive(Aggressive):
 
 
 class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
-    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, or a capped one."""
+    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, possibly capped."""
 
     example = Example("0.98")
 
@@ -105,6 +108,6 @@ class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
-    """Passive-aggressive one-class learning with kernels: what do normal events look like?"""
+    """Passive-aggressive one-class learning with kernels for anomaly detection."""
 
-    example = Example("0.86", C=0.1, gamma=0.1, radius=0.7)
+    example = Example("0.95", C=0.1)

@@ -7,9 +7,9 @@ w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .) for lam/2 ||w||^2 + the mean o
 
 Departures from the paper, each with its reason:
 
-- Events come in the order of the stream instead of by draws with replacement; ``passes`` and ``shuffle`` bring epochs.
-- Without the projection on the ball ||w|| <= 1 / sqrt(lam), which the paper leaves to choice.
-- A margin of exactly 1 is no loss, as in the paper.
+- Events are learned in the order of the stream instead of drawn with replacement; ``passes`` and ``shuffle`` give epochs.
+- Without the projection on the ball ||w|| <= 1 / sqrt(lam), which is optional in the paper.
+- A margin of exactly 1 causes no loss, as in the paper.
 - Several classes by the margin f_y - f_z; regression by the epsilon-insensitive loss.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, anneal, insert
@@ -47,7 +47,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["lam"], horizon(problem)), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, merge=Merge(harmonic=True))
 
 
 class PegasosClassifier(HarmonicSteps, OnlineClassifier):

@@ -4,11 +4,11 @@ F. Rosenblatt: The perceptron: A probabilistic model for information storage and
 Psychological Review 65 (1958).  With kernels: Y. Freund, R. E. Schapire: Large Margin Classification Using the Perceptron
 Algorithm.  Machine Learning 37 (1999).
 
-When the label is wrong, y f(x_t) <= 0, f <- f + y K(x_t, .).  Nothing is ever forgotten.
+When the label is wrong, y f(x_t) <= 0, f <- f + y K(x_t, .).  No point is ever removed.
 
 Departures from the papers, each with its reason:
 
-- Several classes: wrong is f_y <= f_z for the best wrong class z, and the step is +1 for y and -1 for z.
+- Several classes: a mistake is f_y <= f_z for the best wrong class z, and the step is +1 for y and -1 for z.
 - Regression, as in the toolbox of Lu and others (JMLR 17, 2016): a residual outside of the tube is a mistake, and the step
   is eta times its sign.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..components.eviction import mistaken
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, insert
@@ -45,11 +45,11 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options.get("eta", 1.0)), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class PerceptronClassifier(OnlineClassifier):
-    """The kernel perceptron: every event whose label was wrong is stored."""
+    """The kernel perceptron: every misclassified event is stored."""
 
     learner = LEARNER
     example = Example("0.92", random_state=0)

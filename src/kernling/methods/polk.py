@@ -7,16 +7,17 @@ Mini-batch t = 0, 1, ...: with g_b the gradient of the loss at the scores f_t(x_
 
     f~ = (1 - eta lam) f_t - (eta / B) sum_b g_b K(x_b, .),
 
-then destructive kernel orthogonal matching pursuit: points are removed, the one that costs least first and the rest refitted
-each time, as long as ||f - f~|| <= eps: parsimony eta^1.5 with constant steps, parsimony eta^2 with eta = eta_0 / (t + 1).
+then destructive kernel orthogonal matching pursuit: points are removed, the one that costs least first, and the rest is
+refitted each time, while ||f - f~|| <= eps: parsimony eta^1.5 with constant steps, parsimony eta^2 with eta = eta_0 / (t + 1).
 
 Departures from the paper, each with its reason:
 
 - The gradient of a batch is the mean (a sum diverges with the printed step sizes).
 - All classes share one dictionary, and errors are summed over classes; eps bounds the norm, not its square.
 - The gradient of the logistic loss is sigmoid(f) - y at f_t; the paper's (21) has the slope of the sigmoid there.
-- A row without loss is not tried at all: its coefficient would be 0.
-- ``prune="random"`` is the paper's Remark 6, with refitting: without, an eps below a single coefficient would remove nothing.
+- A row without loss is not added at all: its coefficient would be 0.
+- ``prune="random"`` is the paper's Remark 6, with refitting: without it, an eps below a single coefficient would remove
+nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
-    keep: float  # what the model is multiplied by after each event, to forget
+    keep: float  # factor by which the model is multiplied after each event, to forget
     parsimony: float
     diminishing: bool
     random_order: bool
@@ -55,7 +56,7 @@ class State(NamedTuple):
     model: Expansion
     gram: Gram
     waiting: Waiting
-    stats: np.ndarray  # batches learned, eps in force, largest error, largest error / eps and largest number of points seen
+    stats: np.ndarray  # batches learned, current eps, largest error, largest error / eps and largest number of points seen
 
 
 def step(params: Params, state: State, kernel, batch: Batch) -> None:
@@ -79,7 +80,7 @@ def step(params: Params, state: State, kernel, batch: Batch) -> None:
 
 
 def order(params: Params, batch: Batch):
-    """In which order points are tried: the cheapest first, or at random, by the random number of the batch's first event."""
+    """Return the order of removal: the cheapest first, or random, seeded by the random number of the batch's first event."""
     if not params.random_order:
         return greedy
     rng = np.random.default_rng(int(batch.uniforms[0] * 2**53))
@@ -106,14 +107,15 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    waiting = new_waiting(problem.options["batch_size"], problem.d, problem.dtype)
-    return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(5))
+    model = empty_expansion(needs, problem)
+    return State(model, new_gram(), new_waiting(problem.options["batch_size"], problem.d, problem.dtype), np.zeros(5))
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """||f - f~|| was never above the eps of its step: largest_share <= 1.  The order is the number of points.
+    """Return the errors of pruning: ||f - f~|| never exceeded the eps of its step if largest_share <= 1.
 
-    Only an eps that is next to nothing can be exceeded, by points in the span of others up to rounding, which are not stored.
+    The order is the number of points.  Only a tiny eps can be exceeded, by points that are in the span of others up to
+    rounding, which are never stored.
     """
     return {
         "eps": float(state.stats[EPS]),
@@ -125,7 +127,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def within_eps(params: Params, a: State, b: State) -> Reduction:
-    """The union is pruned as a step's model is, with the larger eps of both last steps."""
+    """Prune the union like the model of a step, with the larger eps of both last steps."""
     return Reduction(eps=float(max(a.stats[EPS], b.stats[EPS])))
 
 
@@ -141,16 +143,16 @@ LEARNER = Learner(
 
 
 class _POLK(RegularisedSteps, Forgets):
-    """The parameters and attributes that all tasks share."""
+    """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
     eta: float = parameter(default=10.0, search=Log(0.1, 30.0))
-    lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; less than 1 / eta.")
+    lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; must be less than 1 / eta.")
     parsimony: float = parameter(
         default=0.01,
         allowed=Real(0.0),
         search=Log(0.0001, 0.3),
-        doc="K in eps = K eta^1.5, the radius of the ball within which points are pruned; more means a smaller model.",
+        doc="K in eps = K eta^1.5, the radius of the ball within which points are pruned; larger values give smaller models.",
     )
     step: str = parameter(
         default="constant",
@@ -160,15 +162,15 @@ class _POLK(RegularisedSteps, Forgets):
     batch_size: int = parameter(
         default=32,
         allowed=Whole(1),
-        doc="Rows per step; rows that do not fill a batch wait for the next call of ``partial_fit``.",
+        doc="Number of rows per step; rows of an incomplete batch wait for the next call of ``partial_fit``.",
     )
     prune: str = parameter(
         default="komp",
         allowed=OneOf(("komp", "random")),
-        doc="The cheapest removal first, or removals in random order until one does not fit.",
+        doc="Remove the cheapest point first, or points in random order until one exceeds the error.",
     )
 
-    n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Rows that wait for a batch to fill.")
+    n_waiting_ = property(lambda self: int(self._fitted().waiting.count[0]), doc="Number of rows in the incomplete batch.")
 
 
 class POLKClassifier(_POLK, LossClassifier):
@@ -184,6 +186,6 @@ class POLKRegressor(_POLK, SquaredLossRegressor):
     eta: float = parameter(
         default=1.0,
         search=Log(0.03, 1.9),
-        doc='Step size; with the loss "l2" and a kernel of at most 1, steps below 2 are stable.',
+        doc='Step size; with the loss "l2" and a kernel bounded by 1, steps below 2 are stable.',
     )
     batch_size: int = parameter(default=8)

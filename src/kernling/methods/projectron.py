@@ -2,14 +2,14 @@
 
 F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning.  Journal of Machine Learning Research 10 (2009).
 
-A perceptron that, before it stores an event, looks how far Phi(x_t) is from the span of the points it has. If that is at
-most ``threshold``, the projection of Phi(x_t) on the span takes its place, f <- f + y sum_i d_i K(x_i, .) with d = K^-1 k_t,
+A perceptron that, before it stores an event, computes the distance of Phi(x_t) from the span of its points. If it is at
+most ``threshold``, the projection of Phi(x_t) on the span is added instead, f <- f + y sum_i d_i K(x_i, .) with d = K^-1 k_t,
 and nothing is stored.
 
 Departures from the paper, each with its reason:
 
 - A budget: once it is full every mistake is projected, as in the toolbox of Lu and others (JMLR 17, 2016).
-- A point in the span up to rounding is projected even where the threshold is 0, since the inverse matrix would not exist.
+- A point in the span up to rounding is projected even if the threshold is 0, since the inverse matrix would not exist.
 - Several classes and regression as in the perceptron.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from ..components.eviction import mistaken
 from ..components.gram import RENEWED, WORST, Gram, new_gram
 from ..components.projection import add_or_project, project_event
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..estimators.constraints import Real
@@ -66,31 +66,31 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """How well the inverse matrix was kept: its largest drift, and how often it was recomputed."""
+    """Return the accuracy of the inverse matrix: its largest drift, and how often it was recomputed."""
     record = state.gram.record
     return {**point_count(params, state, problem), "drift": float(record[WORST]), "renewed": float(record[RENEWED])}
 
 
 def independent(params: Params, a: State, b: State) -> Reduction:
-    """Projection inverts the matrix of the points."""
+    """Keep the points independent, since projection inverts their kernel matrix."""
     return Reduction(budget=params.budget, independent=True)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
 
 
 class _Projectron(OptionalBudget):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
     threshold: float = parameter(
         default=0.1, allowed=Real(0.0), doc="Distance from the span of the points within which a mistake is projected."
     )
-    budget: int | None = parameter(default=None, doc="Largest number of points; a full model projects all mistakes.")
+    budget: int | None = parameter(default=None, doc="Maximum number of points; a full model projects all mistakes.")
 
 
 class ProjectronClassifier(_Projectron, OnlineClassifier):
-    """The Projectron: a perceptron that projects mistakes on the points it has, where that loses little."""
+    """The Projectron: a perceptron that projects mistakes on its stored points if that loses little."""
 
     example = Example("0.92", random_state=0)
 

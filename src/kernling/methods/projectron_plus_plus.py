@@ -2,7 +2,7 @@
 
 F. Orabona, J. Keshet, B. Caputo: Bounded Kernel-Based Online Learning.  Journal of Machine Learning Research 10 (2009).
 
-A Projectron that also learns from right labels with a small margin, 0 < y f(x_t) < 1. With l = 1 - y f(x_t), P the
+A Projectron that also learns from correct labels with a small margin, 0 < y f(x_t) < 1. With l = 1 - y f(x_t), P the
 projection of Phi(x_t) on the span of the points, delta its distance and l >= delta / threshold,
 
     f <- f + tau y P,    tau = min(l / ||P||^2, 2 (l - delta / threshold) / ||P||^2, 1),
@@ -13,7 +13,7 @@ Departures from the paper, each with its reason:
 
 - A budget, as in projectron.py.
 - Several classes: the step goes to two columns, so ||P||^2 counts twice.
-- A weight multiplies mistakes' steps, and tau.
+- A sample weight multiplies the steps of mistakes, and tau.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ..components.eviction import columns_changed, event_value
 from ..components.projection import add_or_project, add_projection, project_event
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.constraints import POSITIVE
@@ -51,7 +51,7 @@ def step(params, state, block, j, f, y, weight, u):
         add_projection(model, block, j, -weight * min(loss / norm, 2.0 * excess / norm, 1.0), block.g)
 
 
-LEARNER = replace(PROJECTRON, module=__name__, loop=loop.kernel_loop(step))
+LEARNER = replace(PROJECTRON, module=__name__, loop=run.kernel_loop(step))
 
 
 class ProjectronPlusPlusClassifier(_Projectron, OnlineClassifier):

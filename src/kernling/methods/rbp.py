@@ -3,7 +3,7 @@
 G. Cavallanti, N. Cesa-Bianchi, C. Gentile: Tracking the best hyperplane with a simple budget Perceptron.
 Machine Learning 69 (2007).
 
-A perceptron; when a mistake finds the budget full, a point chosen at random gives way to the new one.  Several classes as in
+A perceptron; on a mistake with a full budget, the new point replaces a random one.  Several classes as in
 the perceptron.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..components.eviction import keep, mistaken
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.jit import inline
 from ..core.updates import add
 from ..estimators.examples import Example
@@ -37,11 +37,11 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), budget_of(problem)), Needs(uniforms=1)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class RBPClassifier(Budget, OnlineClassifier):
-    """The randomised budget perceptron: a random point gives way to the event that was got wrong."""
+    """The randomised budget perceptron: a misclassified event replaces a random point."""
 
     learner = LEARNER
     example = Example("0.61", random_state=0)

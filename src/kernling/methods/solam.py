@@ -6,11 +6,11 @@ The squared pairwise loss is the saddle point, smallest in w, a, b and largest i
 
     (1 - p) (w.r - a)^2 [y = +1] + p (w.r - b)^2 [y = -1] + 2 (1 + al) (p w.r [y = -1] - (1 - p) w.r [y = +1]) - p (1 - p) al^2,
 
-p the share of positive events so far.  Each event takes a gradient step of size eta / sqrt(t) in all four, down and up, and
+p the fraction of positive events so far.  Each event takes a gradient step of size eta / sqrt(t) in all four, down and up, and
 projects on ||w|| <= radius, |a|, |b| <= radius, |al| <= 2 radius (for features of norm 1).
 
-Departures: the average of all models has equal weights, where the paper's are the step sizes; any features; labels by a
-threshold on recent scores; several classes each against the rest.
+Departures: the average of all models has equal weights, where the paper weights by step sizes; any features; labels by a
+threshold on recent scores; several classes one against the rest.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ import numpy as np
 from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
+from ..core.state import Widening
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import StepSize
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -41,24 +43,25 @@ class Params(NamedTuple):
 
 
 class Saddle(NamedTuple):
-    """a, b and al of each output: the scores of both classes' means, and their distance."""
+    """The variables a, b and al of each output: the scores of both classes' means, and their difference."""
 
     values: np.ndarray  # (outputs, 3)
 
-    def widened(self, change: np.ndarray) -> Saddle:
-        """For outputs ``change @ outputs``: where the sign turns, a and b change places, and al keeps its sign."""
-        a, b, al = change @ self.values[:, 0], change @ self.values[:, 1], np.abs(change) @ self.values[:, 2]
-        swapped = (change < 0.0).any(axis=1)
+    def widened(self, change: Widening) -> Saddle:
+        """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""
+        a, b, al = change.of(self.values).T
+        swapped = change.factors < 0.0
+        al = np.where(swapped, -al, al)
         return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
-    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
-        """The mean, as of the model."""
+    def merged(self, other: Saddle, start: Saddle | None, merging: Merging) -> Saddle:
+        """Return the weighted mean, as for the model."""
         return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         if self.values.shape != (outputs, 3):
-            raise ValueError("the saddle point does not fit the outputs")
+            raise ValueError("the saddle point does not match the outputs")
 
 
 class State(NamedTuple):
@@ -74,7 +77,7 @@ def descend(w, z, f, saddle, p, own, eta, radius):
     share = 1.0 - p if own == 1 else p
     sign = 2.0 * own - 1.0
     residual = f - (a if own == 1 else b)
-    saddle[own ^ 1] += 2.0 * eta * share * residual  # a is the first of the two, and of the positive side
+    saddle[own ^ 1] += 2.0 * eta * share * residual  # a, of the positive side, comes first
     saddle[2] -= 2.0 * eta * (sign * share * f + p * (1.0 - p) * al)
     for i in range(w.size):
         w[i] -= 2.0 * eta * share * (residual - sign * (1.0 + al)) * np.float64(z[i])
@@ -108,7 +111,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class SOLAMClassifier(StepSize, LinearPairwiseClassifier):
@@ -117,4 +120,4 @@ class SOLAMClassifier(StepSize, LinearPairwiseClassifier):
     learner = LEARNER
     example = Example("0.89")
     eta: float = parameter(default=0.1, doc="Step size; it is divided by the square root of the number of events.")
-    radius: float = parameter(default=100.0, allowed=POSITIVE, doc="Largest norm of the model.")
+    radius: float = parameter(default=100.0, allowed=POSITIVE, doc="Maximum norm of the model.")

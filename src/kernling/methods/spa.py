@@ -3,7 +3,7 @@
 J. Lu, P. Zhao, S. C. H. Hoi: Online Sparse Passive Aggressive Learning with Kernels.
 SIAM International Conference on Data Mining (2016).
 
-At event t, with loss l of the current model f_t, a coin falls with probability rho = min(alpha, l) / beta, and if it does
+At event t, with loss l of the current model f_t, a step is taken with probability rho = min(alpha, l) / beta:
 
     f <- f + tau sgn K(x_t, .),    tau = min(eta / rho, l / K(x_t, x_t)).
 
@@ -12,18 +12,18 @@ l = max(0, ||f - Phi(x)|| - radius), and the step goes towards Phi(x): f <- (1 -
 tau = min(eta / rho, l).
 
 No point is ever removed: the expected number of points after T events is at most alpha T / beta, and the average of all
-models lives on the same points.
+models uses the same points.
 
 Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): the hinge loss of the margin f_y - f_z; the step goes to both columns, so its cap is
   l / (2 K(x_t, x_t)).
-- Where the loss is 0 no coin is tossed in effect: rho is 0 and nothing is divided by it.  The same goes for a row with
+- If the loss is 0, rho is 0 and no step is taken, without a division by rho.  The same applies to a row with
   K(x, x) = 0, whose score nothing can change.
-- The mean that predicts after T events is that of f_1 ... f_T, f_1 = 0 included, before event T + 1 as well as at the end; the
+- The mean used for prediction after T events is that of f_1 ... f_T, including f_1 = 0, both online and at the end; the
   paper's online runs count f_{T+1} too.
-- The mean of the latest models (not in the paper) lives on the same points, too.
-- A weight multiplies eta, the cap of the step.
+- The mean of the latest models (not in the paper) uses the same points.
+- A sample weight multiplies eta, the cap of the step.
 - Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
   is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
 """
@@ -36,8 +36,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.ball import merged_ball, new_ball
-from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
-from ..core import loop
+from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
+from ..components.recent_scores import RecentScores, new_scores
+from ..core import run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -63,12 +64,14 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
-    stats: np.ndarray  # the sum of the coins' chances, and the largest squared norm of a gradient
+    recent: RecentScores  # of one-class models
+    stats: np.ndarray  # the sum of the probabilities, and the largest squared norm of a gradient
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    note_score(params.task, state, block, j, k_xx)
     loss = event_loss(params.task, state, f, y, k_xx)
     steep = steepness(params.task, f, k_xx)
     rho = min(params.alpha, loss) / params.beta
@@ -89,29 +92,29 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def _beta(o: dict) -> float:
     alpha, beta, budget, horizon = (o[name] for name in ("alpha", "beta", "budget", "horizon"))
     if (budget is None) != (horizon is None):
-        raise ValueError(f"budget and horizon go together, but budget={budget} and horizon={horizon}")
+        raise ValueError(f"budget and horizon must be given together, but budget={budget} and horizon={horizon}")
     if budget is None:
         if beta is not None and beta < alpha:
             raise ValueError(f"beta must be at least alpha, but beta={beta:g} and alpha={alpha:g}")
         return alpha if beta is None else beta
     if beta is not None:
-        raise ValueError(f"beta={beta:g} and budget={budget} both say how many points there are; give one of them")
+        raise ValueError(f"beta={beta:g} and budget={budget} both determine the number of points; give only one of them")
     if budget > horizon:
         raise ValueError(f"budget must be at most horizon, but budget={budget} and horizon={horizon}")
     return alpha * horizon / budget
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball(), np.zeros(2))
+    return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(2))
 
 
 def bound(params: Params, t: int) -> float:
-    """Return the expected number of points at most, alpha T / beta."""
+    """Return the bound on the expected number of points, alpha T / beta."""
     return params.alpha * t / params.beta
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """The number of points, and Theorem 3.1 for weights of 1.
+    """Return the number of points, and the bounds of Theorem 3.1 for sample weights of 1.
 
     The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.
     """
@@ -128,7 +131,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step, note_norm),
+    run.kernel_loop(step, note_norm),
     configure,
     start,
     bound,
@@ -139,10 +142,10 @@ LEARNER = Learner(
 
 
 class _SPA(StepSize):
-    """The parameters that all tasks share."""
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
-    eta: float = parameter(default=1.0, doc="Aggressiveness: the largest step that is certain to be taken.")
+    eta: float = parameter(default=1.0, doc="Aggressiveness: the maximum size of a step that is taken with probability 1.")
     alpha: float = parameter(
         default=1.0,
         allowed=POSITIVE,
@@ -150,12 +153,12 @@ class _SPA(StepSize):
         "alpha T / beta.",
     )
     beta: float | None = parameter(
-        default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, and equal to it if not given."
+        default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, which is the default."
     )
     budget: int | None = parameter(
         default=None,
         allowed=(NOTHING, Whole(1)),
-        doc="Expected number of points after ``horizon`` events; instead of beta, which becomes alpha * horizon / budget.",
+        doc="Expected number of points after ``horizon`` events; sets beta to alpha * horizon / budget.",
     )
     horizon: int | None = parameter(
         default=None, allowed=(NOTHING, Whole(1)), doc="Number of events after which there are ``budget`` points."
@@ -177,6 +180,6 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
 
 
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
-    """Sparse Passive-Aggressive one-class learning: what do normal events look like?"""
+    """Sparse Passive-Aggressive one-class learning for anomaly detection."""
 
-    example = Example("0.82", gamma=0.1, radius=0.7, random_state=0)
+    example = Example("0.95", random_state=0)

@@ -3,16 +3,16 @@
 M. Natole, Y. Ying, S. Lyu: Stochastic Proximal Algorithms for AUC Maximization.  International Conference on Machine Learning
 (2018).
 
-With p the share of positive events, m+ and m- the class means, a = w.m+, b = w.m- and al = b - a, the squared pairwise loss has
-the gradient g, for an event with features r, of
+With p the fraction of positive events, m+ and m- the class means, a = w.m+, b = w.m- and al = b - a, the squared pairwise loss
+has the gradient g, for an event with features r, of
 
     y = +1:  2 (1 - p) (w.r - a - 1 - al) r,
     y = -1:  2 p (w.r - b + 1 + al) r,
 
 and then w <- prox(w - eta_t g), eta_t = eta / sqrt(t): the soft threshold eta_t l1, then a division by 1 + eta_t l2.
 
-Departures: p and the means are those of the events so far, this one included, where the paper takes them from all data; any
-features; labels by a threshold on recent scores; several classes each against the rest.
+Departures: p and the means are those of the events so far, this one included, where the paper computes them from all data; any
+features; labels by a threshold on recent scores; several classes one against the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from ..components.pairwise import side_of
 from ..components.sides import Sides, join_mean, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
@@ -87,7 +87,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model, examples=False), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class SPAMNetClassifier(StepSize, LinearPairwiseClassifier):

@@ -1,4 +1,4 @@
-"""The papers' data sets, tables and figures: what a researcher needs to run them again."""
+"""The papers' data sets, tables and figures, for reproducing them."""
 
 from .again import run_again
 from .datasets import Dataset, dataset, dataset_names

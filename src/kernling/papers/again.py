@@ -1,4 +1,4 @@
-"""Running rows again: the data that a row names, read as they were then, and what was measured on them."""
+"""Reproducing rows of results from the data and settings that they describe."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ import numpy as np
 from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
 from ..evaluate.protocols import ProgressiveRun, batch, feed
-from ..evaluate.rows import Row, loaded, model_of
+from ..evaluate.rows import Row, load_data, model_of
 from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk
 from ..streams.synthetic import STREAMS
+from ..streams.tables import places_of
 from .datasets import CATALOGUE, Dataset, dataset
 
 
 def run_again(row: Row, data: Any = None) -> list[Row]:
-    """Run what a row came from once more; the last row returned has the same measurements, but for times and memory.
+    """Reproduce a row of results; the last returned row has the same measurements, except for times and memory.
 
     Parameters
     ----------
     row : dict
-        Of any moment: from :func:`test_then_train`, :func:`online`, :func:`batch` or :func:`search`, or from the command line.
+        Any row of :func:`test_then_train`, :func:`online`, :func:`batch` or :func:`search`, or of the command line.
     data : (X, y), Stream or Dataset, optional
-        What the protocol was given.  Needed where it was neither a named data set nor a synthetic stream, nor files that the
+        The data of the row; required unless they were a named data set, a synthetic stream, or files that the
         command line read.
 
     Examples
@@ -44,8 +45,8 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         raise ValueError(f"only rows of the protocols 'online' and 'batch' can be run again, not of {row['protocol']!r}")
     if row.get("learned_before"):
         raise ValueError(
-            f"the model of this row went on after {row['learned_before']:,} events, which the row does not know: "
-            "run all of them in one go to have rows that can be run again"
+            f"the model of this row was continued after {row['learned_before']:,} events that are not recorded: "
+            "run all events at once to get rows that can be run again"
         )
     if not row["events"]:
         raise ValueError(f"the model of this row learned nothing, so there is nothing to run again: {row.get('failed')}")
@@ -57,20 +58,21 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
-    course = ProgressiveRun(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
+    options = {"window": row["window"], "every": row["every"], "linear": any(name.endswith("_linear") for name in row)}
+    run = ProgressiveRun(model, {}, metrics=names, extra=facts, row=info.get("skip") or 0, **options)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
-    course.begin(*first)  # by all of the first chunk, also if not all of it was learned
-    feed(course, Stream(lambda _: itertools.chain([first], chunks), chunk=row["first_chunk"]).take(row["events"]))
-    return course.end()
+    run.begin(*first)  # with the whole first chunk, even if not all of it was learned
+    feed(run, Stream(lambda _: itertools.chain([first], chunks), chunk=row["first_chunk"]).take(row["events"]))
+    return run.end()
 
 
 def _in_order(given: Any, info: Row, row: Row) -> tuple[Stream, Row]:
-    """The rows in the order in which they were learned, and what to say about them."""
+    """Return the rows in the order in which they were learned, and the columns that describe them."""
     named = {name: row[name] for name in ("permutation", "seed") if row.get(name) is not None}
     if isinstance(given, Stream) and "seed" not in named:
         return given, data_facts(given.info) | named
-    X, y, facts = loaded(given, info.get("part", "train"))
+    X, y, facts = load_data(given, info.get("part", "train"))
     if "seed" in named:
         order = np.random.default_rng(named["seed"] + named["permutation"]).permutation(len(y))
         X, y = X[order], y[order]
@@ -78,40 +80,34 @@ def _in_order(given: Any, info: Row, row: Row) -> tuple[Stream, Row]:
 
 
 def _reopened(info: Row) -> Stream | Dataset:
-    """The data that a row describes."""
+    """Open the data that a row describes."""
     source = info["source"]
     order = info.get("order")
     if "-" in info.get("files", ()):
-        raise ValueError("the data of this row came from standard input, which cannot be read again: give them as data=")
+        raise ValueError("the data of this row came from standard input, which cannot be read again: pass them as data=")
     if "files" in info:
         files = info["files"]
         rows = stream(files if len(files) > 1 else files[0], **info["options"])
     elif source in CATALOGUE:
         data = dataset(source, info["positive"])
-        if "order" not in info:  # the protocol was given the data set itself
+        if "order" not in info:  # the data set itself was evaluated
             return data
         rows, order = data.stream(info["part"], seed=order), None
     elif source in STREAMS:
         rows = synthetic(source, info["rows"], info["seed"])
     else:
-        raise ValueError(f"the data of this row are {source!r}, which has to be given as data=")
+        raise ValueError(f"the data of this row are {source!r}, which must be passed as data=")
     if order is not None:
         X, y = rows.load()
         places = np.random.default_rng(order).permutation(len(y))
         rows = stream(X[places], y[places])
-    if info.get("skip"):
-        rows = _without_first(rows, info["skip"])
-    if info.get("first_rows") is not None:
-        rows = rows.take(info["first_rows"])
-    rows.info = info
-    return rows
+    return Stream(lambda _: _after(rows, info.get("skip") or 0), chunk=rows.chunk, info=info)
 
 
-def _without_first(rows: Stream, n: int) -> Stream:
-    def pieces(_: Stream) -> Iterator[Chunk]:
-        left = n
-        for X, y in rows:
-            yield X[left:], y[left:]
-            left = max(left - len(y), 0)
-
-    return Stream(pieces, chunk=rows.chunk)
+def _after(rows: Stream, skip: int) -> Iterator[Chunk]:
+    """Yield the rows of the source after the first ones."""
+    given = 0
+    for X, y in rows:
+        places = places_of(X, given)
+        given += len(places)
+        yield X[places >= skip], y[places >= skip]

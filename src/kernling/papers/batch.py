@@ -1,4 +1,4 @@
-"""Batch methods of the comparisons, as scikit-learn has them: all see the whole data, none learns from a stream."""
+"""Batch methods for comparison, based on scikit-learn."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fourier(gamma: float, n_components: int, C: float = 1.0, random_state=None) 
 def kernel_logistic(gamma: float, lam: float, rows: int) -> Pipeline:
     """Kernel logistic regression by L-BFGS: lam/2 ||f||^2 + the mean logistic loss (softmax for several classes).
 
-    With as many landmarks as there are rows, Nystroem features lose nothing, so this is exact; it takes rows^2 memory.
+    With as many landmarks as rows, Nystroem features are exact; this needs rows^2 memory.
 
     Examples
     --------

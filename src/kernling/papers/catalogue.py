@@ -1,7 +1,7 @@
-"""The named data sets: where they come from, what they hold, and how they become rows.
+"""The named data sets: their sources, contents and preparation.
 
-``sha256`` is of the uncompressed content.  ``exact`` says that it is the published file's; otherwise it belongs to a copy with
-the same numbers in a different spelling, and another checksum is no error.
+``sha256`` is of the uncompressed content.  ``exact`` means that it is that of the published file; otherwise it is that of a
+copy with the same numbers in a different format, and another checksum is not an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 class File(NamedTuple):
     name: str  # uncompressed
-    url: str | None = None  # None: by hand, from the data set's home
+    url: str | None = None  # None: to be downloaded by hand from the data set's home
     sha256: str | None = None
     exact: bool = False
 

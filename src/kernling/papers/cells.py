@@ -1,4 +1,4 @@
-"""One cell of a paper's table: what it asks for, and running it."""
+"""A cell of a paper's table, and how to run it."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from ..evaluate.selection import Choice, choose
 from . import batch as batch_methods
 from .paper_data import PaperData
 
-SEARCH_SEED = 1000  # of the order whose first rows are for the search; those that are evaluated have 0, 1, ...
+SEARCH_SEED = 1000  # of the order whose first rows are used for the search; evaluated orders have 0, 1, ...
 DATA = ("dataset", "synthetic", "rows", "seed", "part", "test", "positive", "norm", "rare")
-BATCH = "batch."  # before the name of a batch method
+BATCH = "batch."  # prefix of batch methods
 
 
 class Cell(NamedTuple):
-    """A method on a data set, at a point of what a figure varies."""
+    """A method on a data set, for one value of the parameters that a figure varies."""
 
     data: str
     method: str
     at: dict[str, Any]
-    asked: dict[str, Any]  # all that decides the numbers
+    asked: dict[str, Any]  # everything that determines the results
     printed: Row
     note: str | None
-    why: str | None  # it cannot be run
+    why: str | None  # why it cannot be run
 
     @property
     def names(self) -> Row:
-        """The key that tells it from the other cells."""
+        """The key that identifies the cell."""
         return {"data": self.data, "method": self.method, "at": self.at}
 
     @property
     def key(self) -> str:
-        """The same, as text."""
+        """The key as text."""
         return key_of(self.names)
 
     @property
     def label(self) -> str:
-        """The method, and where it is not alone the point."""
+        """The method, with the varied parameters if there are several."""
         return ", ".join([self.method, *(f"{name} {value:g}" for name, value in self.at.items())])
 
     @property
     def beside(self) -> Row:
-        """Return what a row says besides the measurements."""
+        """Return the columns of a row other than the measurements."""
         return self.names | self.printed | {"note": self.note}
 
 
 def key_of(row: Row) -> str:
-    """A cell's names as text."""
+    """Return the key of a row's cell as text."""
     return json.dumps([row["data"], row["method"], row.get("at", {})], sort_keys=True)
 
 
 def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
-    """The cell of a table, with its parameters gathered from the table's parts.
+    """Return a cell of a table, with parameters collected from the parts of the table.
 
-    Those of the data set that the method has give way to the method's own, these to those for both together.
+    Parameters of the data set are overridden by those of the method, and these by those for the combination.
     """
     about = facts["data"][data]
     own = method.get("on", {}).get(data, {})
@@ -98,7 +98,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
 
 
 def parameters_of(learner: str, task: str) -> list[str]:
-    """The parameters that a method has."""
+    """Return the names of a method's parameters."""
     return list(inspect.signature(_maker(learner, task)).parameters)
 
 
@@ -109,7 +109,7 @@ def _maker(learner: str, task: str) -> Any:
 
 
 def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
-    """Run a cell; ``found`` are parameters that were found before."""
+    """Run a cell; ``found`` are parameters from an earlier search."""
     asked = one.asked
     (X, y), test = at_hand.of(asked["data"])
     with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
             found = [row["chosen"] for row in rows] if asked["grid"] else None
         else:
             order = np.random.default_rng(SEARCH_SEED).permutation(len(y))
-            apart = asked["protocol"] != "online" and not test  # a stream keeps its prefix; a test part has no row searched on
+            apart = asked["protocol"] != "online" and not test  # a test part does not contain rows of the search
             rest = order[asked["search_rows"] if apart else 0 :]
             if asked["grid"] and found is None:
                 found = _choice(asked, X[order], y[order], SEARCH_SEED).params
@@ -129,14 +129,14 @@ def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
 
 
 def fitted(asked: Row, found: Row | None, at_hand: PaperData) -> tuple[Any, Any, np.ndarray]:
-    """The model of a cell after its first order, and the rows."""
+    """Return the model of a cell trained on its first order, and the rows."""
     (X, y), _ = at_hand.of(asked["data"])
     order = next(orders(len(y), 1, 0))[1]
     return _made(asked, found or {}).fit(X[order], y[order]), X, y
 
 
 def _choice(asked: Row, X: Any, y: np.ndarray, seed: int) -> Choice:
-    """The best of the grid on the first rows."""
+    """Return the best point of the grid on the first rows."""
     part = slice(asked["search_rows"] or None)
     make = partial(_made, asked)
     return choose(make, asked["grid"], X[part], y[part], metric=asked["metric"], how=asked["search"], seed=seed)
@@ -158,7 +158,7 @@ def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any) -> list[
 
 
 def _summed(asked: Row, rows: list[Row], scale: float, y: np.ndarray) -> Row:
-    """Means over orders and, in the held protocol, over its moments; with several moments a curve of means too."""
+    """Average over orders and, for held-out evaluation, over its moments; with several moments, add a curve of means."""
     metric = asked["metric"]
     by_order: dict[int, list[Row]] = {}
     for row in rows:
@@ -191,7 +191,7 @@ def _spread(values: list[float], kind: str) -> float:
 
 
 def _constant(metric: str, rows: list[Row], y: np.ndarray) -> float:
-    """Return the score of the best constant answer."""
+    """Return the score of the best constant prediction."""
     if metric == "auc":
         return 0.5
     if metric_class(metric).task == "regression":
@@ -201,6 +201,6 @@ def _constant(metric: str, rows: list[Row], y: np.ndarray) -> float:
 
 
 def _features(row: Row) -> int | None:
-    """Random features, of a method that has them."""
+    """Return the number of random features, if the method has any."""
     params = json.loads(row["params"])
     return params.get("n_components") if params.get("features", "fourier") == "fourier" else None

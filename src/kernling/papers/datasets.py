@@ -1,4 +1,4 @@
-"""Named data sets: found on disk, or downloaded, checked and prepared as the papers used them."""
+"""Named data sets: located on disk or downloaded, verified, and prepared as in the papers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..streams.entry import stream
 from . import recipes
 from .catalogue import CATALOGUE, Entry, File
 
-TIMEOUT = 30.0  # seconds without an answer
+TIMEOUT = 30.0  # seconds without a response
 
 
 def dataset_names() -> list[str]:
-    """The names that :func:`dataset` knows.
+    """Return the names of all data sets.
 
     Examples
     --------
@@ -39,17 +39,17 @@ def dataset_names() -> list[str]:
 
 
 def dataset(name: str, positive: Any = None) -> Dataset:
-    """A public data set by name; its files are read when rows are asked for.
+    """Return a public data set by name; its files are read when rows are requested.
 
-    They are looked for in the folder that ``KERNLING_DATA`` names, then in the user's cache, under their own names, compressed
-    or not; then downloaded into the cache.
+    Files are searched in the folder ``KERNLING_DATA``, then in the user's cache, under their original names, compressed
+    or not; otherwise they are downloaded into the cache.
 
     Parameters
     ----------
     name : str
         See :func:`dataset_names`.
     positive : label or collection of labels, optional
-        Makes two classes of many: +1 for these labels, -1 for the rest (2 for covtype as LIBSVM's covtype.binary has it).
+        Converts several classes to two: +1 for these labels, -1 for the rest (2 gives LIBSVM's covtype.binary for covtype).
 
     Examples
     --------
@@ -61,7 +61,7 @@ def dataset(name: str, positive: Any = None) -> Dataset:
     if name not in CATALOGUE:
         raise ValueError(f"name must be one of {', '.join(map(repr, dataset_names()))}, not {name!r}")
     if positive is not None and CATALOGUE[name].task != "classification":
-        raise ValueError(f"positive={positive!r} needs classes, but {name} is for regression")
+        raise ValueError(f"positive={positive!r} is only for classification, but {name} is a regression data set")
     return Dataset(name, CATALOGUE[name], positive)
 
 
@@ -72,9 +72,9 @@ class Dataset:
     ----------
     name, task : str
     n_features : int
-        Columns of X.
+        Number of columns of X.
     rows : dict
-        How many rows each part ("train", and where published "test", "validation") has.
+        Number of rows of each part ("train", and if published "test", "validation").
     home : str
         The page that describes it.
 
@@ -97,7 +97,7 @@ class Dataset:
         self._checksums: dict[str, str] = {}
 
     def load(self, part: str = "train") -> Chunk:
-        """All rows of a part, or of "all" parts one after the other, as (X, y)."""
+        """Load the rows of a part, or of "all" parts one after the other, as (X, y)."""
         wanted = list(self.rows) if part == "all" else [part]
         if part not in (*self.rows, "all"):
             raise ValueError(f"part of {self.name} must be one of {', '.join(map(repr, (*self.rows, 'all')))}, not {part!r}")
@@ -112,15 +112,15 @@ class Dataset:
         expected = sum(self.rows[one] for one in wanted)
         if rows.shape != (expected, self.n_features):
             raise ValueError(
-                f"{self.name} ({part}) should have {expected} rows of {self.n_features} columns, but its files hold "
+                f"{self.name} ({part}) should have {expected} rows of {self.n_features} columns, but its files have "
                 f"{rows.shape[0]} of {rows.shape[1]}"
             )
         return rows, self._labels(np.concatenate(y))
 
     def stream(self, part: str = "train", seed: int | None = None, chunk: int = CHUNK) -> Stream:
-        """The rows of a part in chunks, in the random order of a seed, or as published.
+        """Return a stream of the rows of a part, in the random order of a seed, or as published.
 
-        Several of these files lie sorted by class, so test-then-train means little without a seed.
+        Several of these files are sorted by class, so test-then-train evaluation is not meaningful without a seed.
         """
         X, y = self.load(part)
         if seed is not None:
@@ -131,7 +131,7 @@ class Dataset:
         return made
 
     def info(self, part: str = "train") -> dict[str, Any]:
-        """Return what identifies the rows: name, part, labels and the checksums of the files read."""
+        """Return a description of the rows: name, part, labels and the checksums of the files."""
         return {"source": self.name, "part": part, "positive": self.positive, "sha256": dict(self._checksums)}
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ class Dataset:
 
 
 def data_folders() -> list[Path]:
-    """Where files are looked for, in order."""
+    """Return the folders in which files are searched, in order."""
     given = os.environ.get("KERNLING_DATA")
     return [*([Path(given)] if given else []), cache_folder() / "data"]
 
@@ -168,12 +168,12 @@ def _find(file: File) -> Path | None:
 
 
 def _read(path: Path, file: File) -> tuple[bytes, str]:
-    """The uncompressed content of a file and its checksum."""
+    """Return the uncompressed content of a file and its checksum."""
     try:
         with files.opened(path) as opened:
             content = opened.read()
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} is damaged or cut off ({error}); delete it, and it will be fetched again") from error
+        raise ValueError(f"{path} is damaged or truncated ({error}); delete it, and it will be downloaded again") from error
     checksum = hashlib.sha256(content).hexdigest()
     if file.exact and checksum != file.sha256:
         raise ValueError(
@@ -183,11 +183,11 @@ def _read(path: Path, file: File) -> tuple[bytes, str]:
 
 
 def _download(file: File, data: Dataset) -> Path:
-    """Fetch a file into the cache, whole or not at all."""
+    """Download a file into the cache, atomically."""
     folder = data_folders()[-1]
     cure = f"get {file.name} from {file.url or data.home} and put it, compressed or not, into {data_folders()[0]}"
     if file.url is None:
-        raise FileNotFoundError(f"{data.name} needs the file {file.name}, which cannot be downloaded from here: {cure}")
+        raise FileNotFoundError(f"{data.name} needs the file {file.name}, which cannot be downloaded automatically: {cure}")
     suffix = Path(file.url).suffix
     target = folder / (file.name + (suffix if suffix in files.COMPRESSIONS else ""))
     folder.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def _download(file: File, data: Dataset) -> Path:
 
 
 def _copy(answer: Any, out: Any, name: str, length: int | None) -> None:
-    """Copy an answer, with a progress bar on a terminal; raises if it ends too soon."""
+    """Copy a response, with a progress bar on a terminal; raise if it is incomplete."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import wrap_file
@@ -214,4 +214,4 @@ def _copy(answer: Any, out: Any, name: str, length: int | None) -> None:
         print(f"downloading {name}", file=sys.stderr)
         shutil.copyfileobj(answer, out, files.BLOCK)
     if length is not None and out.tell() != length:
-        raise OSError(f"the answer ended after {out.tell()} of {length} bytes")
+        raise OSError(f"the response ended after {out.tell()} of {length} bytes")

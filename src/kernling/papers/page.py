@@ -1,4 +1,4 @@
-"""The papers' tables with ours beside theirs, and their figures redrawn."""
+"""The papers' tables with our results next to the printed ones, and their figures redrawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNTS = ("size", "printed_size", "features", "events", "rate", "permutations")
 
 
 def cells(rows: list[Row]) -> Cells:
-    """The table: what was measured beside what was printed."""
+    """Return the table of measured and printed results."""
     rows = [row | {"rate": row["events"] / row["seconds"]} if row.get("seconds") else row for row in rows]
     varied = list(dict.fromkeys(name for row in rows for name in row["at"]))
     used = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
@@ -53,7 +53,7 @@ def _text(name: str, row: Row) -> str:
 
 
 def notes(chosen: Table, rows: list[Row]) -> list[str]:
-    """Return notes on the table and its data sets, and why methods were not run on them."""
+    """Return notes on the table and its data sets, and reasons why methods were not run."""
     said = [*chosen.facts.get("notes", [])]
     said += [f"not run: {chosen.facts['why']}"] if "why" in chosen.facts else []
     said += [f"{where}: {note}" for where, note in {row["data"]: row["note"] for row in rows if row["note"]}.items()]
@@ -69,7 +69,7 @@ def notes(chosen: Table, rows: list[Row]) -> list[str]:
 
 
 def draw(chosen: Table, rows: list[Row]) -> None:
-    """Draw a figure beside its table: a picture for each data set and each pair of axes."""
+    """Draw the figure of a table: a plot for each data set and each pair of axes."""
     for data in chosen.facts.get("data", {}):
         ran = [row for row in rows if row["data"] == data and "ours" in row]
         for x, y in chosen.facts["draw"] if ran and chosen.is_figure else ():
@@ -96,19 +96,21 @@ def _label(row: Row, x: str | None = None) -> str:
 
 
 def _moments(row: Row) -> list[Row]:
-    held = row["curve"]
+    held = dict(row["curve"])
+    if "majority" in held:  # the constant answer
+        held |= {"mistakes_constant": [1.0 - share for share in held["majority"]], "accuracy_constant": held["majority"]}
     return [{"method": _label(row)} | dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
 
 
 def _points(row: Row, x: str, values: list[float], metric: str, scale: float) -> list[Row]:
-    """The row of a point; that of a method without this parameter stands at all of its values."""
+    """Return the rows of a point; a method without this parameter has one at each value."""
     spread = {f"{metric}_std": (row["ours_std"] or 0.0) / scale}
     found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"]} | spread
     return [found | {"params": json.dumps({x: value})} for value in ([row["at"][x]] if x in row["at"] else values)]
 
 
 def page() -> str:
-    """All that was recorded, as one page."""
+    """Return all recorded results as one page."""
     parts = [
         "# Results",
         "Made by `kernling reproduce TABLE --record`; not to be edited by hand. `papers/README.md` says how to read it.",

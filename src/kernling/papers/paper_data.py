@@ -1,4 +1,4 @@
-"""The data of a paper's cell, as its table describes them."""
+"""The data of a cell of a paper's table."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .datasets import dataset
 
 
 class PaperData:
-    """The data set last asked for, since one is used by many cells in a row."""
+    """Cache of the last data set, since consecutive cells use the same one."""
 
     def __init__(self) -> None:
         self._about: Row | None = None
         self._loaded: Any = None
 
     def of(self, about: Row) -> tuple[Any, Any]:
-        """Rows to learn, and rows to test if the data set has them apart."""
+        """Return training rows, and test rows if the data set has a separate part."""
         if about != self._about:
             self._loaded = _load(about)
             self._about = about
@@ -43,7 +43,7 @@ def _load(about: Row) -> tuple[Any, Any]:
 
 
 def _thinned(X: Any, y: np.ndarray, share: float) -> tuple[Any, np.ndarray]:
-    """The rows with so few of the larger label left that they are this share."""
+    """Return the rows with the larger label subsampled to this share."""
     rng = np.random.default_rng(0)
     positive, negative = np.flatnonzero(y == y.max()), np.flatnonzero(y != y.max())
     few = rng.choice(positive, round(share / (1.0 - share) * len(negative)), replace=False)

@@ -1,6 +1,6 @@
-"""From the content of a data set's files to rows and targets, as the papers used them.
+"""Preparation of rows and targets from the files of data sets, as in the papers.
 
-Scaling uses the training part's columns, so that a part's rows do not depend on which other parts are at hand.
+Scaling uses the training part's columns, so that the rows of a part do not depend on other parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Contents = dict[str, bytes]  # a part's files, in the catalogue's order
 
 
 def prepare_libsvm(parts: dict[str, Contents], columns: int, dense=True, scale=None, standardise=False):
-    """LIBSVM text; regression targets (year) go to [0, 1]."""
+    """Prepare LIBSVM text; regression targets (year) are scaled to [0, 1]."""
     out = {}
     for part, contents in parts.items():
         (content,) = contents.values()
@@ -38,7 +38,7 @@ def prepare_libsvm(parts: dict[str, Contents], columns: int, dense=True, scale=N
 
 
 def prepare_numeric_csv(parts: dict[str, Contents], columns: int, header: bool, target: int, leave_out=(), classes=False):
-    """Numbers in CSV: a class in the last column and features in [0, 1], or a target in [0, 1] and standardised features."""
+    """Prepare numeric CSV: a class in the last column and features in [0, 1], or a target in [0, 1] and scaled features."""
     table = _table(parts["train"], header)
     for name in leave_out:
         del table[name]
@@ -50,7 +50,7 @@ def prepare_numeric_csv(parts: dict[str, Contents], columns: int, header: bool, 
 
 
 def prepare_kddcup(parts: dict[str, Contents], columns: int):
-    """KDD Cup 99: one column per symbol, numbers in [0, 1], labels as they are."""
+    """Prepare KDD Cup 99: one column per category, numbers in [0, 1], labels unchanged."""
     symbols = ["f1", "f2", "f3"]
     table = _table(parts["train"], False, symbols)
     numeric = [name for name in table if name not in symbols][:-1]
@@ -63,7 +63,7 @@ def prepare_kddcup(parts: dict[str, Contents], columns: int):
 
 
 def prepare_idx(parts: dict[str, Contents], columns: int):
-    """MNIST's own format, pixels in [0, 1]."""
+    """Prepare IDX files (MNIST), pixels in [0, 1]."""
     out = {}
     for part, contents in parts.items():
         images, labels = contents.values()
@@ -72,7 +72,7 @@ def prepare_idx(parts: dict[str, Contents], columns: int):
 
 
 def prepare_nycflights(parts: dict[str, Contents], columns: int, late=None):
-    """Flights from New York in 2013, the eight features of AVM's airlines data."""
+    """Prepare flights from New York in 2013, with the eight features of AVM's airlines data."""
     flights, planes = (_table({name: content}, True, ["tailnum"]) for name, content in parts["train"].items())
     date = flights["year"] * 10_000 + flights["month"] * 100 + flights["day"]
     days = np.array([f"{d:.0f}"[:4] + "-" + f"{d:.0f}"[4:6] + "-" + f"{d:.0f}"[6:] for d in date], dtype="datetime64[D]")
@@ -92,7 +92,7 @@ def prepare_nycflights(parts: dict[str, Contents], columns: int, late=None):
 
 
 def prepare_airlines(parts: dict[str, Contents], columns: int, late=None):
-    """Flights in the United States in 2008, as in AVM."""
+    """Prepare flights in the United States in 2008, as in AVM."""
     flights, planes = (
         _table({name: content}, True, ["TailNum", "tailnum", "year"]) for name, content in parts["train"].items()
     )
@@ -107,7 +107,7 @@ def _year(text: Any) -> float:
 
 
 def _flights(features: dict[str, np.ndarray], delay: np.ndarray, late: float | None):
-    """Complete rows, features in [0, 1]; the target is the delay of the departure in minutes, or +1 if late and -1 if not."""
+    """Return complete rows with features in [0, 1]; the target is the departure delay in minutes, or +1 if late, else -1."""
     X = np.column_stack(list(features.values())).astype(np.float64)
     good = ~np.isnan(X).any(axis=1) & ~np.isnan(delay)
     X, delay = X[good], delay[good].astype(np.float64)
@@ -115,8 +115,8 @@ def _flights(features: dict[str, np.ndarray], delay: np.ndarray, late: float | N
 
 
 def prepare_brodatz(parts: dict[str, Contents], columns: int, rows: tuple[int, int]):
-    """Thirteen textures as POLK used them: histograms of 256 textons over random patches of 24 by 24 pixels."""
-    from .textons import histograms  # scikit-learn's clustering, which nothing else here needs
+    """Prepare thirteen textures as in POLK: histograms of 256 textons over random patches of 24 by 24 pixels."""
+    from .textons import histograms  # imports scikit-learn's clustering, which nothing else here needs
 
     (content,) = parts["train"].values()
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
@@ -141,7 +141,7 @@ def _table(contents: Contents, header: bool, words=()) -> dict[str, np.ndarray]:
 
 
 def _unit(X: np.ndarray):
-    """Scaling that takes these columns to [0, 1]; constant ones to 0."""
+    """Return a function that scales these columns to [0, 1]; constant ones to 0."""
     low, width = X.min(axis=0), np.ptp(X, axis=0)
     return lambda rows: (rows - low) / np.where(width > 0.0, width, 1.0)
 
@@ -152,10 +152,10 @@ def _standard(X: np.ndarray):
 
 
 def _idx(content: bytes, dimensions: int) -> np.ndarray:
-    """The bytes of an IDX file, once its header agrees with its length."""
+    """Return the bytes of an IDX file, after checking its header against its length."""
     begin = 4 + 4 * dimensions
     header = np.frombuffer(content[:begin].ljust(begin, b"\0"), ">i4").tolist()
     data = np.frombuffer(content[begin:], np.uint8)
     if len(content) < begin or header[0] != 0x0800 + dimensions or len(data) != math.prod(header[1:]):
-        raise ValueError(f"this is not an IDX file of bytes in {dimensions} dimensions, or it is cut off")
+        raise ValueError(f"this is not an IDX file of bytes in {dimensions} dimensions, or it is truncated")
     return data

@@ -1,7 +1,7 @@
-"""The papers' tables and figures as data: what to run with which parameters, and what was printed.
+"""The papers' tables and figures as data: methods, parameters and printed results.
 
-Each is a TOML file, ``papers/<paper>/<name>.toml``; papers/README.md says what it holds.  What was measured is kept beside it
-in ``<name>.jsonl``, a line per cell, written as cells are finished: a run that was stopped goes on where it was.
+Each is a TOML file, ``papers/<paper>/<name>.toml``; see papers/README.md.  Measured results are stored next to it
+in ``<name>.jsonl``, one line per cell, written as cells are finished, so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .paper_data import PaperData
 
 
 class Table(NamedTuple):
-    """One table or figure of a paper."""
+    """A table or figure of a paper."""
 
     name: str  # "avm/table4"
     path: Path
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
     @property
     def is_figure(self) -> bool:
-        """Whether it is drawn, rather than printed."""
+        """Whether it is a figure."""
         return "draw" in self.facts
 
     @property
@@ -39,10 +39,10 @@ class Table(NamedTuple):
         return self.facts.get("scale", 100.0)
 
     def cells(self) -> Iterator[Cell]:
-        """All cells, those that cannot be run too."""
+        """Yield all cells, including those that cannot be run."""
         for data in self.facts.get("data", {}):
             for method in self.facts["methods"]:
-                if data not in method.get("data", [data]):  # what is printed is shown all the same
+                if data not in method.get("data", [data]):  # printed results are shown anyway
                     method = {name: value for name, value in method.items() if name != "learner"}
                 if "learner" in method or data in method.get("printed", {}):
                     for at in points_of(self._varied(method)):
@@ -60,13 +60,13 @@ class Table(NamedTuple):
 
 
 def folder() -> Path:
-    """Where the tables are: in the package, or in the project that it is run from."""
+    """Return the folder of the tables: in the package, or in the source tree."""
     here = Path(__file__).parent
     return next((one for one in (here, here.parents[2] / "papers") if any(one.glob("*/*.toml"))), here)
 
 
 def tables() -> list[Table]:
-    """All tables and figures, by paper, tables first."""
+    """Return all tables and figures, sorted by paper, tables first."""
     found = sorted(folder().glob("*/*.toml"), key=_place)
     return [Table(f"{path.parent.name}/{path.stem}", path, tomllib.loads(path.read_text("utf-8"))) for path in found]
 
@@ -77,12 +77,12 @@ def _place(path: Path) -> tuple[str, bool, list[int], str]:
 
 
 def named(name: str) -> list[Table]:
-    """The table or figure of this name, such as "avm/table4"; those of a paper, such as "avm"; or "all"."""
+    """Return the table or figure of this name, such as "avm/table4"; those of a paper, such as "avm"; or "all"."""
     known = tables()
     found = [one for one in known if name in (one.name, one.path.parent.name, "all")]
     if not found:
         there = ", ".join(one.name for one in known)
-        raise ValueError(f"no table is called {name!r}; there are {there or 'none, since papers/ is not here'}")
+        raise ValueError(f"there is no table {name!r}; the tables are {there or 'not available, since papers/ is missing'}")
     return found
 
 
@@ -96,19 +96,19 @@ def reproduce(
     again: bool = False,
     on_cell: Callable[[str, str], None] = lambda method, data: None,
 ) -> list[Row]:
-    """Run cells; one row each, with ours beside what was printed, or with the reason why it cannot be run.
+    """Run the cells of a table; return one row each, with our and the printed results, or the reason why it cannot be run.
 
     Parameters
     ----------
     chosen : Table
     permutations : int, optional
-        Instead of the number that the table names.
+        Number of orders; by default that of the table.
     only, methods : iterable of str, optional
-        The data sets and methods to run; all if not given.
+        Data sets and methods to run; by default all.
     record : bool
-        Whether to keep rows beside the table, and to take from there the cells that were run before as they are now described.
+        Whether to store rows next to the table, and to reuse stored rows whose cells are unchanged.
     again : bool
-        Whether to run those, too, and to search for their parameters again.
+        Whether to rerun stored cells too, and repeat their parameter search.
     on_cell : callable, optional
         Called with the method and the data set before each cell.
     """
@@ -139,7 +139,7 @@ def reproduce(
 
 
 def _search(row: Row) -> dict[str, Any]:
-    """Return the settings that decide which parameters are found."""
+    """Return the settings that determine the result of the parameter search."""
     return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
@@ -147,7 +147,7 @@ def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any) -> Row:
     try:
         return cells.run(one, at_hand, chosen.scale, found)
     except FileNotFoundError as error:  # "NAME needs FILE, but downloading it failed ..."
-        return {"why": re.split(", (?:but|which) ", str(error))[0] + ", which is not at hand"}
+        return {"why": re.split(", (?:but|which) ", str(error))[0] + ", which is not available"}
     except (ValueError, OSError, ImportError) as error:
         return {"why": str(error).split("; ")[0]}
 
@@ -161,12 +161,12 @@ def _known(chosen: Table, what: str, known: list[str], asked: Iterable[str] | No
 
 
 def records(chosen: Table) -> Path:
-    """Where rows are kept."""
+    """Return the path of stored rows."""
     return chosen.path.with_suffix(".jsonl")
 
 
 def recorded(chosen: Table) -> dict[str, Row]:
-    """The rows that were kept, by cell; of several the last."""
+    """Return the stored rows by cell; the last one if there are several."""
     path = records(chosen)
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines if line.strip()]
@@ -174,7 +174,7 @@ def recorded(chosen: Table) -> dict[str, Row]:
 
 
 def results(chosen: Table) -> list[Row]:
-    """Return the recorded results beside the printed ones, in the order of the table; cells that were not run say why."""
+    """Return recorded and printed results in the order of the table, or the reason why a cell was not run."""
     held = recorded(chosen)
     rows = []
     for one in chosen.cells():
@@ -188,7 +188,7 @@ def results(chosen: Table) -> list[Row]:
 
 
 def tidy(chosen: Table) -> None:
-    """Drop what later rows have replaced, and cells that are no more, and put rows in the order of the table."""
+    """Remove replaced rows and rows of removed cells, and sort rows in the order of the table."""
     held = recorded(chosen)
     kept = [held[one.key] for one in chosen.cells() if one.key in held]
     if held:

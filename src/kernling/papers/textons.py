@@ -1,4 +1,4 @@
-"""Texton histograms of textures: each pixel gets the nearest of a few typical filter responses, each patch a histogram of them.
+"""Texton histograms of textures: pixels are assigned to the nearest of a few typical filter responses, patches to histograms.
 
 After T. Leung, J. Malik, Recognizing surfaces using three-dimensional textons, ICCV 1999.  There are 48 filters: first and
 second derivatives of Gaussians (three scales, six directions, three times as long as wide), eight Laplacians, four Gaussians.
@@ -30,7 +30,7 @@ def _filters() -> np.ndarray:
 
 
 def responses(image: np.ndarray) -> np.ndarray:
-    """The filters' responses at each pixel where they fit, (rows, columns, 48)."""
+    """Return the filter responses at each pixel where they fit, (rows, columns, 48)."""
     shape = [fft.next_fast_len(side, real=True) for side in image.shape]
     spectrum = fft.rfft2(image, shape)
     valid = slice(SUPPORT - 1, image.shape[0]), slice(SUPPORT - 1, image.shape[1])
@@ -39,7 +39,7 @@ def responses(image: np.ndarray) -> np.ndarray:
 
 
 def histograms(images: list[np.ndarray], textons: int, patch: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Texton histograms of ``count`` random patches, each summing to 1, and the index of the image each is from."""
+    """Return texton histograms of ``count`` random patches, each summing to 1, and the index of the image of each."""
     rng = np.random.default_rng(seed)
     # brightness and contrast differ between scans, and are not texture
     maps = [responses((image - image.mean()) / image.std()) for image in images]

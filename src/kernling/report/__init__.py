@@ -1,4 +1,4 @@
-"""Tables, figures and pages of rows: reads what was measured, measures nothing."""
+"""Tables, figures and HTML pages from rows of results."""
 
 from .figures import curve, surface, sweep
 from .page import page

@@ -1,4 +1,4 @@
-"""Figures of rows, with matplotlib: colours that the colour-blind can tell apart, and line styles besides."""
+"""Figures of result rows with matplotlib, in colours that are safe for colour-blind readers, with distinct line styles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..evaluate.record import Row, Shown, column
+from ..evaluate.record import REFERENCES, Row, Shown, column
 
 # Okabe and Ito's palette without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -14,12 +14,12 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
 SIZE = (7.0, 4.3)  # inches
-LETTER, KEY = 0.085, 0.65  # inches that a letter and a sign of a legend take
-FAR = 3.0  # times as many mistakes as any line has: a reference there would press the lines together
+LETTER, KEY = 0.085, 0.65  # width of a letter and of a legend marker in inches
+FAR = 3.0  # a reference this many times above all lines would compress them, and is not drawn
 
 
 def need_matplotlib() -> Any:
-    """matplotlib, or an error that says how to get it."""
+    """Import matplotlib, or raise an error that says how to install it."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -38,16 +38,16 @@ def _figure(panels: int = 1) -> tuple[Any, Any]:
 
 
 def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str = "method", log: bool = False) -> Any:
-    """One line per method (or whatever ``by`` names) through the moments of its rows; permutations are drawn thinly.
+    """Plot one line per method (or value of ``by``); permutations are drawn as thin lines.
 
     Parameters
     ----------
     rows : iterable of dict
-        As :func:`kernling.evaluate.test_then_train` gives them.
+        Returned by :func:`kernling.evaluate.test_then_train`.
     x, y, by : str
-        Names of columns: "events" or "seconds", say; "mistakes", "rmse", "n_stored", ...
+        Names of columns, such as "events" or "seconds"; "mistakes", "rmse" or "n_stored".
     log : bool
-        Whether x is drawn on a logarithmic scale.
+        Whether the x axis is logarithmic.
 
     Returns
     -------
@@ -80,34 +80,24 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
                 linewidth=1.8 if len(runs) == 1 else 0.9,
                 label=str(name) if run == 0 else None,
             )
-    reference = _majority(y)
-    if reference:
-        runs = next(iter(groups.values()))
-        moments = [row for row in next(iter(runs.values())) if reference in row]
-        majority = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        named = "always the majority class"
-        ideal = 0.0 if y.startswith("mistakes") else 100.0
-        farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
-        if min((abs(value - ideal) for value in majority), default=0.0) > FAR * farthest:
-            moments, named = [], f"majority class: {majority[-1]:.1f} %, not drawn"
-        axes.plot([row[x] for row in moments], majority[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
+    _draw_references(axes, groups, x, y)
     _finish(axes, x, y, log)
     return figure
 
 
 def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = True) -> Any:
-    """A metric and the size of the model against a parameter, such as delta or budget; one line per method.
+    """Plot a metric and the size of the model against a parameter, such as delta or budget; one line per method.
 
     Parameters
     ----------
     rows : iterable of dict
-        One per method and value, with its parameters, as :func:`kernling.evaluate.summary` gives them.
+        One per method and value, as returned by :func:`kernling.evaluate.summary`.
     parameter : str
-        The parameter on the horizontal axis.
+        Parameter on the x axis.
     y : str
-        The metric; drawn with its standard deviation where rows have one.
+        Metric; drawn with its standard deviation if rows have one.
     log : bool
-        Whether the parameter is drawn on a logarithmic scale.
+        Whether the x axis is logarithmic.
 
     Examples
     --------
@@ -126,7 +116,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
         if isinstance(value, (int, float)):
             groups.setdefault(row.get("method"), []).append((value, row))
     if not groups:
-        raise ValueError(f"no row has a number as {parameter}")
+        raise ValueError(f"no row has a numeric value of {parameter}")
     for place, (name, points) in enumerate(groups.items()):
         points.sort(key=lambda point: point[0])
         look = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
@@ -141,18 +131,18 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
 
 
 def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x1", "x2"), resolution: int = 200) -> Any:
-    """Draw what a classifier of two features predicts over the plane, with the points that it uses.
+    """Plot the predictions of a classifier of two features over the plane, with the points that it uses.
 
     Parameters
     ----------
     model : estimator
         A fitted classifier of two features.
     X, y : arrays, optional
-        Rows to draw, too; without them the plane around the stored points is shown.
+        Rows to draw as well; by default the area around the stored points is shown.
     names : sequence of str
-        Of the two features.
+        Names of the two features.
     resolution : int
-        Points of the grid in each direction.
+        Number of grid points in each direction.
 
     Examples
     --------
@@ -205,14 +195,26 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     return figure
 
 
-def _majority(y: str) -> str | None:
-    kinds = {"mistakes": "majority", "accuracy": "majority"}
-    kinds |= {f"{name}_window": "majority_window" for name in kinds}
-    return kinds.get(y)
+def _draw_references(axes: Any, groups: dict[Any, dict[Any, list[Row]]], x: str, y: str) -> None:
+    """Draw what simple answers make of the same rows, by the first run that has them; name those that are far off."""
+    ideal = 100.0 if column(y).low_is_good is False else 0.0
+    farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
+    runs = [moments for group in groups.values() for moments in group.values()]
+    for place, (reference, words) in enumerate(REFERENCES.items()):
+        name = f"{y}_{reference}"
+        moments = next((run for run in runs if run[-1].get(name) is not None), [])
+        values = [_scaled(y, row[name]) for row in moments]
+        if not values:
+            continue
+        if min(abs(value - ideal) for value in values) > FAR * farthest:
+            unit = " %" if column(y).shown is Shown.SHARE else ""
+            moments, words = [], f"{words}: {values[-1]:.4g}{unit}, not drawn"
+        drawn = values[: len(moments)]
+        axes.plot([row[x] for row in moments], drawn, color=GREY, linestyle=((0, (1, 2)), (0, (5, 2)))[place], label=words)
 
 
 def _scaled(name: str, value: Any) -> Any:
-    """Shares are drawn in per cent."""
+    """Convert fractions to percentages."""
     if value is None:
         return float("nan")
     return 100.0 * value if column(name).shown is Shown.SHARE else value
@@ -229,13 +231,15 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
-        few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")  # all would run into each other
+        few = FuncFormatter(
+            lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""
+        )  # labels of all ticks would overlap
         axes.xaxis.set_minor_formatter(few)
     elif column(x).shown is Shown.COUNT:
         axes.xaxis.set_major_formatter(thousands)
     if column(y).shown is Shown.COUNT:
         axes.yaxis.set_major_formatter(thousands)
-    if column(y).low_is_good is not False:  # good values of the others are far from 0
+    if column(y).low_is_good is not False:  # good values of the other metrics are far from 0
         axes.set_ylim(bottom=0)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
@@ -244,7 +248,7 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
 
 
 def _legend_columns(names: list[str]) -> int:
-    """How many columns of names, which go downwards first, fit in."""
+    """Return how many columns of legend entries fit in the figure."""
     for count in (3, 2):
         height = -(-len(names) // count)
         widest = [max(map(len, names[first : first + height])) for first in range(0, len(names), height)]

@@ -1,4 +1,4 @@
-"""One page of HTML per run, with everything in it: no other file and no network is needed to read it."""
+"""Self-contained HTML report of a run."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ figure { margin: 1.5rem 0 }
 svg { max-width: 100%; height: auto }
 code { overflow-wrap: anywhere }
 """
-MOST = 20  # moments in the table
+MOST = 20  # rows in the table
 
 
 def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str, Any]] = ()) -> None:
-    """Write a page about rows: a summary, curves against events and time, and how to run them again.
+    """Write an HTML report: a summary, curves against events and time, and how to reproduce the results.
 
     Parameters
     ----------
     rows : iterable of dict
-        As :func:`kernling.evaluate.test_then_train` gives them.
+        Returned by :func:`kernling.evaluate.test_then_train`.
     path : path
     title : str
     figures : sequence of (str, matplotlib.figure.Figure)
-        Further figures with their captions.
+        Additional figures with captions.
 
     Examples
     --------
@@ -52,14 +52,14 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     """
     rows = list(rows)
     if not rows:
-        raise ValueError("there are no rows to write a page about")
+        raise ValueError("there are no rows to report")
     last = {(row.get("method"), row.get("permutation")): row for row in rows}
     body = [f"<h1>{html.escape(title)}</h1>", as_html(cells(last.values()))]
     for caption, figure in [*_curves(rows), *figures]:
         body.append(f"<figure>{_svg(figure)}<figcaption>{html.escape(caption)}</figcaption></figure>")
     step = max(1, len(rows) // MOST)
     body += ["<h2>Moments</h2>", as_html(cells(rows[step - 1 :: step]))]
-    body += ["<h2>To run it again</h2>", _facts(list(last.values()))]
+    body += ["<h2>How to reproduce it</h2>", _facts(list(last.values()))]
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{html.escape(title)}</title>"
     text = f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
     Path(path).write_text(text, encoding="utf-8")
@@ -75,7 +75,7 @@ def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
 
 
 def _svg(figure: Any) -> str:
-    """A figure as SVG, without what belongs to a file of its own."""
+    """Return a figure as inline SVG, without the XML header."""
     out = io.StringIO()
     with need_matplotlib().rc_context({"svg.hashsalt": "kernling"}):
         figure.savefig(out, format="svg", metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""Tables of rows: in the terminal, in Markdown and in HTML, all from the same cells."""
+"""Tables of result rows for the terminal, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..evaluate.metrics import METRICS
-from ..evaluate.record import Row, Shown, column
+from ..evaluate.record import REFERENCES, Row, Shown, column
+
+LONGEST = 30  # letters of a word that is not broken
 
 
 class Cells(NamedTuple):
-    """A table as text."""
+    """The cells of a table as text."""
 
     heads: list[str]
     body: list[list[str]]
@@ -21,7 +23,7 @@ class Cells(NamedTuple):
 
 
 def text(name: str, value: Any, spread: Any = None) -> str:
-    """A value of a column, with its standard deviation if there is one."""
+    """Format a value of a column, with its standard deviation if there is one."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, (int, float)):
@@ -39,7 +41,7 @@ def text(name: str, value: Any, spread: Any = None) -> str:
 
 
 def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
-    """The cells of rows: the columns named, or those that tell most.
+    """Return the cells of rows: the named columns, or the most informative ones.
 
     Examples
     --------
@@ -48,22 +50,25 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
     [['48,842', '5.61 %']]
     """
     rows = list(rows)
-    names = list(columns) if columns is not None else _telling(rows)
+    names = list(columns) if columns is not None else _most_informative(rows)
     body = [[text(name, row.get(name), row.get(f"{name}_std")) for name in names] for row in rows]
     numeric = [any(isinstance(row.get(name), (int, float)) for row in rows) for name in names]
     return Cells([column(name).label for name in names], body, numeric)
 
 
-def _telling(rows: list[Row]) -> list[str]:
+def _most_informative(rows: list[Row]) -> list[str]:
     held = {name for row in rows for name, value in row.items() if value is not None}
     several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
-    measured = [name for metric in METRICS for name in (metric, f"{metric}_window") if name in held]
-    rest = [name for name in ("majority", "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
+    found = [name for name in METRICS if name in held]
+    measured = [name for metric in found for name in (metric, f"{metric}_window") if name in held]
+    beside = [name for name in (f"{found[0]}_{one}" for one in REFERENCES) if name in held] if found else []
+    beside = beside or ["majority"]
+    rest = [name for name in (*beside, "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
     return [*several, *(name for name in ("permutations", "events") if name in held), *measured, *rest]
 
 
 def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
-    """The cells of one row, one line each.
+    """Return the cells of one row, one line per column.
 
     Examples
     --------
@@ -76,7 +81,7 @@ def upright(row: Row, columns: Sequence[str] | None = None) -> Cells:
 
 
 def terminal(shown: Cells, title: str | None = None, caption: str | None = None) -> Any:
-    """The table for a rich console.
+    """Return the table for a rich console.
 
     Examples
     --------
@@ -95,7 +100,7 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
             textwrap.fill(head, widest),
             justify="right" if numeric else "left",
             no_wrap=numeric,
-            min_width=widest if numeric else min(word, 20),
+            min_width=widest if numeric else min(word, LONGEST),
             overflow="fold",
         )
     for line in shown.body:
@@ -104,7 +109,7 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
 
 
 def show(shown: Cells, title: str | None = None, caption: str | None = None) -> None:
-    """Print the table: whole in a file or a pipe, and in a terminal with as many columns, from the left, as fit in.
+    """Print the table; in a terminal, only the leftmost columns that fit are shown.
 
     Examples
     --------
@@ -125,13 +130,24 @@ def show(shown: Cells, title: str | None = None, caption: str | None = None) -> 
     while len(table.columns) > 2 and console.measure(table, options=unbounded).minimum > console.width:
         table.columns.pop()
         left_out.insert(0, shown.heads[len(table.columns)])
+    _fit(table, shown, console.width)
     console.print(table)
     if left_out:
-        console.print(f"not shown, as the terminal is narrow: {', '.join(left_out)}")
+        console.print(f"not shown because the terminal is too narrow: {', '.join(left_out)}")
+
+
+def _fit(table: Any, shown: Cells, width: int) -> None:
+    """Give columns from the left the room they would like; rich makes rows too long where columns have a least width."""
+    spare = width - 1 - sum(one.min_width + 3 for one in table.columns)  # 3 for a border and the room beside the text
+    for i, one in enumerate(table.columns):
+        natural = max(len(text) for text in [*one.header.split("\n"), *(line[i] for line in shown.body)])
+        extra = min(max(natural - one.min_width, 0), max(spare, 0))
+        one.width = one.min_width + extra
+        spare -= extra
 
 
 def markdown(shown: Cells) -> str:
-    """The table in Markdown.
+    """Return the table in Markdown.
 
     Examples
     --------
@@ -147,7 +163,7 @@ def markdown(shown: Cells) -> str:
 
 
 def as_html(shown: Cells) -> str:
-    """The table in HTML."""
+    """Return the table in HTML."""
 
     def line(tag: str, values: Sequence[str]) -> str:
         marks = (f"<{tag}{' class=n' if numeric else ''}>" for numeric in shown.numeric)

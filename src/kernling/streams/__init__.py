@@ -1,4 +1,4 @@
-"""Any data in, in chunks of (X, y): arrays, tables, files and synthetic streams."""
+"""Streams of (X, y) chunks from arrays, tables, files and generators, and running preprocessing."""
 
 from .base import Stream
 from .encode import Encode, part_from_state

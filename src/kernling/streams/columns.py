@@ -1,4 +1,4 @@
-"""From tables as they are read to rows and targets: which columns are used, and which rows are whole."""
+"""Splitting tables into rows and targets: selection of columns and handling of incomplete rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, missing
+from .tables import FEW, RowError, Table, category, check_plain, missing
 
 MISSING = ("error", "drop", "keep")
 
 
 class Columns:
-    """Separates the rows of tables from their targets; see the parameters of these names of :func:`stream`."""
+    """Split tables into rows and targets; see :func:`stream` for the parameters."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Columns:
         if missing not in MISSING:
             raise ValueError(f"missing must be 'error', 'drop' or 'keep', not {missing!r}")
         if not isinstance(target, (str, int, type(None))):
-            raise TypeError(f"target must be the name or the place of a column, not {target!r}")
+            raise TypeError(f"target must be the name or the position of a column, not {target!r}")
         for name, names in (("features", () if features is None else features), ("categorical", categorical)):
             if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
                 raise TypeError(f"{name} must be a list of names, not {names!r}")
@@ -36,28 +36,31 @@ class Columns:
         self.features = None if features is None else tuple(features)
         self.categorical = tuple(categorical)
         self.missing = missing
-        self.dropped = 0  # rows left out because a value was missing
-        self._labels: bool | None = None  # whether targets are text, once one was seen
-        self._numbers: frozenset[str] | None = None  # the columns whose first values are numbers
+        self.dropped = 0  # rows dropped because of missing values
+        self._labels: bool | None = None  # whether targets are text, once known
+        self._numbers: frozenset[str] | None = None  # columns whose first values are numbers
 
     def split(self, table: Table, first_row: int = 0) -> tuple[Table, Any]:
-        """The rows and targets of a table; ``first_row`` is the place of its first row in the stream, for messages."""
+        """Return the rows and targets of a table; ``first_row``, its offset in the stream, is used in messages."""
         names = self._chosen(table.names)
         rows = {name: table.columns[name] for name in names}
         y = None if self.target is None else self._targets(table, first_row)
         if self.missing == "keep":
             return Table(rows), y
+        for name in names:
+            check_plain(name, rows[name])
         if self._numbers is None:
             self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
         rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
         good = self._complete(rows, y, first_row)
+        places = first_row + np.arange(len(table)) if self.missing == "drop" else None
         if good.all():
-            return Table(rows), y
+            return Table(rows, places), y
         self.dropped += int((~good).sum())
-        return Table(rows)[good], None if y is None else y[good]
+        return Table(rows, places)[good], None if y is None else y[good]
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The features; settles from a table's names which column is the target and which are features."""
+        """Determine the target column from the names of a table, and return the feature columns."""
         if isinstance(self.target, int):
             if not -len(names) <= self.target < len(names):
                 raise ValueError(f"target is column {self.target}, but there are {len(names)} columns")
@@ -70,14 +73,20 @@ class Columns:
                 raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
-        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in names]
+        known = set(names)
+        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
             raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, names))}")
         return self.features
 
     def _targets(self, table: Table, first_row: int) -> np.ndarray:
-        """Numbers or labels, as the first ones were; None is a label that is missing."""
+        """Return targets as numbers or labels, like the first ones; None is a missing label."""
         values = table.columns[str(self.target)]
+        check_plain(str(self.target), values)
+        if values.dtype.kind == "M" and self.target not in self.categorical:
+            raise ValueError(
+                f"the target {self.target!r} holds dates, and should hold labels or numbers, such as days from now"
+            )
         gaps = missing(values)
         present = values[~gaps]
         if self._labels is None and len(present):
@@ -88,25 +97,25 @@ class Columns:
         return values if values.dtype.kind in "biu" else table.numbers(str(self.target), first_row)
 
     def _complete(self, rows: dict[str, np.ndarray], y: Any, first_row: int) -> np.ndarray:
-        """Which rows have all their values; raises for the first that holds infinity, or is not to be dropped."""
+        """Return a mask of the complete rows; raise for infinite values and for incomplete rows that are not to be dropped."""
         good = np.ones(len(next(iter(rows.values()))), dtype=bool)
         for name, values in [*rows.items(), *([] if y is None else [(str(self.target), y)])]:
             infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
             gaps = missing(values)
-            if name == self.target:  # without it, a row says nothing
+            if name == self.target:  # a row without a target is useless
                 gaps, infinite = gaps | infinite, infinite & (self.missing == "error")
             wrong = gaps | infinite if self.missing == "error" else infinite
             if wrong.any():
                 row = int(wrong.argmax())
                 what = "an infinite value" if infinite[row] else "no value"
-                cure = "; missing='drop' leaves such rows out" if gaps[row] else ""
+                cure = "; use missing='drop' to drop such rows" if gaps[row] else ""
                 raise RowError(f"row {first_row + row + 1} has {what} in column {name!r}{cure}", row)
             good &= ~gaps
         return good
 
 
 def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Iterator[Chunk]:
-    """The rows of tables that a stream reads; those before a damaged one come before its error."""
+    """Yield the rows of tables; rows before a damaged one are yielded before the error is raised."""
     row = 0
     for table in tables:
         damage: RowError | None = None
@@ -114,7 +123,7 @@ def table_chunks(self: Stream, tables: Iterable[Table], columns: Columns) -> Ite
             try:
                 rows, y = columns.split(table, row)
                 break
-            except RowError as error:  # the rows before it are good, unless another column names an even earlier one
+            except RowError as error:  # the rows before it are valid, unless another column has an even earlier error
                 damage = error
                 table = table[: error.place]
         self.names, self.target, self.dropped = columns.features, columns.target, columns.dropped

@@ -1,4 +1,4 @@
-"""Dates and times as features: angles of what comes round again, and the time elapsed."""
+"""Features of dates and times: cyclic features as angles, and elapsed time."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?)?\
 
 
 def moment(text: str) -> np.datetime64:
-    """A date as ISO 8601 writes it, to the second; not a time for any other text.
+    """Parse an ISO 8601 date with a precision of one second; NaT for any other text.
 
-    Time zones are left out: the hour on the clock says more than the hour in Greenwich.
+    Time zones are ignored: the local hour is more informative than UTC.
     """
     found = _ISO.fullmatch(text.strip())
     try:
         return np.datetime64(f"{found[1]}T{found[2] or '00:00'}", "s") if found else np.datetime64("NaT", "s")
-    except ValueError:  # such as a 30th of February
+    except ValueError:  # such as February 30
         return np.datetime64("NaT", "s")
 
 
 def moments(words: Iterable[str]) -> np.ndarray:
-    """Texts as dates."""
+    """Parse texts as dates."""
     return np.array([moment(word) for word in words], dtype="datetime64[s]")
 
 
 def has_clock(times: np.ndarray) -> bool:
-    """Whether dates have a time of day."""
+    """Return whether any date has a time of day."""
     seconds = times[~np.isnat(times)].astype(np.int64)
     return bool((seconds % DAY).any())
 
 
 def elapsed(times: np.ndarray, origin: int) -> np.ndarray:
-    """Days since a moment, which is given in seconds since 1970; NaN where there is no date."""
+    """Return the days since ``origin``, which is in seconds since 1970; NaN for missing dates."""
     days = (times.astype(np.int64) - origin) / DAY
     return np.where(np.isnat(times), np.nan, days)
 
 
 def angles(times: np.ndarray, clock: bool) -> np.ndarray:
-    """Sine and cosine of month, weekday and, with ``clock``, time of day; 0, amid the circle, where there is no date."""
+    """Return sine and cosine of month, weekday and, with ``clock``, time of day; 0 for missing dates."""
     known = np.where(np.isnat(times), np.datetime64(0, "s"), times)
     seconds = known.astype(np.int64)
     months = known.astype("datetime64[M]").astype(np.int64) % 12
@@ -55,5 +55,5 @@ def angles(times: np.ndarray, clock: bool) -> np.ndarray:
 
 
 def angle_names(clock: bool) -> list[str]:
-    """The names of the columns of ``angles``."""
+    """Return the names of the columns of ``angles``."""
     return [f"{turn} {side}" for turn in ("month", "weekday", *(["hour"] if clock else [])) for side in ("sine", "cosine")]

@@ -1,4 +1,4 @@
-"""Tables as rows of numbers: every column finds its treatment; and steps from what a model file holds."""
+"""Encoding of tables as numeric rows, with a treatment for each column; and restoring steps from model files."""
 
 from __future__ import annotations
 
@@ -16,60 +16,61 @@ from sklearn.utils.validation import check_is_fitted
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
-from .parts import MinMax, Standardise
+from .parts import MinMax, Scale, Standardise
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, numbers
 
 MOST = 2**31 - 1  # columns
+LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
 
 
 class Encode(TransformerMixin, BaseEstimator):
-    """Turns tables into rows of numbers; each column is treated as its name or its first values ask for.
+    """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
 
-    - Numbers stay one column, on a running scale if there is a ``scale``; so do booleans, as 0 and 1, which are not scaled.
-    - Text becomes one column of 0 and 1 per category, and one for all others.  Of more than ``limit`` categories, the most
-      frequent have a column of their own and the others are hashed into 16.  Text that hardly repeats is ignored.
-    - Dates (ISO 8601, or of a type of their own) become sine and cosine of month, weekday and time of day, if they have one,
-      and the days elapsed, which are scaled like numbers.
+    - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
+    - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
+      frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
+      expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
+    - Dates (a date type, or ISO 8601 text) become sine and cosine of month, weekday and, if present, time of day,
+      and the number of elapsed days, which is scaled like other numbers.
 
-    The first rows that come decide, and later rows never change the number of columns.  Takes :class:`Table`, pandas and polars
-    frames, Arrow tables, dictionaries of columns (of values, for a single event), lists of dictionaries, and 2-D arrays, whose
-    columns are called x0, x1, ...  Later, columns are found by name, in any order; a warning names those that are new.  The
-    columns of an array are found by their place.
+    Treatments are inferred from the first rows, and later rows never change the number of columns.  The input may be a
+    :class:`Table`, a pandas or polars frame, an Arrow table, a dictionary of columns (of values, for a single event), a list of
+    dictionaries, or a 2-D array, whose columns are called x0, x1, ...  Afterwards, columns are matched by name, in any order,
+    and new columns are ignored with a warning; the columns of an array are matched by position.
 
     Parameters
     ----------
     categorical : sequence of str or mapping of str to sequence
-        Columns whose values are names, also where they look like numbers.  The categories are those given, or those of the
-        first rows that come: give them where events come one by one.
+        Columns to treat as categories, even if their values look like numbers.  The categories are those given, or those of the
+        first rows.
     hash : int or None
-        Instead, categories are hashed into this many columns (after all others), and rows are sparse.
+        Hash all categories into this many columns, which come after all others; rows are then sparse.
     scale : Standardise or MinMax, optional
-        A running scale for numbers and elapsed days; columns of 0 and 1, and angles, stay as they are.
+        Running scaling of numbers and elapsed days; columns of 0 and 1 and angles are not scaled.
     numeric, date, ignore : sequence of str
-        Columns that are numbers, dates, or nothing to learn from, whatever the first rows look like.  Numbers in a column of
-        dates are seconds since 1970.
+        Columns to treat as numbers, as dates (numbers are seconds since 1970), or to ignore, whatever the first rows look like.
     missing : {"error", "impute"}
-        With "impute", a value that is missing, infinite or not of its column's kind becomes the running mean of the values
-        before it.  If a value is missing in the first rows, a further column of 0 and 1 says where.  A missing category
-        has a column of its own then, and otherwise counts as one of the others.
+        With "impute", a value that is missing, infinite or of the wrong type is replaced by the running mean of the values
+        before it.  If a value is missing in the first rows, an indicator column is added.  A missing category
+        then has its own column, and otherwise counts as one of the others.
     limit : int
-        The largest number of categories of a column that have a column of their own.
+        Maximum number of categories of a column that have their own columns.
 
     Attributes
     ----------
     schema_ : Schema
-        The treatment of each column and the number of columns that it becomes; prints as a table.
+        The treatment of each column and its number of encoded columns; prints as a table.
     scale_ : Standardise or MinMax
-        The scale of the columns of numbers, where there is one.
+        The fitted scaling of numeric columns, if ``scale`` is given.
     imputed_ : int
-        The number of rows learned in which a number, boolean or date was imputed.
+        Number of learned rows in which a number, boolean or date was imputed.
 
     Examples
     --------
     >>> import pandas
     >>> from kernling.streams import Encode, MinMax
-    >>> encode = Encode(scale=MinMax())
+    >>> encode = Encode({"from": ["EWR", "JFK"]}, scale=MinMax())
     >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "EWR", "JFK"], "km": [3.0, 4.0, 5.0]})))
     [[0.  1.  0.  0. ]
      [1.  0.  0.  0.5]
@@ -106,7 +107,7 @@ class Encode(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ learning
 
     def fit(self, X, y=None):
-        """Forget everything; take names, treatments and scales from the rows."""
+        """Fit names, treatments and scales to the rows, discarding earlier state."""
         learned = clone(self).begin(X)
         learned._learn(X, lambda part, values: part.fit_transform(values))
         self.__dict__.pop("feature_names_in_", None)
@@ -114,22 +115,22 @@ class Encode(TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X, y=None):
-        """Go on learning: the first rows settle names and treatments, all rows move the scale."""
+        """Update the scales with the rows; names and treatments are determined by the first rows."""
         self.learn_transform(X)
         return self
 
     def learn_transform(self, X: Any) -> Any:
-        """The rows as numbers, each on the scale that was known when it came, itself included."""
+        """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself."""
         self.begin(X)
         return self._learn(X, lambda part, values: part.learn_transform(values))
 
     def begin(self, X: Any) -> Encode:
-        """Settle names and treatments by these rows, unless they are settled; scales learn nothing."""
+        """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
         if hasattr(self, "schema_"):
             return self
         given = self._checked()
         table = as_table(X)
-        unknown = [name for name in given if name not in table.names]
+        unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             listed = ", ".join(map(repr, table.names))
@@ -164,19 +165,20 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
+        firsts = {column.name: first for column, first in self._layout}
+        self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # what was warned of
+        self._told: tuple[str, ...] = ()  # columns already warned about
 
     def _checked(self) -> dict[str, Any]:
-        """The treatments that are given, once the parameters have proved right."""
+        """Validate the parameters and return the given treatments."""
         if self.hash is not None and (not isinstance(self.hash, int) or not 1 <= self.hash <= MOST):
-            raise ValueError(f"hash must be a whole number of columns from 1 to {MOST}, not {self.hash!r}")
+            raise ValueError(f"hash must be an integer of columns from 1 to {MOST}, not {self.hash!r}")
         if not isinstance(self.limit, int) or not 1 <= self.limit <= MOST:
-            raise ValueError(f"limit must be a whole number of at least 1, not {self.limit!r}")
+            raise ValueError(f"limit must be an integer of at least 1, not {self.limit!r}")
         if self.missing not in ("error", "impute"):
             raise ValueError(
-                f"missing must be 'error' or 'impute', not {self.missing!r}; stream(missing='drop') leaves rows out"
+                f"missing must be 'error' or 'impute', not {self.missing!r}; stream(missing='drop') drops such rows"
             )
         if self.scale is not None and not hasattr(self.scale, "learn_transform"):
             raise TypeError(f"scale must be Standardise() or MinMax(), not {self.scale!r}")
@@ -195,14 +197,14 @@ class Encode(TransformerMixin, BaseEstimator):
         for name, values in words.items() if self.hash is None else ():
             given[str(name)] = [category(value) for value in values]
             if len(set(given[str(name)])) < len(given[str(name)]):
-                raise ValueError(f"the categories of {name!r} must differ")
+                raise ValueError(f"the categories of {name!r} must be distinct")
         return given
 
     # ------------------------------------------------------------------ rows
 
     def transform(self, X) -> Any:
-        """The rows as numbers, by what is known now; nothing is learned."""
-        if not hasattr(self, "schema_"):  # quicker than to let scikit-learn look
+        """Encode the rows with the current state, without learning."""
+        if not hasattr(self, "schema_"):  # faster than scikit-learn's check
             check_is_fitted(self)
         table = self._table(X)
         values, times = self._values(table)
@@ -231,7 +233,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return values
 
     def transform_one(self, x: Any) -> np.ndarray:
-        """One event, a dictionary of values or a 1-D array."""
+        """Encode one event, a dictionary of values or a 1-D array."""
         found = self._plain_row(x)
         if found is None:
             return self.transform(one_row(x))[0]
@@ -239,7 +241,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return self._joined(row, self._transformed(values))
 
     def learn_transform_one(self, x: Any) -> np.ndarray:
-        """Learn one event; returns it by what is known then."""
+        """Learn one event and return it encoded with the updated state."""
         found = self._plain_row(x)
         if found is None:
             return self.learn_transform(one_row(x))[0]
@@ -247,14 +249,14 @@ class Encode(TransformerMixin, BaseEstimator):
         return self._joined(row, self._learned(values, lambda part, rows: part.learn_transform(rows)))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """The categories and the values of an event, if it is a dictionary of plain numbers and texts: the cheap way."""
+        """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
         if type(x) is not dict or not self._is_plain:
             return None
         row, values = np.zeros(self._width), np.empty((1, len(self._measured)))
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
-                if not isinstance(value, (float, int)) or not -np.inf < value < np.inf:
+                if not isinstance(value, (float, int)) or not -LARGEST <= value <= LARGEST:
                     return None
                 values[0, place] = value
             elif isinstance(value, str) and value:
@@ -270,7 +272,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return row
 
     def _table(self, X: Any) -> Table:
-        """The rows as a table that has all columns."""
+        """Return the rows as a table with all required columns."""
         table = as_table(X)
         if not has_names(X):
             found, own = len(table.names), self.n_features_in_
@@ -288,16 +290,16 @@ class Encode(TransformerMixin, BaseEstimator):
         new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
         if new:
             listed = ", ".join(map(repr, sorted(new)))
-            self._warn("", f"nothing was learned about the columns {listed}, which are ignored")
+            self._warn("", f"the columns {listed} were not present in the first rows and are ignored")
 
     def _warn(self, about: str, message: str) -> None:
-        """Warn once about a column, or with an empty name about new ones."""
+        """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The columns of numbers, elapsed days and booleans, NaN where there is no value; and all dates."""
+        """Return numbers, elapsed days and booleans as columns, NaN where missing, and all dates."""
         values = np.empty((len(table), len(self._measured)))
         columns = {column.name: column for column in self.schema_}
         times = {name: dates_of(table, name) for name in names_of(self.schema_, "date")}
@@ -313,19 +315,19 @@ class Encode(TransformerMixin, BaseEstimator):
         return values, times
 
     def _look_at_gaps(self, table: Table, values: np.ndarray) -> None:
-        """Raise for missing values, or make them all NaN and warn of those that are there but cannot be read."""
+        """Raise for missing values, or set them to NaN and warn about values that cannot be parsed."""
         if self.missing == "error":
             for name, column in zip(self._measured, values.T, strict=True):
                 _check_present(name, table.missing(name))
                 _check_dates(table, name, np.isnan(column))
-            raise ValueError("the rows contain infinity; fill or drop such values before they are encoded")
+            raise ValueError("the rows contain infinity; fill or drop such values before encoding")
         values[np.isinf(values)] = np.nan
         for name, column in zip(self._measured, values.T, strict=True):
             wrong = np.isnan(column) & ~table.missing(name)
             if wrong.any():
                 kind = next(one.treatment for one in self.schema_ if one.name == name)
                 value = str(table.columns[name][int(wrong.argmax())])
-                self._warn(name, f"{value!r} in column {name!r} is no {kind} that can be read, and counts as missing")
+                self._warn(name, f"{value!r} in column {name!r} cannot be read as a {kind} and counts as missing")
 
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
         rows = np.zeros((len(table), self._width))
@@ -344,7 +346,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return rows if self.hash is None else self._hashed(table, rows)
 
     def _codes(self, table: Table, column: Column) -> np.ndarray:
-        """For each row, which of the columns of its category is 1."""
+        """Return for each row the index of the category column that is 1."""
         words, codes = table.categories(column.name)
         known = self._places[column.name]
         places = np.array([column.place(word, known) for word in words], dtype=np.intp)[codes]
@@ -355,7 +357,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return places
 
     def readable(self, X: Any) -> np.ndarray:
-        """Which rows have what is needed to transform them; all of them where missing values are imputed."""
+        """Return a mask of the rows that can be encoded: all rows if missing values are imputed."""
         table = self._table(X)
         good = np.ones(len(table), dtype=bool)
         for column in self.schema_ if self.missing == "error" else ():
@@ -385,16 +387,25 @@ class Encode(TransformerMixin, BaseEstimator):
 
     @property
     def is_running(self) -> bool:
-        """Whether later rows change what is made of a row."""
+        """Whether learning changes how a row is encoded."""
         return self.scale is not None or self.missing == "impute"
 
     @property
     def imputed_(self) -> int:
-        """The number of rows learned in which a number, boolean or date was imputed."""
+        """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
 
+    def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
+        """For each column of numbers, booleans and dates: what stands for a missing value, if anything, and its scale."""
+        fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
+        scales: list[Scale | None] = [None] * len(self._measured)
+        if self.scale_ is not None and self._scaled:
+            shift, width, *rest = self.scale_.scale_now()
+            scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
+        return dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
+
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """The names of the columns that come out."""
+        """Return the names of the encoded columns."""
         check_is_fitted(self)
         names = [name for column, _ in self._layout for name in column.names_out()]
         return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
@@ -410,7 +421,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return hasattr(self, "schema_")
 
     def to_state(self) -> dict[str, Any]:
-        """The state as JSON would hold it."""
+        """Return the state as JSON-compatible data."""
         given = self._checked()
         scale = getattr(self, "scale_", None) or self.scale
         names: Any = list(self.categorical)
@@ -433,7 +444,7 @@ class Encode(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encode:
-        """The step that ``to_state`` described."""
+        """Restore a step from the result of ``to_state``."""
         scale = None if state["scale"] is None else part_from_state(state["scale"])
         params = {name: state[name] for name in ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit")}
         part = cls(**params, scale=None if scale is None else clone(scale))
@@ -441,10 +452,10 @@ class Encode(TransformerMixin, BaseEstimator):
         schema = Schema(Column.from_plain(column) for column in state["schema"])
         names = [column.name for column in schema]
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in given):
-            raise ValueError("the names of columns must be words that differ")
+            raise ValueError("the names of columns must be distinct strings")
         if schema:
             if not set(given) <= set(names):
-                raise ValueError("the treatments are not those of the columns")
+                raise ValueError("the treatments do not match the columns")
             measured = sum(column.is_measured for column in schema)
             part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured))
             if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
@@ -455,20 +466,18 @@ class Encode(TransformerMixin, BaseEstimator):
 def _check_present(name: str, gaps: np.ndarray) -> None:
     if gaps.any():
         row = int(gaps.argmax())
-        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before they are encoded", row)
+        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before encoding", row)
 
 
 def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         value = str(table.columns[name][row])
-        raise RowError(
-            f"row {row + 1}: {value!r} in column {name!r} is not a date as ISO 8601 writes it, such as 2026-01-31", row
-        )
+        raise RowError(f"row {row + 1}: {value!r} in column {name!r} is not an ISO 8601 date such as 2026-01-31", row)
 
 
 def part_from_state(state: dict[str, Any]) -> Any:
-    """The part that ``to_state`` described, whichever it is.
+    """Restore a step of any class from the result of ``to_state``.
 
     Examples
     --------

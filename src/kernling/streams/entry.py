@@ -1,4 +1,4 @@
-"""The one way in: arrays, tables and files as streams."""
+"""Open arrays, tables and files as streams."""
 
 from __future__ import annotations
 
@@ -32,46 +32,47 @@ def stream(
     dense: bool = False,
     chunk: int = CHUNK,
 ) -> Stream:
-    """Rows in chunks of (X, y), from any source.
+    """Open any source of rows as a stream of (X, y) chunks.
 
-    X is an array or a sparse matrix where the source is one; otherwise it is a :class:`Table`, whose columns are as they were
-    read: :class:`Encode`, the first step of a :class:`kernling.StreamPipeline`, makes numbers of them.
+    X is an array or sparse matrix if the source is one; otherwise it is a :class:`Table` of raw columns, which
+    :class:`Encode`, the first step of a :class:`kernling.StreamPipeline`, converts to numbers.
 
     Parameters
     ----------
     source : object
         A NumPy array, SciPy sparse matrix or Table (with ``y``); a pandas or polars frame; an Arrow table, record batch or
         record batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of
-        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst); their content tells.
+        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), which is detected from their
+        content.
     y : array, optional
         Targets of an array or Table.
     target : str, int or None
-        The column with the target: its name, or its place (-1 is the last).  None if there is none.  It is a number if the
-        first ones are, but for a few damaged ones, and otherwise a label.
+        Target column: its name, or its position (-1 is the last); None if there is none.  Targets are numbers if the
+        first ones are, except for a few damaged ones, and otherwise labels.
     features : sequence of str, optional
-        The columns to use, in this order; all but the target if not given.
+        Columns to use, in this order; by default all but the target.
     categorical : sequence of str
-        Columns whose values are names, also where they look like numbers.  The target may be among them: then it is a label as
-        written.
+        Columns to treat as categories, even if their values look like numbers.  If the target is one of them, targets are
+        labels.
     missing : {"error", "drop", "keep"}
-        What to do with rows in which a value is missing: an empty text is, and so is a target that is not finite.  With "keep",
-        rows are given as they were read, and values that are not what they should be are no error: ``Encode(missing="impute")``
-        makes something of them.
+        How to handle rows with missing values, which include empty texts and targets that are not finite.  With "keep", rows
+        are returned as read, and values of the wrong type are not an error: ``Encode(missing="impute")`` handles them.
     format : {"libsvm", "csv", "parquet", "arrow", "jsonl"}, optional
-        The format of a file whose name and content don't tell.
+        File format; by default detected from name and content.
     header : bool
-        False for CSV whose first line is data; its columns are then called f0, f1, ...
+        False if the first line of a CSV file is data; columns are then called f0, f1, ...
     delimiter : str, optional
-        Of CSV; a comma for .csv, a tab for .tsv, and otherwise the most frequent of both and the semicolon in the first line.
+        CSV delimiter; by default a comma for .csv, a tab for .tsv, otherwise the most frequent of comma, tab and semicolon in
+        the first line.
     n_features : int, optional
-        The columns of LIBSVM text.  Without it files are read twice, first to find the largest index; of what can be read only
-        once, such as standard input, the first 8,192 rows tell.
+        Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
+        read only once, such as standard input, use the largest index of the first 8,192 rows.
     zero_based : bool
-        True if indices in LIBSVM text begin at 0.
+        Whether the indices of LIBSVM text start at 0.
     dense : bool
-        Give the rows of sparse sources as plain arrays.
+        Whether to convert sparse rows to dense arrays.
     chunk : int
-        Rows per chunk.
+        Number of rows per chunk.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def stream(
      [0.  1.  0. ]] [ 1. -1.]
     """
     if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
-        raise ValueError(f"n_features must be a whole number of at least 1, not {n_features!r}")
+        raise ValueError(f"n_features must be an integer of at least 1, not {n_features!r}")
     if format is not None and format not in files.FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
     columns = Columns(target, features, categorical, missing)
@@ -101,7 +102,7 @@ def stream(
 
 
 class _Reading(NamedTuple):
-    """How files are read."""
+    """Options for reading files."""
 
     columns: Columns
     format: str | None
@@ -112,7 +113,7 @@ class _Reading(NamedTuple):
 
 
 def _pieces(source: Any, y: Any, how: _Reading) -> tuple[Callable[[Stream], Iterator[Chunk]], bool]:
-    """What gives the rows of a source in pieces of any size, and whether it can do so only once."""
+    """Return a function that yields the rows of a source in pieces of any size, and whether it can be called only once."""
     if isinstance(source, np.ndarray) or sparse.issparse(source) or (isinstance(source, Table) and y is not None):
         return _arrays(source, y), False
     if y is not None:
@@ -134,6 +135,7 @@ def _are_paths(source: Any) -> bool:
 
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
     with files.opened(source) as file:
+        self.more_within = files.more_within(file)
         kind = how.format or files.format_of(source, file)
         if kind == "libsvm":
             width = how.n_features or libsvm_width(source, kind, how.zero_based) or None
@@ -143,7 +145,7 @@ def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
 
 
 def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> Iterator[Table]:
-    """The tables of an open file."""
+    """Yield the tables of an open file."""
     if kind == "csv":
         words = set(how.columns.categorical)
         return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source, file))
@@ -157,7 +159,7 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:
-    """One after the other; an error names its file."""
+    """Read files one after the other; errors name the file."""
     if how.n_features is None:
         widths = (libsvm_width(path, how.format, how.zero_based) for path in paths)
         how = how._replace(n_features=max(widths, default=0) or None)
@@ -169,7 +171,7 @@ def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]
 
 
 def libsvm_width(path: Any, format: str | None, zero_based: bool) -> int:
-    """The columns of a LIBSVM file; 0 for other formats, and for what can be read only once."""
+    """Return the number of columns of a LIBSVM file; 0 for other formats and for sources that can be read only once."""
     if files.is_read_once(path):
         return 0
     with files.opened(path) as file:

@@ -1,8 +1,9 @@
-"""Files and standard input: compression found by content, format by suffix or content, rows in pieces."""
+"""Reading files and standard input: compression is detected from content, the format from suffix or content."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -35,12 +36,13 @@ FORMATS = {
 }
 DELIMITERS = (",", "\t", ";")
 STEP = 1 << 16  # bytes decompressed at a time
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
 _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
 
 
 def need_pyarrow() -> Any:
-    """pyarrow, or an error that says how to get it."""
+    """Import pyarrow, or raise an error that says how to install it."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -53,7 +55,7 @@ def need_pyarrow() -> Any:
 
 @contextmanager
 def opened(source: Any) -> Iterator[io.BufferedReader]:
-    """The uncompressed bytes of a path, of standard input ("-") or of an open binary file."""
+    """Open a path, standard input ("-") or an open binary file for reading uncompressed bytes."""
     with ExitStack() as stack:
         if source == "-":
             name, raw = "standard input", _waited_for(sys.stdin.buffer)
@@ -63,11 +65,11 @@ def opened(source: Any) -> Iterator[io.BufferedReader]:
         else:
             name, raw = str(getattr(source, "name", "the file")), source
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
-        yield stack.enter_context(_decompressed(buffered, name, stack))
+        yield _as_utf8(stack.enter_context(_decompressed(buffered, name, stack)), name)
 
 
 def is_read_once(source: Any) -> bool:
-    """Whether a source is standard input, an open file, or a path to something like a named pipe."""
+    """Return whether a source can be read only once: standard input, an open file, or a named pipe."""
     return source == "-" or hasattr(source, "read") or (os.path.exists(source) and not os.path.isfile(source))
 
 
@@ -77,10 +79,10 @@ def _waited_for(file: Any) -> Any:
 
 
 class _Polled(io.RawIOBase):
-    """A pipe that is waited for in short turns.
+    """A pipe that is polled with a short timeout.
 
-    A signal may reach a thread of some library, and then does not interrupt a read that the main thread is blocked in: Python
-    would not notice Ctrl-C before more rows come.
+    A signal may be delivered to another library's thread and then does not interrupt a blocking read of the main thread: Python
+    would not notice Ctrl-C before more rows arrive.
     """
 
     def __init__(self, descriptor: int):
@@ -90,9 +92,19 @@ class _Polled(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not select.select([self._descriptor], [], [], 0.2)[0]:
+        while not self.more_within(0.2):
             pass
         return os.readv(self._descriptor, [buffer])
+
+    def more_within(self, seconds: float) -> bool:
+        """Whether there is something to read, or the end, within so many seconds."""
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+
+def more_within(file: Any) -> Callable[[float], bool]:
+    """Of an opened pipe: what tells whether more comes within so many seconds; of any other file more is always there."""
+    raw = getattr(file, "raw", None)
+    return raw.more_within if isinstance(raw, _Polled) else lambda seconds: True
 
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
@@ -101,7 +113,7 @@ def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
 
 
 def _decompressor(file: io.BufferedReader, name: str, stack: ExitStack) -> Callable[[int], bytes] | None:
-    """What reads the next bytes, at most so many and never more than one step of decompression; None for a plain file."""
+    """Return a function that reads at most n decompressed bytes, never more than one step; None for an uncompressed file."""
     head = file.peek(6)[:6]
     if head.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file).read1
@@ -117,26 +129,26 @@ def _decompressor(file: io.BufferedReader, name: str, stack: ExitStack) -> Calla
         with _damage_named(name):
             archive = stack.enter_context(zipfile.ZipFile(_seekable(file, stack)))
         if len(archive.namelist()) != 1:
-            raise ValueError(f"a zip file must hold one file to be read as data, not {len(archive.namelist())}")
+            raise ValueError(f"a zip file must contain exactly one file, not {len(archive.namelist())}")
         return cast(Any, archive.open(archive.namelist()[0])).read1
     return None
 
 
 @contextmanager
 def _damage_named(name: str) -> Iterator[None]:
-    """The many ways in which decompressors fail, as one."""
+    """Convert the various errors of decompressors to one ValueError that names the file."""
     try:
         yield
     except EOFError as error:
-        raise ValueError(f"{name} ends too early: it is a part of a compressed file") from error
+        raise ValueError(f"{name} is truncated: it is only part of a compressed file") from error
     except (OSError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the data
             raise
-        raise ValueError(f"{name} is damaged, or ends too early: {error}") from error
+        raise ValueError(f"{name} is damaged or truncated: {error}") from error
 
 
 class _Decompressed(io.RawIOBase):
-    """What a decompressor gives; all that comes before damage is read before the error."""
+    """Output of a decompressor; all bytes before a damaged place are read before the error is raised."""
 
     def __init__(self, name: str, read: Callable[[int], bytes]):
         self._name = name
@@ -163,12 +175,42 @@ class _Decompressed(io.RawIOBase):
         return count
 
 
+def _as_utf8(file: Any, name: str) -> Any:
+    """Return the file, recoded as UTF-8 if it starts with the byte order mark of UTF-16."""
+    return io.BufferedReader(_Recoded(file, name), BLOCK) if file.peek(2)[:2] in UTF_16 else file
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-16 text as UTF-8."""
+
+    def __init__(self, file: Any, name: str):
+        self._file, self._name = file, name
+        self._decode = codecs.getincrementaldecoder("utf-16")().decode
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            data = self._file.read1(STEP)
+            try:
+                self._rest = self._decode(data, final=not data).encode()
+            except UnicodeError as error:
+                raise ValueError(f"{self._name} begins as UTF-16 text, but is not: {error}") from error
+            if not data:
+                break
+        taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
 def _fail(error: Exception, _: int) -> bytes:
     raise error
 
 
 class _Kept:
-    """A file that is somebody else's to close."""
+    """A file that the caller closes."""
 
     def __init__(self, file: io.BufferedReader):
         self._file = file
@@ -184,7 +226,7 @@ class _Kept:
 
 
 def _seekable(file: Any, stack: ExitStack) -> Any:
-    """The file itself, or a copy on disk if it can only be read forwards."""
+    """Return the file itself, or a temporary copy if it is not seekable."""
     if isinstance(file, io.BufferedReader) and isinstance(getattr(file, "raw", None), io.FileIO) and file.seekable():
         return file
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
@@ -194,7 +236,7 @@ def _seekable(file: Any, stack: ExitStack) -> Any:
 
 
 def format_of(source: Any, file: io.BufferedReader) -> str:
-    """The format of a source, by its suffix or else its first bytes."""
+    """Detect the format of a source from its suffix or else its first bytes."""
     name = "" if source == "-" or not isinstance(source, (str, os.PathLike)) else Path(source).name.lower()
     for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)
@@ -214,7 +256,7 @@ def format_of(source: Any, file: io.BufferedReader) -> str:
     if _is_text(first) and any(mark.encode() in first for mark in DELIMITERS):
         return "csv"
     what = "standard input" if source == "-" else repr(str(source))
-    raise ValueError(f"cannot tell the format of {what}; pass format= one of {', '.join(map(repr, FORMATS))}")
+    raise ValueError(f"cannot detect the format of {what}; pass format= one of {', '.join(map(repr, FORMATS))}")
 
 
 def _is_text(line: bytes) -> bool:
@@ -225,7 +267,7 @@ def _is_text(line: bytes) -> bool:
 
 
 def delimiter_of(source: Any, file: io.BufferedReader) -> str:
-    """The delimiter of CSV: what the name of a file suggests, and otherwise the most frequent one in the first line."""
+    """Detect the CSV delimiter from the file name, or else as the most frequent one in the first line."""
     suffixes = Path(str(source).lower()).suffixes if source != "-" and isinstance(source, (str, os.PathLike)) else []
     if ".tsv" in suffixes or ".csv" in suffixes:
         return "\t" if ".tsv" in suffixes else ","
@@ -234,20 +276,20 @@ def delimiter_of(source: Any, file: io.BufferedReader) -> str:
 
 
 def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> Iterator[Table]:
-    """Tables of a CSV file; numeric columns are float64, whatever the first rows look like.
+    """Yield the tables of a CSV file; numeric columns are float64, whatever the first rows look like.
 
-    The rows before a damaged one are given before the error; values that are no numbers come as they stand, so that whoever
-    takes the column as numbers can name the row.
+    The rows before a damaged one are yielded before the error is raised; values that are not numbers are kept as text, so that
+    the code that converts the column can name the row.
     """
     pyarrow = need_pyarrow()
     csv = pyarrow.csv
     none = csv.ConvertOptions().null_values
     names: list[str] | None = None
-    types: dict[str, Any] = {}  # of columns of which a value was seen
+    types: dict[str, Any] = {}  # of columns with at least one value so far
     rows = 0
     for block in line_blocks(file, delimiter=delimiter):
         damaged: list[Any] = []
-        written: list[str] = []  # columns of values that are not all of one type
+        written: list[str] = []  # columns with values of several types
         top = int(names is None and header)
         reading = csv.ReadOptions(
             block_size=len(block) + 1,
@@ -298,7 +340,7 @@ def _csv_table(table: Any, written: list[str], none: list[str]) -> Table:
 
 
 def _settled(pyarrow: Any, column: Any, words: bool, none: list[str]) -> Any:
-    """The type a column keeps for the whole file; a few values that are no numbers among many that are do not make it text."""
+    """Return the type of a column for the whole file; a few non-numeric values do not make a numeric column text."""
     types = pyarrow.types
     if words:
         return pyarrow.string()
@@ -313,7 +355,7 @@ def _settled(pyarrow: Any, column: Any, words: bool, none: list[str]) -> Any:
 
 
 def _as_written(text: str, none: list[str]) -> Any:
-    """A value of CSV as a number, True, False or None; as the text that it is if it is none of them."""
+    """Parse a CSV value as a number, True, False or None; return any other text unchanged."""
     if text in none:
         return None
     if text.lower() in ("true", "false"):
@@ -325,14 +367,16 @@ def _as_written(text: str, none: list[str]) -> Any:
 
 
 def check_names(names: list[str]) -> None:
-    """Columns by name need names that differ."""
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ValueError(f"two columns are called {twice[0]!r}; give each a name of its own")
+    """Raise if two columns have the same name."""
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise ValueError(f"two columns are called {name!r}; give them distinct names")
+        known.add(name)
 
 
 def read_parquet(file: Any, rows: int) -> Iterator[Table]:
-    """Tables of a Parquet file."""
+    """Yield the tables of a Parquet file."""
     pyarrow = need_pyarrow()
     with ExitStack() as stack:
         try:
@@ -343,7 +387,7 @@ def read_parquet(file: Any, rows: int) -> Iterator[Table]:
 
 
 def read_arrow(file: Any) -> Iterator[Table]:
-    """Tables of an Arrow file or stream (Feather, too)."""
+    """Yield the tables of an Arrow file or stream (including Feather)."""
     pyarrow = need_pyarrow()
     with ExitStack() as stack:
         try:
@@ -359,10 +403,10 @@ def read_arrow(file: Any) -> Iterator[Table]:
 
 
 def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]:
-    """Tables of JSON lines: one object per line, of numbers, strings, true, false and null.
+    """Yield the tables of JSON lines: one object per line, of numbers, strings, true, false and null.
 
-    The columns are those of the first line and those asked for, and a name that a line does not have is a missing value.
-    Further names are an error, unless ``more`` says that there may be some; so is a name asked for that no line has.
+    The columns are those of the first line and those in ``asked``; a name that a line lacks is a missing value.
+    Other names are an error unless ``more`` is true; so are names in ``asked`` that no line has.
     """
     lacking = set(asked)
     names: list[str] = []
@@ -401,7 +445,7 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
 
 
 def arrow_table(batch: Any) -> Table:
-    """A record batch or Arrow table as columns; numbers with gaps become float64 with NaN."""
+    """Convert a record batch or Arrow table to a Table; numbers with missing values become float64 with NaN."""
     pyarrow = need_pyarrow()
     check_names(batch.schema.names)
     table: dict[str, np.ndarray] = {}
@@ -410,6 +454,9 @@ def arrow_table(batch: Any) -> Table:
             column = column.cast(column.type.value_type)
         if pyarrow.types.is_decimal(column.type):
             column = column.cast(pyarrow.float64())
+        if pyarrow.types.is_time(column.type):  # of day: the time since midnight
+            whole = column.cast(pyarrow.int32() if column.type.bit_width == 32 else pyarrow.int64()).cast(pyarrow.int64())
+            column = whole.cast(pyarrow.duration(column.type.unit))
         keep = isinstance(column, pyarrow.ChunkedArray)
         table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
     return Table(table)

@@ -1,4 +1,4 @@
-"""Missing values take the running mean of their column."""
+"""Imputation of missing values with running means."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..components.scaling import ENOUGH
 from ..core.jit import jit_exact
 from ..core.limits import LARGEST
 
-FAR = 10.0  # mean deviations; a value further away moves the mean as if it were so far away
+FAR = 10.0  # mean deviations; values further away are clipped before they update the mean
 
 
 @jit_exact
 def _fill(X, count, mean, deviation):
-    """Row by row: NaN becomes the mean of the values before it, which other values move; returns how many rows had one."""
+    """Replace NaN by the running mean of the values before it, row by row; return the number of rows with NaN."""
     rows = 0
     for i in range(X.shape[0]):
         filled = 0
@@ -35,7 +35,7 @@ def _fill(X, count, mean, deviation):
 
 
 class Fill:
-    """The running mean of each column, which outliers hardly move, and the number of rows in which a value was missing."""
+    """Running means of the columns, robust to outliers, and the number of imputed rows."""
 
     _fields = ("count", "mean", "deviation")
 
@@ -43,29 +43,29 @@ class Fill:
         self.count, self.mean, self.deviation, self.rows = np.zeros(d), np.zeros(d), np.zeros(d), 0
 
     def begin(self, X: np.ndarray) -> None:
-        """Take the first value of each column for the mean until a row with one was learned."""
+        """Use the first value of each column as its mean until a row with a value is learned."""
         there = ~np.isnan(X)
         first = X[there.argmax(axis=0), np.arange(X.shape[1])]
         self.mean = np.where(there.any(axis=0), first, 0.0)
 
     def learn(self, X: np.ndarray) -> Fill:
-        """Fill the gaps of the rows where they stand; returns what is known then, and stays as it is."""
+        """Impute the rows in place; return the updated state, without changing this one."""
         later = Fill(0)
         later.count, later.mean, later.deviation = self.count.copy(), self.mean.copy(), self.deviation.copy()
         later.rows = self.rows + _fill(X, later.count, later.mean, later.deviation)
         return later
 
     def filled(self, X: np.ndarray) -> np.ndarray:
-        """The rows with their gaps filled by what is known now."""
+        """Return the rows imputed with the current means."""
         return np.where(np.isnan(X), self.mean, X)
 
     def to_state(self) -> dict[str, Any]:
-        """The state as JSON would hold it."""
+        """Return the state as JSON-compatible data."""
         return {name: getattr(self, name).tolist() for name in self._fields} | {"rows": self.rows}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], d: int) -> Fill:
-        """The means that ``to_state`` described."""
+        """Restore the state from the result of ``to_state``."""
         fill = cls(d)
         fill.count, fill.mean, fill.deviation = held = [np.array(state[name], dtype=np.float64) for name in cls._fields]
         fill.rows = state["rows"]
@@ -74,5 +74,5 @@ class Fill:
             (np.abs(array) <= LARGEST["float64"]).all() and (name == "mean" or (array >= 0.0).all())
             for name, array in zip(cls._fields, held, strict=True)
         ):
-            raise ValueError(f"these are no means that {d} columns can have")
+            raise ValueError(f"these are not valid means of {d} columns")
         return fill

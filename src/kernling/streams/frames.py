@@ -1,4 +1,8 @@
-"""Frames, Arrow tables, dictionaries and arrays as tables."""
+"""Conversion of frames, Arrow tables, dictionaries and arrays to tables.
+
+By hand rather than with narwhals, which converts times with a zone to UTC (dates here use the local hour), refuses record
+batches and integer column names, and takes 1.4 to 8 times as long.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from .tables import Table, objects
 
 
 def frames(source: Any) -> Iterator[Table]:
-    """The tables of a frame, or of an iterable of frames."""
+    """Yield the tables of a frame, or of an iterable of frames."""
     if isinstance(source, Table):
         yield source
     elif hasattr(source, "schema") and hasattr(source, "num_rows"):
@@ -26,22 +30,22 @@ def frames(source: Any) -> Iterator[Table]:
         for part in source:
             yield from frames(part)
     else:
-        raise TypeError(f"cannot stream a {type(source).__name__}; give an array, a frame, an Arrow table, a path or '-'")
+        raise TypeError(f"cannot stream a {type(source).__name__}; pass an array, a frame, an Arrow table, a path or '-'")
 
 
 def _column_of(series: Any) -> np.ndarray:
-    """A pandas or polars column."""
+    """Convert a pandas or polars column."""
     values = series.to_numpy()
-    if values.dtype.kind in "biufUM":
+    if values.dtype.kind in "biufUMm":
         return values
     values = np.array(series.to_list() if hasattr(series, "to_list") else list(values), dtype=object)
-    if hasattr(series, "isna"):  # pandas has many values that are none
+    if hasattr(series, "isna"):  # pandas has several missing values
         values[series.isna().to_numpy()] = None
     return values
 
 
 def has_names(X: Any) -> bool:
-    """Whether rows come with the names of their columns."""
+    """Return whether rows have column names."""
     return isinstance(X, (Table, Mapping)) or hasattr(X, "columns") or hasattr(X, "schema") or _are_dictionaries(X)
 
 
@@ -50,9 +54,9 @@ def _are_dictionaries(X: Any) -> bool:
 
 
 def as_table(X: Any) -> Table:
-    """Rows of any kind as a table: a frame, a dictionary of columns, a list of dictionaries, or an array (x0, x1, ...)."""
+    """Convert rows to a table: a frame, a dictionary of columns, a list of dictionaries, or an array (x0, x1, ...)."""
     if sparse.issparse(X):
-        raise ValueError("a table is needed, and these rows are sparse: they are numbers already")
+        raise ValueError("a table is needed, but these rows are a sparse matrix, which needs no encoding")
     if isinstance(X, Mapping):
         return Table({str(name): np.asarray(values) for name, values in X.items()})
     if _are_dictionaries(X):
@@ -65,14 +69,14 @@ def as_table(X: Any) -> Table:
 
 
 def named_row(x: Any) -> Any:
-    """One event as a dictionary if it has names, as a row of a frame and a named tuple have; otherwise as it is."""
+    """Convert one event with names, such as a row of a frame or a named tuple, to a dictionary; return others unchanged."""
     if isinstance(x, tuple) and hasattr(x, "_asdict"):
         return x._asdict()
     return x.to_dict() if hasattr(x, "to_dict") and hasattr(x, "index") else x
 
 
 def one_row(x: Any) -> Any:
-    """One event as a table or an array of one row."""
+    """Convert one event to a table or array of one row."""
     x = named_row(x)
     if isinstance(x, Mapping):
         return Table({str(name): objects([value]) for name, value in x.items()})

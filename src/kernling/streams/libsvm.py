@@ -1,11 +1,11 @@
 """LIBSVM text: ``label [qid:n] index:value index:value ...  # comment``, parsed in chunks by compiled code.
 
-A number is read as an integer of digits and a power of ten.  Where the integer is below 2^53 and the power is at most 22 either
-way, both are exact in float64, and one multiplication or division rounds correctly (W. Clinger, How to read floating point
+A number is read as an integer and a power of ten.  If the integer is below 2^53 and the exponent is at most 22 in absolute
+value, both are exact in float64, and one multiplication or division rounds correctly (W. Clinger, How to read floating point
 numbers accurately, PLDI 1990).  With up to 19 digits, the product with a 128-bit power of five nearly always decides the
 rounding (D. Lemire, Number parsing at a gigabyte per second, Software: Practice and Experience, 2021).  A longer number lies
-between its first 19 digits and the next such number, and is what both are rounded to if that is the same.  The few other
-numbers are left to Python's ``float``, so that all agree with it to the last digit.
+between its first 19 digits and the next such number; if both round to the same value, that is the result.  The few remaining
+numbers are parsed by Python's ``float``, so that all results agree with it to the last digit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .base import CHUNK
 from .lines import line_blocks
 
 BLOCK = 1 << 22  # bytes read at a time
-FIRST = 1 << 26  # bytes at most from which the columns of a text that is read once are told
-WIDEST = 1 << 26  # columns, where only the text tells how many: kdd12, the widest in public use, has 54,686,452
+FIRST = 1 << 26  # maximum bytes used to determine the number of columns of a source that is read once
+WIDEST = 1 << 26  # maximum number of columns found in the text itself: kdd12, the widest public data set, has 54,686,452
 
 _SMALLEST, _LARGEST = -290, 285  # powers of ten whose product with 19 digits is neither infinite nor subnormal
 
 
 def _leading_bits(q: int) -> int:
-    """The first 128 bits of 5^q: rounded down, or up where q is negative, as Lemire's proof asks."""
+    """Return the first 128 bits of 5^q: rounded down, or up if q is negative, as Lemire's proof requires."""
     if q >= 0:
         five = 5**q
         excess = five.bit_length() - 128
@@ -47,7 +47,7 @@ _FAULTS = (
     "",
     "{token!r} is not a number",
     "{token!r} is not index:value",
-    "the index in {token!r} is 0, but indices begin at 1 (if they begin at 0, pass zero_based=True)",
+    "the index in {token!r} is 0, but indices start at 1 (if they start at 0, pass zero_based=True)",
     "the index in {token!r} is not larger than the one before",
     "the index in {token!r} is too large",
     "the value in {token!r} is not finite",
@@ -57,7 +57,7 @@ _NUMBER, _PAIR, _ZERO, _ORDER, _LARGE, _INFINITE = range(1, 7)
 
 @inner
 def _product(a, b):
-    """The two halves, high and low, of a 128-bit product."""
+    """Return the high and low halves of a 128-bit product."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     low = a0 * b0
@@ -68,14 +68,14 @@ def _product(a, b):
 
 @inner
 def _rounded(digits, q):
-    """digits * 10^q, correctly rounded, as an integer times a power of two; the integer is 0 if that can't be decided."""
+    """Return digits * 10^q, correctly rounded, as an integer times a power of two; the integer is 0 if undecided."""
     one = np.uint64(1)
     zeros = 0
     while digits >> np.uint64(63) == 0:
         digits = digits << one
         zeros += 1
     high, low = _product(digits, _HIGH[q - _SMALLEST])
-    if high & np.uint64(0x1FF) == np.uint64(0x1FF):  # the bits cut off could matter
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):  # the truncated bits could matter
         more, _ = _product(digits, _LOW[q - _SMALLEST])
         added = low + more
         if added < low:
@@ -86,14 +86,14 @@ def _rounded(digits, q):
     upper = high >> np.uint64(63)
     mantissa = high >> (upper + np.uint64(9))
     if low <= one and -4 <= q <= 23 and mantissa & np.uint64(3) == one and mantissa << (upper + np.uint64(9)) == high:
-        mantissa -= one  # exactly between two numbers: to the even one
+        mantissa -= one  # halfway between two numbers: round to even
     mantissa = (mantissa + (mantissa & one)) >> one
-    return np.int64(mantissa), ((217706 * q) >> 16) + np.int64(upper) - zeros + 11  # floor(q log2 10) by a fraction
+    return np.int64(mantissa), ((217706 * q) >> 16) + np.int64(upper) - zeros + 11  # floor(q log2 10), as a fraction
 
 
 @inline
 def _scan(text, at, end):
-    """The first 19 digits, power of ten and sign at a place, how many digits there are (-1: it is no number), and their end."""
+    """Scan a number: its first 19 digits, power of ten and sign, the number of digits (-1: not a number), and its end."""
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
@@ -137,7 +137,7 @@ def _scan(text, at, end):
 
 @jit_exact
 def _value(mantissa, shift, negative, significant):
-    """The number, and whether it is left to Python."""
+    """Return the number, and whether Python has to parse it."""
     if significant == 0:
         value = 0.0
     elif significant <= _DIGITS and mantissa < np.uint64(9007199254740992) and -22 <= shift <= 22:
@@ -158,7 +158,7 @@ def _value(mantissa, shift, negative, significant):
 
 @jit_exact
 def _largest_index(text, end, most):
-    """The largest number up to ``most`` in front of a colon, -1 if there is none; comments don't count."""
+    """Return the largest number up to ``most`` before a colon outside of comments; -1 if there is none."""
     largest = -1
     number: Any = -1
     comment = False
@@ -181,9 +181,9 @@ def _largest_index(text, end, most):
 
 @jit_exact
 def _parse(text, end, base, labels, indptr, indices, values, left):
-    """Parse whole lines.  Returns rows, lines passed, numbers left to Python, fault, and where its token begins.
+    """Parse whole lines; return rows, lines, numbers left to Python, the fault, and where its token begins.
 
-    ``left`` gets (begin, end, place) of every number left to Python: place is one among the values, or -1 - row for a label.
+    ``left`` receives (begin, end, index) of every number left to Python: the index is that of a value, or -1 - row for a label.
     """
     at = 0
     rows = 0
@@ -256,9 +256,9 @@ def _parse(text, end, base, labels, indptr, indices, values, left):
 
 
 def read(file: IO[bytes], n_features: int | None, zero_based: bool) -> Iterator[tuple[sparse.csr_matrix, np.ndarray]]:
-    """CSR rows and labels of a LIBSVM text.
+    """Yield CSR rows and labels of LIBSVM text.
 
-    Without ``n_features`` the largest index of the first rows says how many columns there are; a larger index is an error.
+    Without ``n_features``, the largest index of the first rows determines the number of columns; larger indices are an error.
     """
     line = 0
     blocks = line_blocks(file, BLOCK)
@@ -272,7 +272,7 @@ def read(file: IO[bytes], n_features: int | None, zero_based: bool) -> Iterator[
 
 
 def _first_joined(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks, the first ones as one that has a whole chunk of lines; or as many as come before an error."""
+    """Yield blocks, joining the first ones until they contain a whole chunk of lines or an error occurs."""
     first: list[bytes] = []
     lines = size = 0
     failure: Exception | None = None
@@ -299,7 +299,7 @@ def _read_block(text: bytes, n_features: int | None, zero_based: bool, line: int
     indices, values = np.empty(pairs, np.int32), np.empty(pairs)
     left = np.empty((pairs + rows, 3), np.int64)
     base = 0 if zero_based else 1
-    with np.errstate(over="ignore"):  # products of 64 bits wrap on purpose, which NumPy mentions where nothing is compiled
+    with np.errstate(over="ignore"):  # 64-bit products wrap on purpose; NumPy warns about it if the code is not compiled
         rows, lines, leftover, fault, at = _parse(data, len(data), base, labels, indptr, indices, values, left)
     problem = ""
     if fault:
@@ -327,14 +327,14 @@ def _row_of(indptr: np.ndarray, rows: int, place: int) -> int:
 
 
 def _check_width(text: bytes, line: int, indptr, indices, rows: int, n_features: int, base: int) -> tuple[int, str] | None:
-    """Where an index is too large for the columns asked for: the rows before it, and what is wrong."""
+    """Return the number of rows before the first index that exceeds ``n_features``, and the error message."""
     wide = np.flatnonzero(indices[: indptr[rows]] >= n_features)
     if not len(wide):
         return None
     row = _row_of(indptr, rows, wide[0])
     written = [number for number, words in enumerate(text.split(b"\n")) if words.split(b"#")[0].strip()]
     index = int(indices[wide[0]]) + base
-    cure = "pass n_features= what the data has"
+    cure = "pass the right n_features="
     return row, f"line {line + written[row] + 1}: index {index} does not fit into {n_features} columns; {cure}"
 
 
@@ -344,7 +344,7 @@ def _message(text: bytes, line: int, fault: int, at: int) -> str:
 
 
 def count_features(file: IO[bytes], zero_based: bool) -> int:
-    """One more than the largest index that can be meant, up to where the text is damaged: who reads it then names the line."""
+    """Return the number of columns found before any damaged line, which is reported when the file is read."""
     base = 0 if zero_based else 1
     largest = -1
     try:

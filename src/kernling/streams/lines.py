@@ -1,4 +1,4 @@
-"""Text in blocks of whole lines."""
+"""Reading text in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from collections.abc import Iterator
 from typing import IO, Any, cast
 
 BLOCK = 1 << 20
-LONGEST = 1 << 28  # bytes of one line
-MARK = b"\xef\xbb\xbf"  # with which some programs begin UTF-8 text
+LONGEST = 1 << 28  # maximum bytes of one line
+FEW = 64  # lines, below which the next block is twice as large, since the cost of a block grows with the number of columns
+LARGEST = 1 << 26  # maximum bytes of a block of few lines
+MARK = b"\xef\xbb\xbf"  # byte order mark at the start of some UTF-8 files
 
 
 def line_blocks(file: IO[bytes], size: int = BLOCK, delimiter: str | None = None) -> Iterator[bytes]:
-    """Blocks that end where a line does: of about this size, and from a pipe whatever has come so far.
+    """Yield blocks of whole lines of about this size, larger if lines are long; from a pipe, whatever has arrived so far.
 
-    With the delimiter of CSV a line does not end inside of a quoted value.
+    With the delimiter of a CSV file, line breaks inside of quoted values do not end a line.
     """
     records = None if delimiter is None else _records(delimiter)
     read: Any = file.read if file.seekable() else cast(Any, file).read1
     rest = b""
-    for place, data in enumerate(iter(lambda: read(size), b"")):
-        data = data.removeprefix(MARK) if place == 0 else data
-        waits = b"\n" in rest and b'"' not in data  # for the end of a quoted value, or the rest would hold no line break
+    first = True
+    while data := read(size):
+        data = data.removeprefix(MARK) if first else data
+        first = False
+        waits = b"\n" in rest and b'"' not in data  # for the end of a quoted value, else the rest would contain no line break
         data = rest + data
         cut = 0 if waits else _end_of_lines(data, records)
         rest = data[cut:]
         if len(rest) > LONGEST:
-            raise ValueError(f"a line is longer than {LONGEST} bytes: this is not text in lines")
+            raise ValueError(f"a line is longer than {LONGEST} bytes: this is not a text file with lines")
         if cut:
             yield data[:cut]
+            if size < LARGEST and cut > size // 2 and data.count(b"\n", 0, cut) < FEW:
+                size *= 2
     if rest:
         yield rest
 
@@ -40,6 +46,6 @@ def _end_of_lines(data: bytes, records: re.Pattern[bytes] | None) -> int:
 
 
 def _records(delimiter: str) -> re.Pattern[bytes]:
-    """Whole lines of CSV.  A quoted value begins where a value does, and two quotes in it stand for one."""
+    """Return a pattern for whole lines of CSV; inside of quoted values, two quotes stand for one."""
     begin = rb"(?<![^\n" + re.escape(delimiter).encode() + rb"])"
     return re.compile(rb'(?:(?:[^"\n]++|' + begin + rb'"[^"]*+(?:""[^"]*+)*+"|(?!' + begin + rb')")*+\n)*+')

@@ -1,11 +1,11 @@
-"""Scaling as part of a stream.  The state is plain data, and every row is scaled by what was known when it came.
+"""Running scaling of streams.
 
-Row t is scaled with the statistics of rows 1 to t, so the result never depends on how the stream is cut into chunks.
+Row t is scaled with the statistics of rows 1 to t, so the result does not depend on the size of the chunks.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,112 +17,116 @@ from ..core.jit import jit_exact
 
 
 @jit_exact
-def _rescale(X, low, high, out, shifts, widths):
+def _rescale(X, low, high, out):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0 and low[j] <= high[j]:
-                shifts[i, j] = low[j]
-                widths[i, j] = high[j] - low[j]
             low[j] = min(low[j], X[i, j])
             high[j] = max(high[j], X[i, j])
             width = high[j] - low[j]
             out[i, j] = (X[i, j] - low[j]) / width if width > 0.0 else 0.0
 
 
-class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What both have in common: rows in, rows out, a state that is data, and scikit-learn's interface."""
+class Scale(NamedTuple):
+    """The scale of each column: x becomes low + height (x - shift) / width, and low where width is 0; at most ``reach``."""
 
-    _fields: tuple[str, ...]  # of the state; the last one has a number for each column
+    shift: np.ndarray
+    width: np.ndarray
+    low: float = 0.0
+    height: float = 1.0
+    reach: float = np.inf
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Rows on this scale."""
+        unit = np.divide(X - self.shift, self.width, out=np.zeros(X.shape), where=self.width > 0.0)
+        scaled = self.low + self.height * unit
+        return scaled if self.reach == np.inf else np.clip(scaled, -self.reach, self.reach)
+
+    def affine(self) -> tuple[np.ndarray, np.ndarray]:
+        """Shift and width such that rows are shift + width * scaled rows."""
+        width = self.width / self.height
+        return self.shift - self.low * width, width
+
+
+class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Common interface of running scalers."""
+
+    _fields: tuple[str, ...]  # of the state; the last one has one number per column
     _settings: tuple[str, ...] = ()
 
     def _begin(self, d: int) -> None:
         raise NotImplementedError
 
-    def _learn(self, X: np.ndarray, out: np.ndarray, shifts: np.ndarray, widths: np.ndarray) -> None:
+    def _learn(self, X: np.ndarray, out: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
         raise NotImplementedError
 
     def _is_sound(self) -> bool:
-        """Whether the state is one that rows can lead to."""
-        raise NotImplementedError
-
-    def _affine(self) -> tuple[np.ndarray, np.ndarray]:
-        """Shift and width such that the rows are shift + width * scaled rows."""
+        """Return whether the state is valid."""
         raise NotImplementedError
 
     def fit(self, X, y=None):
-        """Forget everything and learn the rows."""
+        """Fit to the rows, discarding earlier state."""
         learned = clone(self).partial_fit(X)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(learned))
         return self
 
     def partial_fit(self, X, y=None):
-        """Go on learning."""
+        """Update with the rows."""
         fresh = not self.__sklearn_is_fitted__()
         self._dense(X)
         self.learn_transform(validate_data(self, X, dtype=np.float64, order="C", reset=fresh))
         return self
 
     def learn_transform(self, X: Any) -> np.ndarray:
-        """Learn the rows; returns each scaled by what was known when it came, itself included."""
-        return self._stream(X, record=False)[0]
-
-    def learn_target(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn targets; returns them scaled, and for each the shift and width known *before* it.
-
-        ``shift + width * f`` is what a prediction f on the scale of the model means, said before the target was seen.
-        """
-        out, shifts, widths = self._stream(np.asarray(y, dtype=np.float64)[:, np.newaxis], record=True)
-        return out[:, 0], shifts[:, 0], widths[:, 0]
-
-    def _stream(self, X: Any, record: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Learn the rows and return each scaled with the statistics of the rows up to and including itself."""
         X = self._rows(X)
         if not self.__sklearn_is_fitted__():
             self._begin(X.shape[1])
             self.n_features_in_ = X.shape[1]
         for name in self._fields:  # so that a copy of the attributes is a copy of the state
             setattr(self, name, np.copy(getattr(self, name)))
-        out, (shifts, widths) = np.empty_like(X), np.zeros((2, len(X) if record else 0, X.shape[1]))
-        self._learn(X, out, shifts, widths)
-        return out, shifts, widths
+        out = np.empty_like(X)
+        self._learn(X, out)
+        return out
 
     def transform(self, X) -> np.ndarray:
-        """Rows scaled by what is known now; nothing is learned, and values outside the range so far stay outside."""
+        """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
         check_is_fitted(self)
         self._dense(X)
-        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.scale_now().scaled(validate_data(self, X, dtype=np.float64, reset=False))
 
     def transform_one(self, x: Any) -> np.ndarray:
-        """One row, a 1-D array, scaled by what is known now: the cheap way."""
+        """Scale one row, a 1-D array, with the current statistics (the fast path)."""
         return self.scaled(np.asarray(x)[np.newaxis])[0]
 
     def learn_transform_one(self, x: Any) -> np.ndarray:
-        """Learn one row, a 1-D array; returns it scaled by what is known then."""
+        """Learn one row, a 1-D array, and return it scaled with the updated statistics."""
         return self.learn_transform(np.asarray(x)[np.newaxis])[0]
 
     def scaled(self, X: Any) -> np.ndarray:
-        """The same as ``transform``, without what scikit-learn checks: the cheap way for few rows."""
+        """Same as ``transform`` without scikit-learn's validation (the fast path for few rows)."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        return self._scaled(self._rows(X))
+        return self.scale_now().scaled(self._rows(X))
 
     def inverse_transform(self, X) -> np.ndarray:
-        """Rows on their own scale again."""
+        """Transform rows back to their original scale."""
         check_is_fitted(self)
-        shift, width = self._affine()
+        shift, width = self.scale_now().affine()
         return shift + width * np.asarray(X, dtype=np.float64)
 
     def _dense(self, X: Any) -> None:
         if sparse.issparse(X):
             raise ValueError(
-                f"{type(self).__name__} would make sparse rows dense; open the stream with dense=True if they may be"
+                f"{type(self).__name__} would make sparse rows dense; if that is acceptable, open the stream with dense=True"
             )
 
     def _rows(self, X: Any) -> np.ndarray:
-        """Quickly checked rows."""
+        """Return the rows after a fast validation."""
         self._dense(X)
         X = np.ascontiguousarray(X, dtype=np.float64)
         if X.ndim != 2:
@@ -138,14 +142,14 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._fields[-1] in self.__dict__
 
     def to_state(self) -> dict[str, Any]:
-        """The state as JSON would hold it."""
+        """Return the state as JSON-compatible data."""
         held = {name: np.asarray(getattr(self, name, [])).tolist() for name in (*self._settings, *self._fields)}
         names = {"names": self.feature_names_in_.tolist()} if hasattr(self, "feature_names_in_") else {}
         return {"part": type(self).__name__} | {name.rstrip("_"): value for name, value in held.items()} | names
 
     @classmethod
     def from_state(cls, state: dict[str, Any]):
-        """The part that ``to_state`` described."""
+        """Restore a scaler from the result of ``to_state``."""
         if state.get("part") != cls.__name__:
             raise ValueError(f"this is the state of {state.get('part')!r}, not of {cls.__name__!r}")
         part = cls(**{name: None if state[name] is None else float(state[name]) for name in cls._settings})
@@ -160,29 +164,29 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(f"{name.rstrip('_')} of a {cls.__name__} of {d} columns cannot have shape {value.shape}")
             setattr(part, name, value)
         if not part._is_sound():
-            raise ValueError(f"these are no numbers that a {cls.__name__} can have learned")
+            raise ValueError(f"this is not a valid state of a {cls.__name__}")
         if "names" in state:
             part.feature_names_in_ = np.array(state["names"], dtype=object)
         return part
 
 
 class Standardise(_Scaling):
-    """Running standardisation: columns get mean 0 and variance 1; a constant column becomes 0.
+    """Running standardisation of columns to mean 0 and variance 1; a constant column becomes 0.
 
-    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+    ``learn_transform`` scales each row with the statistics up to and including itself; ``transform`` with the current ones.
 
     Parameters
     ----------
     clip : float, optional
-        Outliers: a value more than this many deviations from the mean counts as if it were so far away, so that one value
-        cannot flatten all others.  The first 30 rows are believed.
+        Values more than this many standard deviations from the mean are clipped to that distance, so that a single outlier does
+        not compress all other values.  The first 30 rows are not clipped.
 
     Attributes
     ----------
     count_, mean_, squares_ : array
-        Rows seen, the mean of each column, and the sum of squared differences from it.
+        Number of rows, mean of each column, and sum of squared differences from it.
     clipped_ : array
-        The number of rows learned in which a value was clipped.
+        Number of learned rows in which a value was clipped.
 
     Examples
     --------
@@ -205,9 +209,9 @@ class Standardise(_Scaling):
             raise ValueError(f"clip must be a number above 0, or None, not {self.clip!r}")
         self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
 
-    def _learn(self, X, out, shifts, widths) -> None:
+    def _learn(self, X, out) -> None:
         state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = standardise(X, *state, out, shifts, widths)
+        count, clipped = standardise(X, *state, out)
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
@@ -220,27 +224,23 @@ class Standardise(_Scaling):
 
     @property
     def variance_(self) -> np.ndarray:
-        """The variance of each column so far."""
+        """Variance of each column so far."""
         return self.squares_ / max(float(self.count_), 1.0)
 
-    def _affine(self):
-        return self.mean_, np.sqrt(self.variance_)
-
-    def _scaled(self, X):
-        spread = np.sqrt(self.variance_)
-        scaled = np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
-        return scaled if self.clip is None else np.clip(scaled, -self.clip, self.clip)
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
+        return Scale(self.mean_, np.sqrt(self.variance_), reach=self._reach)
 
 
 class MinMax(_Scaling):
-    """Running scaling of columns into [low, high], by the smallest and largest value so far; a constant column becomes low.
+    """Running scaling of columns to [low, high] by their minimum and maximum so far; a constant column becomes low.
 
-    ``learn_transform`` scales each row by what was known when it came, itself included; ``transform`` by what is known now.
+    ``learn_transform`` scales each row with the statistics up to and including itself; ``transform`` with the current ones.
 
     Attributes
     ----------
     minimum_, maximum_ : array
-        Of each column so far.
+        Minimum and maximum of each column so far.
 
     Examples
     --------
@@ -264,25 +264,19 @@ class MinMax(_Scaling):
             raise ValueError(f"low must be below high, not {self.low} and {self.high}")
         self.minimum_, self.maximum_ = np.full(d, np.inf), np.full(d, -np.inf)
 
-    def _learn(self, X, out, shifts, widths) -> None:
-        _rescale(X, self.minimum_, self.maximum_, out, shifts, widths)
+    def _learn(self, X, out) -> None:
+        _rescale(X, self.minimum_, self.maximum_, out)
         out *= self.high - self.low
         out += self.low
-        shifts[:], widths[:] = self._unscaling(shifts, widths)
 
     def _is_sound(self) -> bool:
         nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)
         right = (self.minimum_ >= -MOST) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
         return bool((nothing | right).all())
 
-    def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        width = width / (self.high - self.low)
-        return minimum - self.low * width, width
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
+        return self._scale(self.minimum_, self.maximum_ - self.minimum_)
 
-    def _affine(self):
-        return self._unscaling(self.minimum_, self.maximum_ - self.minimum_)
-
-    def _scaled(self, X):
-        width = self.maximum_ - self.minimum_
-        unit = np.where(width > 0.0, (X - self.minimum_) / np.where(width > 0.0, width, 1.0), 0.0)
-        return self.low + (self.high - self.low) * unit
+    def _scale(self, minimum: np.ndarray, width: np.ndarray) -> Scale:
+        return Scale(minimum, width, self.low, self.high - self.low)

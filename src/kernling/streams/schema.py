@@ -1,4 +1,4 @@
-"""What becomes of each column of a table, decided by the first rows."""
+"""The treatment of each column of a table, inferred from the first rows."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import dates
-from .tables import FEW, Table, missing, numbers
+from .tables import FEW, Table, check_plain, missing, numbers
 
 TREATMENTS = ("number", "boolean", "category", "date", "ignore")
-MANY = 100  # from so many rows on, a column of text that hardly repeats is taken for a name or a number of the row
-OTHERS = 16  # columns that categories without a column of their own are hashed into, where there are many
+MANY = 100  # from this many rows on, text with mostly distinct values is taken for an identifier of the row
+OTHERS = 16  # columns that the remaining categories are hashed into if there are many, or if new ones are to be expected
+NEW = 0.01  # fraction of rows with a category of their own above which new categories are to be expected
 
 
 class Column(NamedTuple):
-    """The treatment of a column; ``width`` is the number of columns it becomes."""
+    """The treatment of a column; ``width`` is the number of encoded columns."""
 
     name: str
     treatment: str
-    gaps: bool = False  # whether a column says where values are missing
+    gaps: bool = False  # whether there is an indicator of missing values
     categories: tuple[str, ...] = ()
     others: int = 0  # columns for all other categories
     clock: bool = False  # whether dates have a time of day
-    origin: int = 0  # the moment that elapsed time counts from, in seconds since 1970
+    origin: int = 0  # start of elapsed time, in seconds since 1970
 
     @property
     def is_measured(self) -> bool:
-        """Whether it has a value that is imputed where it is missing."""
+        """Whether missing values are imputed with a mean."""
         return self.treatment in ("number", "boolean", "date")
 
     @property
     def width(self) -> int:
-        """The number of columns that it becomes."""
+        """Number of encoded columns."""
         return len(self.names_out())
 
     def names_out(self) -> list[str]:
-        """The names of these columns."""
+        """Return the names of the encoded columns."""
         name = self.name
         if self.treatment == "ignore":
             return []
@@ -53,7 +54,7 @@ class Column(NamedTuple):
         return [*own, f"{name} missing"] if self.gaps else own
 
     def place(self, word: str, known: Mapping[str, int]) -> int:
-        """Which of its columns a category belongs to, by the places of those that have one of their own."""
+        """Return the index of the encoded column of a category, given the indices of categories that have their own."""
         found = known.get(word)
         if found is not None:
             return found
@@ -61,17 +62,17 @@ class Column(NamedTuple):
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Column:
-        """The column that ``_asdict`` described, from JSON."""
+        """Restore a column from the result of ``_asdict``."""
         column = cls(**{**plain, "categories": tuple(plain["categories"])})
         whole = all(type(value) is int for value in (column.others, column.origin))
         flags = all(type(value) is bool for value in (column.gaps, column.clock))
         words = all(isinstance(word, str) for word in (column.name, *column.categories))
         if not (whole and flags and words and column.treatment in TREATMENTS and abs(column.origin) < 2**40):
-            raise ValueError(f"{dict(plain)} is no column of a schema")
+            raise ValueError(f"{dict(plain)} is not a column of a schema")
         if not (1 if column.treatment == "category" else 0) <= column.others <= OTHERS:
             raise ValueError(f"column {column.name!r} cannot have {column.others} columns for other categories")
         if len(set(column.categories)) < len(column.categories):
-            raise ValueError(f"the categories of {column.name!r} must differ")
+            raise ValueError(f"the categories of {column.name!r} must be distinct")
         return column
 
 
@@ -79,7 +80,7 @@ class Schema(tuple[Column, ...]):
     """The treatment of all columns; prints as a table."""
 
     def rows(self) -> list[dict[str, str]]:
-        """Name, treatment and number of columns, as text."""
+        """Return name, treatment and number of encoded columns as text."""
         return [{"column": one.name, "treatment": _told(one), "becomes": _counted(one.width)} for one in self]
 
     def __str__(self) -> str:
@@ -89,12 +90,14 @@ class Schema(tuple[Column, ...]):
 
 
 def decide(table: Table, given: Mapping[str, Any], impute: bool, limit: int) -> Schema:
-    """The treatment of each column; ``given`` has those that are not up to the rows, for categories possibly with a list."""
+    """Infer the treatment of each column; ``given`` has the treatments set by the user, for categories possibly a list."""
     return Schema(_decided(table, name, given.get(name), impute, limit) for name in table.names)
 
 
 def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> Column:
     values = table.columns[name]
+    if given != "ignore":
+        check_plain(name, values)
     treatment = "category" if isinstance(given, list) else given or kind_of(values)
     gaps = impute and treatment != "ignore" and bool(missing(values).any())
     if isinstance(given, list):
@@ -105,7 +108,10 @@ def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> C
         if given is None and len(codes) >= MANY and 2 * len(found) > found.total():
             return Column(name, "ignore")
         most = sorted(found, key=lambda code: (-found[code], code))[:limit]
-        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), 1 if len(found) <= limit else OTHERS)
+        # The share of categories seen once is about the chance that the next one is new (Good, Biometrika 1953).
+        new = sum(count == 1 for count in found.values()) / max(found.total(), 1)
+        others = 1 if len(found) <= limit and new <= NEW else OTHERS
+        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), others)
     if treatment == "date":
         times = dates_of(table, name)
         known = times[~np.isnat(times)]
@@ -115,7 +121,7 @@ def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> C
 
 
 def kind_of(values: np.ndarray) -> str:
-    """The treatment that values call for."""
+    """Infer the treatment of values."""
     kinds = {"b": "boolean", "i": "number", "u": "number", "f": "number", "M": "date"}
     if values.dtype.kind in kinds:
         return kinds[values.dtype.kind]
@@ -129,7 +135,7 @@ def kind_of(values: np.ndarray) -> str:
 
 
 def dates_of(table: Table, name: str) -> np.ndarray:
-    """A column as dates; not a time where there is none, or none that can be read."""
+    """Return a column as dates; NaT where a value is missing or cannot be parsed."""
     values = table.columns[name]
     if values.dtype.kind == "M":
         return values.astype("datetime64[s]")
@@ -156,5 +162,5 @@ def _counted(width: int) -> str:
 
 
 def names_of(columns: Iterable[Column], *treatments: str) -> list[str]:
-    """The names of the columns of these treatments."""
+    """Return the names of the columns with these treatments."""
     return [column.name for column in columns if column.treatment in treatments]

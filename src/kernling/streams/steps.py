@@ -1,4 +1,4 @@
-"""Steps of pipelines: how any of them learns a chunk, and what it is as plain data."""
+"""Steps of pipelines: learning a chunk, and conversion to plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .schema import names_of
 
 
 def learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
-    """Let a step learn a chunk; returns its rows as the next step gets them."""
+    """Train a step on a chunk and return the transformed rows."""
     if hasattr(part, "learn_transform"):
         return part.learn_transform(X)
     if not hasattr(part, "partial_fit"):
@@ -23,14 +23,14 @@ def learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
         part.partial_fit(X, y)
         return part.transform(X)
     if not hasattr(part, "t_"):
-        part.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # ready, but has learned nothing
+        part.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # initialised, without learning anything
     rows = part.transform(X)
     part.partial_fit(X, y)
     return rows
 
 
 def columns_of(model: Any) -> dict[str, Any]:
-    """The options of :func:`kernling.streams.stream` that read the columns of an estimator or pipeline from tables."""
+    """Return the options of :func:`kernling.streams.stream` for reading the columns of a fitted estimator or pipeline."""
     names = getattr(model, "feature_names_in_", None)
     first: Any = getattr(model, "steps_", model.steps)[0][1] if hasattr(model, "steps") else None
     if names is None or not hasattr(first, "schema_"):
@@ -43,14 +43,14 @@ def columns_of(model: Any) -> dict[str, Any]:
 
 
 def check_own(step: Any, name: str) -> None:
-    """Raise for a step that a model file cannot hold."""
+    """Raise for a step that cannot be stored in a model file."""
     if not hasattr(step, "to_contents") or hasattr(step, "steps"):
         cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode), or pickle the pipeline"
-        raise TypeError(f"step {name!r} is a {type(step).__name__}, which a model file cannot hold: {cure}")
+        raise TypeError(f"step {name!r} is a {type(step).__name__}, which cannot be stored in a model file: {cure}")
 
 
 def plain_step(step: Any) -> dict[str, Any]:
-    """A step that has learned nothing as JSON."""
+    """Return an unfitted step as JSON-compatible data."""
     if hasattr(step, "to_state"):
         return clone(step).to_state()
     check_own(step, type(step).__name__)
@@ -59,12 +59,12 @@ def plain_step(step: Any) -> dict[str, Any]:
 
 
 def step_from_plain(held: dict[str, Any]) -> Any:
-    """The step of ``plain_step``."""
+    """Create a step from the result of ``plain_step``."""
     if "part" in held:
         return part_from_state(held)
     return estimator_class(held)(**{name: unplain(value) for name, value in held["params"].items()})
 
 
 def estimator_class(held: dict[str, Any]) -> Any:
-    """The class that a description names."""
+    """Return the class named in a description."""
     return registry.estimator(held["learner"], held["estimator"])

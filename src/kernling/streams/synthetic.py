@@ -1,4 +1,4 @@
-"""Synthetic streams, by name and seed."""
+"""Synthetic streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .base import CHUNK, Chunk, Stream
 
-_BLOCK = 4096  # rows drawn at a time, whatever the chunks, so that a seed means one stream
+_BLOCK = 4096  # rows drawn at a time, independent of the chunk size, so that a seed determines the stream
 
 Draw = Callable[[int, int], Chunk]  # (rows, place of the first) -> (X, y)
 
@@ -48,7 +48,7 @@ def _gaussian(rng: np.random.Generator) -> Draw:
 
 
 def _moving(rng: np.random.Generator) -> Draw:
-    """Two Gaussians on opposite sides of the unit circle that turn around it once every 20,000 rows; drift without end."""
+    """Two Gaussians on opposite sides of the unit circle that rotate once every 20,000 rows: constant drift."""
 
     def draw(n: int, first: int) -> Chunk:
         y = np.where(rng.random(n) < 0.5, -1, 1)
@@ -59,7 +59,7 @@ def _moving(rng: np.random.Generator) -> Draw:
 
 
 def _checkerboard(rng: np.random.Generator) -> Draw:
-    """Uniform points on a board of 4 by 4 fields of side 1; the class is the field's colour."""
+    """Uniform points on a 4 by 4 checkerboard with squares of side 1; the class is the colour."""
 
     def draw(n: int, _: int) -> Chunk:
         X = 4.0 * rng.random((n, 2))
@@ -69,7 +69,7 @@ def _checkerboard(rng: np.random.Generator) -> Draw:
 
 
 def _spirals(rng: np.random.Generator) -> Draw:
-    """Two spirals of one and a half turns in the unit disc, one the mirror of the other, with noise of spread 0.02."""
+    """Two spirals of one and a half turns in the unit disc, mirror images of each other, with Gaussian noise (0.02)."""
 
     def draw(n: int, _: int) -> Chunk:
         y = np.where(rng.random(n) < 0.5, -1, 1)
@@ -91,18 +91,18 @@ STREAMS: dict[str, Callable[[np.random.Generator], Draw]] = {
 
 
 def synthetic(name: str, rows: int, seed: int = 0, chunk: int = CHUNK) -> Stream:
-    """A synthetic stream of two columns: the same rows for the same name and seed, however they are cut.
+    """Generate a synthetic stream with two features, determined by name and seed.
 
     Parameters
     ----------
     name : {"multidist", "gaussian", "moving", "checkerboard", "spirals"}
         multidist: 5 classes of 3 Gaussians each (POLK); gaussian: two overlapping Gaussians (SPA); moving: two classes that
-        turn around the unit circle, a drift; checkerboard: 4 by 4 fields; spirals: two, intertwined.
+        rotate around the unit circle (drift); checkerboard: 4 by 4 squares; spirals: two intertwined spirals.
     rows : int
-        How many rows.
+        Number of rows.
     seed : int
     chunk : int
-        Rows per chunk.
+        Number of rows per chunk.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows as named columns: what files, frames and dictionaries are before anything is scaled or encoded."""
+"""Tables of named raw columns, before scaling and encoding."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-FEW = 0.05  # a column is numeric as long as at most this share of its values is not a number: those are damaged
+FEW = 0.05  # a column is numeric if at most this fraction of its values, taken as damaged, are not numbers
 
 
 class RowError(ValueError):
-    """A row that cannot be used; ``place`` is its position in the table, so the rows before it can still be used."""
+    """Error about a row; ``place`` is its index in the table, so that the rows before it can still be used."""
 
     def __init__(self, message: str, place: int):
         super().__init__(message)
@@ -19,14 +19,16 @@ class RowError(ValueError):
 
 
 class Table:
-    """Named columns of equal length, as read: nothing is scaled or encoded.
+    """Raw named columns of equal length.
 
-    Rows are taken as from an array (``table[:100]``, ``table[mask]``), and a table whose columns are all numbers can be used in
+    Rows are selected as from an array (``table[:100]``, ``table[mask]``), and a table of numeric columns can be used in
     place of an array.
 
     Parameters
     ----------
     columns : mapping of str to 1-D array
+    places : 1-D array, optional
+        The place of each row in the stream it comes from, where rows in between were left out.
 
     Examples
     --------
@@ -39,8 +41,9 @@ class Table:
     [[8.  2.5]]
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray]):
-        self.columns = {str(name): np.asarray(values) for name, values in columns.items()}
+    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
+        self.places = places
+        self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
             raise ValueError("the table has no columns")
@@ -50,19 +53,20 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
+        """Names of the columns."""
         return tuple(self.columns)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows and of columns."""
+        """Number of rows and columns."""
         return len(self), len(self.columns)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Table:
-        part = Table({name: values[rows] for name, values in self.columns.items()})
+        places = None if self.places is None else self.places[rows]
+        part = Table({name: values[rows] for name, values in self.columns.items()}, places)
         part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
         return part
 
@@ -71,12 +75,13 @@ class Table:
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def numbers(self, name: str, first_row: int = 0) -> np.ndarray:
-        """A column as float64, NaN where a value is missing; messages count rows from ``first_row``."""
+        """Return a column as float64 with NaN for missing values; messages count rows from ``first_row``."""
         values = self.columns[name]
+        check_plain(name, values)
         listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
         try:
             return np.asarray(listed, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
         for row, value in enumerate(listed):
             try:
@@ -84,13 +89,17 @@ class Table:
             except (TypeError, ValueError):
                 raise RowError(
                     f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
-                    "name the column in categorical if its values are names",
+                    "add the column to categorical if its values are categories",
                     row,
+                ) from None
+            except OverflowError:
+                raise RowError(
+                    f"row {first_row + row + 1}: a number of {len(str(value))} digits in column {name!r} is too large", row
                 ) from None
         return np.array([float(v) for v in listed])
 
     def categories(self, name: str) -> tuple[list[str], np.ndarray]:
-        """The categories in a column and, for each row, the place of its own; found once, also for parts of the rows."""
+        """Return the categories of a column and the index of each row's category; cached, also for slices of the table."""
         if name not in self._categories:
             found: dict[Any, int] = {}
             column = self.columns[name]
@@ -103,39 +112,62 @@ class Table:
         return self._categories[name]
 
     def missing(self, name: str) -> np.ndarray:
-        """In which rows a column has no value; an empty text is none."""
+        """Return a mask of the rows without a value in a column; empty texts count as missing."""
         return missing(self.columns[name])
 
 
 def numbers(values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Values as float64, NaN for those that are no numbers."""
+    """Convert values to float64, NaN for those that are not numbers."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.array([_number(value) for value in values], dtype=np.float64)
 
 
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
 
 
+def check_plain(name: str, values: np.ndarray) -> None:
+    """Raise if a column holds lists, structs or maps instead of single values."""
+    if values.dtype.kind == "O":
+        first = next((value for value in values if value is not None), None)
+        if isinstance(first, (list, tuple, dict, set, np.ndarray)):
+            kind = "structs or maps" if isinstance(first, dict) else "lists"
+            raise ValueError(f"column {name!r} holds {kind}: give each of their values a column of its own, or ignore it")
+
+
+def _durations_as_seconds(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "m":
+        return values
+    return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
+
+
 def objects(values: Sequence[Any]) -> np.ndarray:
-    """A column of values of any types."""
+    """Return a column of values of any type."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """The rows of several tables with the columns of the first."""
-    return Table({name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns})
+    """Concatenate the rows of several tables, with the columns of the first."""
+    places = [table.places for table in tables if table.places is not None]
+    columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
+    return Table(columns, np.concatenate(places) if places else None)
+
+
+def places_of(X: Any, first: int) -> np.ndarray:
+    """Return the positions of rows in their source: those that a table stores, or consecutive ones from ``first``."""
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def missing(values: np.ndarray) -> np.ndarray:
-    """Which values are missing: NaN, None and empty texts."""
+    """Return a mask of missing values: NaN, None and empty texts."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "M":
@@ -146,7 +178,7 @@ def missing(values: np.ndarray) -> np.ndarray:
 
 
 def category(value: Any) -> str:
-    """A category's name: the same for 3, 3.0 and "3", so that it does not matter how a file's reader typed a column."""
+    """Return the name of a category: the same for 3, 3.0 and "3", so that it does not depend on a column's type."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""Rows written to a file, chunk by chunk."""
+"""Writing rows to files, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open
 
 
 def write(rows: Iterable[Chunk], path: str | os.PathLike, names: Sequence[str] | None = None, target: str = "target") -> int:
-    """Write chunks of (X, y) to a .libsvm, .csv, .jsonl (each also .gz, .bz2, .xz) or .parquet file; returns how many rows.
+    """Write chunks of (X, y) to a .libsvm, .csv, .jsonl (each also .gz, .bz2, .xz) or .parquet file; return the number of rows.
 
-    The file appears only once it is whole.  Numbers keep all their digits.
+    The file is created atomically.  Numbers are written without loss of precision.
 
     Parameters
     ----------
     rows : iterable of (X, y)
-        A stream, say.
+        For example a stream.
     path : path
     names : sequence of str, optional
-        Of the columns; those of a :class:`Table`, or f0, f1, ..., if not given.  LIBSVM text has none.
+        Column names; by default those of a :class:`Table`, or f0, f1, ...  LIBSVM text has no names.
     target : str
-        The name of the targets' column, which comes first.
+        Name of the target column, which comes first.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _names(X: Any, names: Sequence[str] | None) -> list[str]:
 
 
 def _text(number: Any) -> str:
-    """The shortest text that reads back as the same number."""
+    """Return the shortest text that parses to the same number."""
     return repr(int(number)) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else str(number)
 
 
@@ -91,7 +91,7 @@ def _libsvm(rows: Iterable[Chunk], file: IO[bytes], names: Sequence[str] | None,
         X.sort_indices()
         labels = np.zeros(X.shape[0]) if y is None else y
         if labels.dtype.kind in "OUS":
-            raise ValueError(f"LIBSVM text has numbers as labels, but {labels[0]!r} is none; write .csv, .jsonl or .parquet")
+            raise ValueError(f"LIBSVM text needs numeric labels, not {labels[0]!r}; write .csv, .jsonl or .parquet")
         lines = []
         for i, label in enumerate(labels.tolist()):
             part = slice(X.indptr[i], X.indptr[i + 1])
