@@ -238,6 +238,7 @@ class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, in one pass and in fixed memory: what to begin with."""
 
     example = Example("1.00")
+    standardise_target = False  # the method does it itself
 
     @property
     def expert_weights_(self) -> dict[str, float]:
