@@ -19,7 +19,7 @@ which is compared with it periodically and recomputed once rounding errors have 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -29,6 +29,9 @@ from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import Widening, added
 from .whitened import point_factor, solve
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
 DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
@@ -57,7 +60,7 @@ class LeastSquares(NamedTuple):
     record: np.ndarray  # see RHO and the rest above
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
         """Number of features in use."""
         return int(self.size[FEATURES])
 
@@ -109,7 +112,7 @@ class LeastSquares(NamedTuple):
             losses=np.array([self.losses[o] if sign else lost for o, sign in columns]),
         )
 
-    def merged(self, other: LeastSquares, start: LeastSquares | None, merging) -> LeastSquares:
+    def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.
 
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
@@ -229,7 +232,8 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     heard = s > 0.0
     record, W, B = sums.record, sums.weights[:, :n], sums.moments[:, :n]
     P, S = _matrix(sums.inverse, n), _matrix(sums.squares, n)
-    fade, stretch = 1.0, np.ones(len(s))
+    fade = 1.0
+    stretch: np.ndarray = np.ones(len(s))
     if ridge.keep < 1.0:
         stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
         fade = ridge.keep ** int(np.count_nonzero(heard))
@@ -296,7 +300,7 @@ def extend(sums: LeastSquares, n: int) -> None:
     sums.size[FEATURES] = n
 
 
-def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
+def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
     """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ..core.limits import COEFFICIENT
 from ..core.state import Widening, added
 from . import least_squares
 from .least_squares import LeastSquares, Ridge, new_least_squares
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 WIDE = 512  # columns, above which only the diagonal is kept: memory of the size of a row
 
@@ -26,7 +29,7 @@ class Diagonal(NamedTuple):
         weights[change.old < 0, 0] = -1.0
         return self._replace(weights=weights)
 
-    def merged(self, other: Diagonal, start: Diagonal | None, merging) -> Diagonal:
+    def merged(self, other: Diagonal, start: Diagonal | None, merging: Merging) -> Diagonal:
         """The mean of the weights, the sum of the squares."""
         weights = merging.shares[0] * self.weights + merging.shares[1] * other.weights
         return Diagonal(weights, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))

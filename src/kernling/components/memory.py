@@ -8,9 +8,10 @@ gradients change only when the snapshot does, so a step costs the same whatever 
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernels, losses
 from ..core.block import as_distances, fill, inner_product, products
@@ -21,6 +22,9 @@ from ..core.limits import faded
 from ..core.state import Widening, are_targets, recoded
 from ..core.struct import shaped
 from ..core.updates import _add_column
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
@@ -48,7 +52,7 @@ class Memory(NamedTuple):
             ring=ring,
         )
 
-    def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
+    def merged(self, other: Memory, start: Memory | None, merging: Merging) -> Memory:
         """Return the newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
 
         An event whose point was removed, or is shared with another event, is represented by its features.
@@ -61,7 +65,8 @@ class Memory(NamedTuple):
             slot = int(memory.slots[e])
             place = -1 if slot < 0 else int(merging.places[slot if memory is self else merging.a.model.stored + slot])
             known.setdefault((x.tobytes(), float(memory.targets[e])), (x, memory, e, place))
-        both = new_memory(len(self.targets), self.X.shape[1], *self.features_sum.shape[::-1], self.X.dtype)
+        outputs, width = self.features_sum.shape
+        both = new_memory(len(self.targets), self.X.shape[1], width, outputs, self.X.dtype)
         chosen = list(known.values())[: len(self.targets)][::-1]
         taken: set[int] = set()
         for i, (x, memory, e, place) in enumerate(chosen):
@@ -98,7 +103,7 @@ class Memory(NamedTuple):
             raise ValueError("the memory does not match the model")
 
 
-def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
+def new_memory(m: int, d: int, width: int, outputs: int, dtype: DTypeLike) -> Memory:
     """Return an empty memory."""
     check_room(m, max(d, width), "events in memory")
     return Memory(

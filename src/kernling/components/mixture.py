@@ -10,12 +10,15 @@ vote overrules it, the two classes share their probability, and the one that was
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline, jit
 from ..core.state import Widening, added
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 RATE = 0.1  # of the votes: the weight of a mistake
 SHARE = 0.001
@@ -53,7 +56,7 @@ class Mixture(NamedTuple):
             bias_squares=np.where(known, self.bias_squares[origin], 1.0),
         )
 
-    def merged(self, other: Mixture, start: Mixture | None, merging) -> Mixture:
+    def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """The mean of the weights; what is counted adds up."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         mistakes = added(self, other, start, lambda mixture: mixture.mistakes)

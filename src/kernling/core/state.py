@@ -7,9 +7,11 @@ and every part has ``check``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+Value = TypeVar("Value", float, np.ndarray)
 
 
 class Widening(NamedTuple):
@@ -210,7 +212,7 @@ def are_targets(targets: np.ndarray, outputs: int) -> bool:
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
-def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
+def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:
     """Return the sum of a value of two merged parts, minus that of their common start."""
     return value(own) + value(other) - (0.0 if start is None else value(start))
 

@@ -36,6 +36,7 @@ from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineWithClasses
 from ..estimators.turns import predicting
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -57,7 +58,7 @@ class Classes(NamedTuple):
         """Return arrays with room for one more class."""
         return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
 
-    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
+    def merged(self, other: Classes, start: Classes | None, merging: Merging) -> Classes:
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 

@@ -155,7 +155,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, linear, memory, np.zeros(1))
 
 
-def bound(params: Params, t: int) -> float:
+def bound(params: Params, t: float) -> float:
     """Return the maximum number of points; with the coverage oracle, the number of cells that fit in the space."""
     return {COVERAGE: t, BUDGET: min(t, params.budget), ALWAYS: 0}[params.oracle]
 

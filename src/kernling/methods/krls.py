@@ -203,7 +203,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     V. Vovk, Competitive On-line Statistics, 2001, in the form of F. Zhdanov and Y. Kalnishkan, An Identity for Kernel Ridge
     Regression, 2013.  Neither holds with forgetting.
     """
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     if params.ridge.keep < 1.0:
         return found
     squares = state.squares

@@ -31,6 +31,7 @@ from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import RegularisedSteps
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -68,7 +69,7 @@ class Moments(NamedTuple):
         covariances[0] = np.tensordot(share, self.covariances[0], (0, 0)) + (share * apart.T) @ apart
         return counts, means, covariances
 
-    def merged(self, other: Moments, start: Moments | None, merging) -> Moments:
+    def merged(self, other: Moments, start: Moments | None, merging: Merging) -> Moments:
         """Return the exact counts, means and covariances of all events."""
         counts, means = pooled_means(self, other, start)
         squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))

@@ -33,6 +33,7 @@ from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import StepSize
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -53,7 +54,7 @@ class Saddle(NamedTuple):
         al = np.where(swapped, -al, al)
         return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
-    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
+    def merged(self, other: Saddle, start: Saddle | None, merging: Merging) -> Saddle:
         """Return the weighted mean, as for the model."""
         return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
 
