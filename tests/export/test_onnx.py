@@ -209,7 +209,7 @@ def refused():
     model = kl.AVMClassifier(delta=0.5)
     yield SGDClassifier().fit(ROWS, LABELS), "a SGDClassifier cannot be exported"
     yield Unusual(delta=0.5).fit(ROWS, LABELS), "Unusual"
-    yield kl.AutoClassifier().fit(ROWS, LABELS), "AutoClassifier is no sum .* train another one"
+    yield kl.AutoClassifier().fit(ROWS, LABELS), "AutoClassifier is no sum .* export another model"
     yield kl.StreamPipeline([("a", StandardScaler()), ("b", model)]).fit(ROWS, LABELS), "StandardScaler .* kernling's own steps"
     yield kl.StreamPipeline([("a", Standardise()), ("b", SGDClassifier())]).fit(ROWS, LABELS), "SGDClassifier"
     yield kl.StreamPipeline([("a", Encode(hash=8)), ("b", model)]).fit(frame, LABELS), "leave hash out"

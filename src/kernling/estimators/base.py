@@ -309,7 +309,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
             raise TypeError(
-                f"{type(self).__name__} is no sum of kernel values and features: to export a model, train another one, such as KRLS"
+                f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
             )
         return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
