@@ -25,7 +25,7 @@ class Client:
         self.server, self.number = server, number
         self.acknowledged, self.repeated, self.lost = 0, 0, 0
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)  # it insists, also where a test has failed
         self.thread.start()
 
     def run(self):
