@@ -21,6 +21,7 @@ from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, numbers
 
 MOST = 2**31 - 1  # columns
+LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
 
 
 class Encode(TransformerMixin, BaseEstimator):
@@ -28,7 +29,8 @@ class Encode(TransformerMixin, BaseEstimator):
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
     - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
-      frequent ones have their own columns and the others are hashed into 16.  Text with mostly distinct values is ignored.
+      frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
+      expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
     - Dates (a date type, or ISO 8601 text) become sine and cosine of month, weekday and, if present, time of day,
       and the number of elapsed days, which is scaled like other numbers.
 
@@ -41,7 +43,7 @@ class Encode(TransformerMixin, BaseEstimator):
     ----------
     categorical : sequence of str or mapping of str to sequence
         Columns to treat as categories, even if their values look like numbers.  The categories are those given, or those of the
-        first rows: give them if events arrive one by one.
+        first rows.
     hash : int or None
         Hash all categories into this many columns, which come after all others; rows are then sparse.
     scale : Standardise or MinMax, optional
@@ -68,7 +70,7 @@ class Encode(TransformerMixin, BaseEstimator):
     --------
     >>> import pandas
     >>> from kernling.streams import Encode, MinMax
-    >>> encode = Encode(scale=MinMax())
+    >>> encode = Encode({"from": ["EWR", "JFK"]}, scale=MinMax())
     >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "EWR", "JFK"], "km": [3.0, 4.0, 5.0]})))
     [[0.  1.  0.  0. ]
      [1.  0.  0.  0.5]
@@ -128,7 +130,7 @@ class Encode(TransformerMixin, BaseEstimator):
             return self
         given = self._checked()
         table = as_table(X)
-        unknown = [name for name in given if name not in table.names]
+        unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             listed = ", ".join(map(repr, table.names))
@@ -163,9 +165,10 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
+        firsts = {column.name: first for column, first in self._layout}
+        self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # columns already warned about
+        self._told: tuple[str, ...] = ()  # columns already warned about
 
     def _checked(self) -> dict[str, Any]:
         """Validate the parameters and return the given treatments."""
@@ -253,7 +256,7 @@ class Encode(TransformerMixin, BaseEstimator):
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
-                if not isinstance(value, (float, int)) or not -np.inf < value < np.inf:
+                if not isinstance(value, (float, int)) or not -LARGEST <= value <= LARGEST:
                     return None
                 values[0, place] = value
             elif isinstance(value, str) and value:
@@ -292,7 +295,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:

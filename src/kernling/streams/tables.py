@@ -27,6 +27,8 @@ class Table:
     Parameters
     ----------
     columns : mapping of str to 1-D array
+    places : 1-D array, optional
+        The place of each row in the stream it comes from, where rows in between were left out.
 
     Examples
     --------
@@ -39,8 +41,9 @@ class Table:
     [[8.  2.5]]
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray]):
-        self.columns = {str(name): np.asarray(values) for name, values in columns.items()}
+    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
+        self.places = places
+        self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
             raise ValueError("the table has no columns")
@@ -62,7 +65,8 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Table:
-        part = Table({name: values[rows] for name, values in self.columns.items()})
+        places = None if self.places is None else self.places[rows]
+        part = Table({name: values[rows] for name, values in self.columns.items()}, places)
         part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
         return part
 
@@ -73,10 +77,11 @@ class Table:
     def numbers(self, name: str, first_row: int = 0) -> np.ndarray:
         """Return a column as float64 with NaN for missing values; messages count rows from ``first_row``."""
         values = self.columns[name]
+        check_plain(name, values)
         listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
         try:
             return np.asarray(listed, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
         for row, value in enumerate(listed):
             try:
@@ -86,6 +91,10 @@ class Table:
                     f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
                     "add the column to categorical if its values are categories",
                     row,
+                ) from None
+            except OverflowError:
+                raise RowError(
+                    f"row {first_row + row + 1}: a number of {len(str(value))} digits in column {name!r} is too large", row
                 ) from None
         return np.array([float(v) for v in listed])
 
@@ -111,15 +120,30 @@ def numbers(values: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Convert values to float64, NaN for those that are not numbers."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.array([_number(value) for value in values], dtype=np.float64)
 
 
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
+
+
+def check_plain(name: str, values: np.ndarray) -> None:
+    """Raise if a column holds lists, structs or maps instead of single values."""
+    if values.dtype.kind == "O":
+        first = next((value for value in values if value is not None), None)
+        if isinstance(first, (list, tuple, dict, set, np.ndarray)):
+            kind = "structs or maps" if isinstance(first, dict) else "lists"
+            raise ValueError(f"column {name!r} holds {kind}: give each of their values a column of its own, or ignore it")
+
+
+def _durations_as_seconds(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "m":
+        return values
+    return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:
@@ -131,7 +155,15 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 def joined(tables: Sequence[Table]) -> Table:
     """Concatenate the rows of several tables, with the columns of the first."""
-    return Table({name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns})
+    places = [table.places for table in tables if table.places is not None]
+    columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
+    return Table(columns, np.concatenate(places) if places else None)
+
+
+def places_of(X: Any, first: int) -> np.ndarray:
+    """Return the positions of rows in their source: those that a table stores, or consecutive ones from ``first``."""
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def missing(values: np.ndarray) -> np.ndarray:
