@@ -161,7 +161,7 @@ def test_names_of_the_columns_that_a_model_gets():
 
 
 def test_a_part_of_a_pipeline_keeps_the_scale_of_its_targets():
-    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(REGRESSOR))], target=Standardise()).fit(*VALUES)
+    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(REGRESSOR))]).fit(*VALUES)
     np.testing.assert_array_equal(model[1:].predict(model[:1].transform(VALUES[0])), model.predict(VALUES[0]))
 
 
