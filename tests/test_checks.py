@@ -15,7 +15,13 @@ WEIGHTS = dict.fromkeys(
 )
 EXACT_WEIGHTS = {"krls"}  # least squares: a row of weight k is the same as k rows
 OF_THIS_NAME = "the check means scikit-learn's estimator of this name: it sets C = 0.01 and counts on a thousand passes"
-EXPECTED = {"PassiveAggressiveRegressor": {"check_regressors_train": OF_THIS_NAME}}
+BEFORE_LEARNING = "contamination is the share of new rows that are flagged: scores are taken before a row is learned"
+OUTLIERS = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), BEFORE_LEARNING)
+EXPECTED = {
+    "PassiveAggressiveRegressor": {"check_regressors_train": OF_THIS_NAME},
+    "PassiveAggressiveOneClass": OUTLIERS,
+    "SPAOneClass": OUTLIERS,
+}
 
 
 def case_name(value) -> str:

@@ -39,6 +39,7 @@ class Entry:
 
 
 _ENTRIES = (
+    Entry("auto", "AutoClassifier", "AutoRegressor", main=True),
     Entry("avm", "AVMClassifier", "AVMRegressor", main=True),
     Entry("polk", "POLKClassifier", "POLKRegressor", main=True),
     Entry("spa", "SPAClassifier", "SPARegressor", "SPAOneClass", main=True),

@@ -84,7 +84,7 @@ def test_an_edited_source_changes_the_key(edited):
     for path, old, new in [
         ("core/losses.py", "", "\nCHANGED = True\n"),
         ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
-        ("core/loop.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
+        ("core/run.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
         ("components/coverage.py", "inside = False", "inside = 0 > 1"),
     ]:
         found.add(edited(path, old, new)[0])

@@ -10,6 +10,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
+from .status import Status
 
 SetOption = Annotated[
     list[str],
@@ -47,18 +48,19 @@ def compare(
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, Status("starting"):
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             runs = ProgressiveRuns({})
             with interrupts.held_back():
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 (X, y), chunks = source.begin()
-                measuring["extra"] = {"permutation": order}
+                measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
                 runs = _progressive_runs(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
+                runs.begin(X, y)
                 feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]

@@ -54,6 +54,15 @@ def output_norm(ball, model):
 
 
 @inline
+def output_before(model, block, j):
+    """The score of event j before it began: that of the average, or of the last model where no average is kept."""
+    clock = model.clock
+    if not keeps_average(model) or clock[EVENTS] == 1.0:
+        return clock[SCALE] * block.scores[0, 0, j]
+    return ((clock[TOTAL] - clock[SCALE]) * block.scores[0, 0, j] - block.scores[1, 0, j]) / (clock[EVENTS] - 1.0)
+
+
+@inline
 def count_centre(ball, model):
     """Add the current centre to the mean, at the start of an event."""
     if keeps_average(model):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.expansion import check_room
 from ..core.jit import inline
-from ..core.state import added
+from ..core.state import Widening, added
 from .pairwise import are_counts, inherited, quota
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ class Buffers(NamedTuple):
     counts: np.ndarray  # (outputs, 2)
     rows: np.ndarray  # (outputs, 2, size, features)
 
-    def widened(self, change: np.ndarray) -> Buffers:
-        """Convert to outputs ``change @ outputs``; negative events of a new class come evenly from both sides of an old one."""
-        counts, rows = np.zeros((len(change), 2)), np.zeros((len(change), *self.rows.shape[1:]))
+    def widened(self, change: Widening) -> Buffers:
+        """Convert to the outputs of ``change``; negative events of a new class come evenly from both sides of an old one."""
+        counts, rows = np.zeros((change.outputs, 2)), np.zeros((change.outputs, *self.rows.shape[1:]))
         filled = [self.rows[0, side, : int(self.counts[0, side])] for side in range(2)]
         everything = np.concatenate(filled)
         size = min(len(everything), self.rows.shape[2])

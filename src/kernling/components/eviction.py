@@ -16,7 +16,7 @@ from ..core.expansion import EVENTS, padded
 from ..core.jit import inline, inner
 from ..core.kernels import is_isotropic, self_value, transform
 from ..core.minibatch import point_matrix
-from ..core.state import recoded
+from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ class Values(NamedTuple):
         """Return a copy without spare room."""
         return Values(self.scores[:, :size].copy())
 
-    def widened(self, change: np.ndarray) -> Values:
-        """Convert to outputs ``change @ outputs``."""
-        return Values(change @ self.scores)
+    def widened(self, change: Widening) -> Values:
+        """Convert to the outputs of ``change``."""
+        return Values(change.of(self.scores))
 
     def merged(self, other: Values, start: Values | None, merging: Merging) -> Values:
         """Return the scores of the merged model."""
@@ -180,8 +180,8 @@ class Labels(NamedTuple):
         """Return a copy without spare room."""
         return Labels(self.targets[:size].copy())
 
-    def widened(self, change: np.ndarray) -> Labels:
-        """Recode the targets for outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Labels:
+        """Recode the targets for the outputs of ``change``."""
         return Labels(recoded(self.targets, change))
 
     def merged(self, other: Labels, start: Labels | None, merging: Merging) -> Labels:

@@ -17,6 +17,8 @@ from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from .compiling import compiling
+
 
 class _Unit(JITCodeLibrary):
     """A library that is optimised once, in one run over the whole module."""
@@ -56,7 +58,8 @@ class _Lean(Compiler):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super()._compile_core()
+            with compiling.function():
+                return super()._compile_core()
         finally:
             if collecting:
                 gc.enable()

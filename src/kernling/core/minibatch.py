@@ -16,7 +16,7 @@ from .jit import jit
 from .kernels import Kernel
 from .limits import SCORE, Diverged
 from .rows import Rows, centred_row
-from .state import are_targets, copied, recoded, restore
+from .state import Widening, are_targets, copied, recoded, restore
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -33,8 +33,8 @@ class Waiting(NamedTuple):
     uniforms: np.ndarray
     count: np.ndarray  # type: ignore[assignment]  # (1,); hides the method of tuples
 
-    def widened(self, change: np.ndarray) -> Waiting:
-        """Convert to outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Waiting:
+        """Convert to the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
     def merged(self, other: Waiting, start: Waiting | None, merging: Merging) -> Waiting:
