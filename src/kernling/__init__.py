@@ -7,7 +7,7 @@ from . import deferred as _deferred
 from . import registry as _registry
 
 _deferred.install()
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OTHERS = {
     "StreamPipeline": "pipeline",

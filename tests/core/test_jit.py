@@ -183,3 +183,44 @@ def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked.write_text("not a folder")
     program = "import numpy as np; from kernling.components.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "3"
+
+
+PLAIN = """
+import sys
+sys.modules["kernling.core.lean"] = None  # as if Numba had moved what it needs
+
+import numpy as np
+from kernling.core import jit
+from kernling.core.averages import AVERAGE, averaged_share
+from kernling.core.expansion import EVENTS, TOTAL, new_expansion
+
+assert jit.lean is None
+model = new_expansion(2, 1, np.float64, groups=2)
+model.clock[EVENTS], model.clock[TOTAL] = 4.0, 2.0
+print(averaged_share(model, AVERAGE, 1.0))
+"""
+
+PLAIN_METHOD = """
+import sys
+if sys.argv[1] == "plain":
+    sys.modules["kernling.core.lean"] = None
+
+import numpy as np, kernling
+X = np.random.default_rng(0).normal(size=(300, 3))
+y = (X[:, 0] > 0).astype(int)
+model = kernling.AVMClassifier().fit(X, y)
+model.learn_one(X[0], 0)
+print(abs(model.decision_function(X)).sum().round(9), model.score_one(X[1]))
+"""
+
+
+def test_without_private_parts_of_numba_the_same_is_compiled(run_python, tmp_path):
+    for _ in range(2):  # compiled, then found
+        assert float(run_python(PLAIN, KERNLING_CACHE=str(tmp_path))) == 1.0
+
+
+@pytest.mark.long
+def test_without_private_parts_of_numba_a_method_does_the_same(run_python, tmp_path):
+    usual = run_python(PLAIN_METHOD, "usual")
+    for _ in range(2):
+        assert run_python(PLAIN_METHOD, "plain", KERNLING_CACHE=str(tmp_path)) == usual

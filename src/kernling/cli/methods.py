@@ -71,7 +71,7 @@ def _comparison(stream, results, compiled):
             f"{run.seconds:.2f}",
         )
     if compiled >= 0.1:
-        notes.append(f"Compilation took another {compiled:.1f} s; the next run loads the compiled code.")
+        notes.append(f"Compilation took another {compiled:.1f} s; it happens once, and the next run loads the compiled code.")
     table.caption = "\n".join(notes)
     return table
 

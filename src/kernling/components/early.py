@@ -22,7 +22,7 @@ class Early(NamedTuple):
     X: np.ndarray  # (room, d)
     targets: np.ndarray
     weights: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # hides the method of tuples; (2,) events now, and at most
+    count: np.ndarray  # type: ignore[assignment]  # (2,) events now, and at most
     gamma: np.ndarray  # (1,) as it is known now
 
     def grown(self, capacity: int) -> Early:

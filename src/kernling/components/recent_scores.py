@@ -22,7 +22,7 @@ class RecentScores(NamedTuple):
     """A ring of scores."""
 
     ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
-    count: np.ndarray  # type: ignore[assignment]  # hides the method of tuples; (1,) scores so far, those that the ring has lost included
+    count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
 
     def latest(self) -> np.ndarray:
         """Return the scores of the last third of the events, or as many as there are of them, the oldest first."""

@@ -61,7 +61,7 @@ def standardise(X, count, mean, squares, clip, out, shifts, widths):
 class Scales(NamedTuple):
     """What a model that standardises its own columns knows of them."""
 
-    count: np.ndarray  # type: ignore[assignment]  # hides the method of tuples; (1,) rows learned
+    count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
     mean: np.ndarray  # (d,)
     squares: np.ndarray  # (d,) sums of squared differences from the mean
     kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above

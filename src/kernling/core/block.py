@@ -21,7 +21,7 @@ NARROW = 64  # columns up to which rows of a block are transposed, to compute ke
 
 
 class Block:
-    """The events ahead: their kernel values against the stored points and their scores.  Never state."""
+    """The events ahead: their kernel values against the stored points and their scores.  Not part of the state."""
 
     ASSIGNED = ("start", "size", "K", "scores", "columns")
 
@@ -34,7 +34,7 @@ class Block:
         self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
         self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
         self.rows = rows
-        self.tolerance = setup.tolerance  # by how much a point must be nearer to count as nearer; negative: not needed
+        self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed
         self.start = 0
         self.size = 0
         self.turned = np.zeros(1, np.int64)  # whether columns have been filled
@@ -44,7 +44,7 @@ class Block:
         self.scores = self.flat_scores[:0].reshape(0, 0, 0)  # (groups, outputs, events), without scale
         self.X = np.empty((0 if from_csr else size, d), dtype)  # rows minus the centre; none when products are from CSR
         self.flat_columns = np.empty(0 if from_csr or d > NARROW else size * d, dtype)
-        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X turned, once a step asks for it
+        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X transposed, once a step needs it
         self.norms = np.empty(size, dtype)
         self.nearest = np.empty(size, dtype)  # index of each event's nearest core point, -1 for none
         self.distance = np.empty(size, dtype)  # its squared distance
@@ -55,7 +55,7 @@ class Block:
         self.f = np.empty(outputs)  # scores of one event
         self.g = np.empty(outputs)  # gradient of one event
         self.mix = np.empty(groups)
-        self.work = np.empty((3, capacity + SPARE))  # for steps that look at all points at once
+        self.work = np.empty((3, capacity + SPARE))  # for steps that process all points at once
 
 
 @inline
@@ -168,7 +168,7 @@ def _accumulate(K, first, last, coef, scores):
 
 @pluggable
 def load_dense(model, block, start, b):
-    """Norms of the rows, and their inner products with all points."""
+    """Compute the norms of dense rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     X, centre = block.X[:b], model.centre
     for j in range(b):
@@ -180,7 +180,7 @@ def load_dense(model, block, start, b):
 
 @pluggable
 def load_sparse(model, block, start, b):
-    """The same of CSR rows."""
+    """Compute the norms of CSR rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
     data, indptr = block.rows.data, block.rows.indptr
     for j in range(b):
@@ -193,7 +193,7 @@ def load_sparse(model, block, start, b):
 
 @inner
 def open_block(model, block, start, b):
-    """Kernel values, nearest points and scores of events start .. start + b - 1."""
+    """Compute kernel values, nearest points and scores of events start .. start + b - 1."""
     size = model.size[0]
     room = min(size + b, model.points.shape[0])
     block.start, block.size = start, b

@@ -141,7 +141,7 @@ def _orthogonal(normals: np.ndarray) -> np.ndarray:
 
 
 class Features:
-    """The features of the events ahead.  Never state."""
+    """The features of the events ahead.  Not part of the state."""
 
     ASSIGNED = ("Z",)
 
@@ -162,13 +162,13 @@ class Features:
         self.Z = self.flat[:0].reshape(0, 0)  # (events, features)
         self.f = np.empty(outputs)  # scores of one event
         self.g = np.empty(outputs)  # gradient of one event
-        self.spare = np.empty(spare, dtype)  # room for kernel values of other rows, where a learner asks for it
+        self.spare = np.empty(spare, dtype)  # room for kernel values of other rows, if a learner needs it
         self.spare_norms = np.empty(size if spare else 0, dtype)
 
 
 @pluggable
 def load_columns(model, features, start, b):
-    """The columns are the features."""
+    """Take the columns as the features."""
     rows, centre, Z = features.rows, model.centre, features.Z
     for j in range(b):
         centred_row(rows, start + j, centre, Z[j])
@@ -176,7 +176,7 @@ def load_columns(model, features, start, b):
 
 @pluggable
 def load_waves(model, features, start, b):
-    """Random Fourier features, of products with all frequencies."""
+    """Compute random Fourier features of dense rows."""
     rows, centre, X = features.rows, model.centre, features.X[:b]
     for j in range(b):
         centred_row(rows, start + j, centre, X[j])
@@ -187,7 +187,7 @@ def load_waves(model, features, start, b):
 
 @pluggable
 def load_sparse_waves(model, features, start, b):
-    """The same of CSR rows."""
+    """Compute random Fourier features of CSR rows."""
     rows, by_column = features.rows, features.by_column
     angles = shaped(features.angles, (b, model.frequencies.shape[0]))
     fill(features.angles, angles.dtype.type(0.0))
@@ -202,13 +202,13 @@ def load_sparse_waves(model, features, start, b):
 
 @inner
 def open_features(model, features, start, b):
-    """Features of events start .. start + b - 1."""
+    """Compute the features of events start .. start + b - 1."""
     features.Z = shaped(features.flat, (b, model.coef.shape[2]))
     features.load(model, features, start, b)
 
 
 def feature_table(model: Linear, rows: Rows, first: int, b: int) -> np.ndarray:
-    """Features of events first .. first + b - 1, as a table of their own, (features, events)."""
+    """Return the features of events first .. first + b - 1 as a new table, (features, events)."""
     out = np.empty((model.coef.shape[2], b))
     _write_features(by_address(model), by_address(Features(model, rows, b)), first, out)
     return out

@@ -32,6 +32,11 @@ import numpy as np
 
 from .cache_files import cache_folder, read_entry, write_entry
 
+lean: Any
+try:
+    from . import lean
+except ImportError:  # Numba has changed: compiling takes longer, and gives the same
+    lean = None
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
 _EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
@@ -115,12 +120,10 @@ def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str 
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # explicit, since Numba would let a callee inherit it from its caller
-    try:
-        from . import lean
-
+    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+        kind = ENTRY
+    else:
         options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
-    except ImportError:
-        pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     if options.get("no_cpython_wrapper"):
         _hide_from_python(dispatcher)
@@ -145,7 +148,7 @@ def _hide_from_python(dispatcher: Any) -> None:
 def _shared_hash() -> str:
     """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
-    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
+    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
@@ -242,9 +245,7 @@ class _DiskCache:
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def _is_fragment(self, signature: Any) -> bool:
-        from .lean import takes_arrays_by_value
-
-        return self.kind == FRAGMENT or (self.kind == UNIT and takes_arrays_by_value(signature))
+        return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()

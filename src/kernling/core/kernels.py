@@ -144,7 +144,7 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
     [[0.3679]]
     """
     if name not in KINDS:
-        raise ValueError(f"no kernel is called {name!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no kernel {name!r}; the kernels are {', '.join(KINDS)}")
     from scipy.spatial.distance import cdist  # half as long to import as all the rest
 
     chosen = Kernel(KINDS[name], float(gamma), int(degree), float(coef0))

@@ -25,7 +25,7 @@ from .state import grown, packed
 
 CALL = 8192
 FINITE = float(np.finfo(np.float64).max)
-WORK = 2**32  # multiplications per compiled call at most, so that Ctrl-C never waits long
+WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
 class Events(NamedTuple):
@@ -173,7 +173,7 @@ class Single:
         return self._score.out[0] if self._score(x, largest) else None
 
 
-def _rewound(bits: np.random.PCG64, draws: int) -> Any:
+def _rewound(bits: Any, draws: int) -> Any:
     """The state of a generator before this many draws of ``random``; to ask for it before each would take longer."""
     drawn = bits.state
     bits.advance(-draws)

@@ -45,7 +45,7 @@ class Nothing(NamedTuple):
 
 
 class Call(NamedTuple):
-    """All that a loop takes."""
+    """The arguments of a loop."""
 
     setup: Setup
     params: Any
@@ -63,7 +63,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 @template
 def note(params, state, row):
-    """Placeholder for a learner's note: write what its outputs need besides the scores."""
+    """Placeholder for a learner's note: write what its outputs need in addition to the scores."""
 
 
 @template
@@ -99,7 +99,7 @@ def _kernel_loop(call, first, last):
 
 @template
 def _feature_loop(call, first, last):
-    """The same for a learner with one linear model on features."""
+    """Learn blocks of events with one linear model on features."""
     setup, params, state, events, features = call.setup, call.params, call.state, call.events, call.features
     model = state.model
     drawn = 0
@@ -126,7 +126,7 @@ def _feature_loop(call, first, last):
 
 @template
 def _dual_loop(call, first, last):
-    """The same for a learner that has an expansion and a linear model, whose scores add up."""
+    """Learn blocks of events with an expansion and a linear model, whose scores add up."""
     setup, params, state, events = call.setup, call.params, call.state, call.events
     block, features = call.block, call.features
     model, linear = state.model, state.linear
@@ -206,7 +206,7 @@ _no_note = inline(note)
 
 
 def kernel_loop(step: Callable, note: Callable = _no_note, blas: bool = False) -> Loop:
-    """The compiled loop around a step of a learner with one expansion; ``blas``: the step itself calls BLAS."""
+    """Compile the loop around a step of a learner with one expansion; ``blas``: the step itself calls BLAS."""
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
         return Block(setup, state.model, rows, size), Nothing()
@@ -215,7 +215,7 @@ def kernel_loop(step: Callable, note: Callable = _no_note, blas: bool = False) -
 
 
 def feature_loop(step: Callable, note: Callable = _no_note) -> Loop:
-    """The compiled loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
+    """Compile the loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
         return Nothing(), Features(state.model, rows, size)
@@ -224,7 +224,7 @@ def feature_loop(step: Callable, note: Callable = _no_note) -> Loop:
 
 
 def dual_loop(step: Callable) -> Loop:
-    """The compiled loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
+    """Compile the loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
         block = Block(setup, state.model, rows, size)
@@ -353,7 +353,7 @@ def add_scores(setup: Setup, model: Expansion | Linear, rows: Rows, out: np.ndar
 
 
 class EventScorer:
-    """The outputs of single events, from a model as it is at each."""
+    """Computes the outputs of single events with the current model."""
 
     def __init__(self, setup: Setup, parts: list[Expansion | Linear], rows: Rows, row: np.ndarray):
         self.out = np.zeros((1, parts[0].coef.shape[1]))
@@ -364,4 +364,7 @@ class EventScorer:
 
     def __call__(self, x: np.ndarray, largest: float) -> bool:
         """Write the outputs of one event, as wide as the rows, contiguous, and of their type; whether that could be done."""
-        return all(score(call, x, largest) for score, call in self._calls)
+        for score, call in self._calls:  # noqa: SIM110 - a generator would take as long as scoring
+            if not score(call, x, largest):
+                return False
+        return True

@@ -17,7 +17,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 class SingleEvents:
-    """The methods for single events; whatever an array of the model's type would be checked for, compiled code checks."""
+    """The methods for single events; arrays of the model's type and width are checked by compiled code."""
 
     _turns = OwnTurns()
     learner: ClassVar[Any]
@@ -30,8 +30,11 @@ class SingleEvents:
     _stream: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
-        """Learn one event, a 1-D array: the cheap way for events that come one by one."""
-        with self._turns:
+        """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
+        turns = self._turns
+        with turns.lock:
+            if turns.predicting:
+                turns.wait()
             target = self._target_of(y) if "_state" in self.__dict__ else None
             if target is None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
@@ -39,20 +42,21 @@ class SingleEvents:
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             x = self._event(x)
-            counts = self.__dict__.get("_counts")  # balancing classes counts the event
+            counts = self.__dict__.get("_counts")  # balanced class weights count the event
             weight = self._weight_of(y, sample_weight)
-            if weight > 0.0:  # else the row is skipped wholly, random numbers included
+            if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
                 state = None
                 try:
                     state = self._one.learn(self._state, x, target, weight, self._largest, self._rng)
                 finally:
                     if state is None and counts is not None:
                         self._counts = counts
-                self._state = self._known(state)
+                if state is not self._state:
+                    self._state = self._known(state)
         return self
 
     def score_one(self, x):
-        """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
+        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
         with self._turns.lock:
             if "_state" not in self.__dict__:
                 return 0.0
@@ -61,7 +65,7 @@ class SingleEvents:
             return scores.item() if scores.size == 1 else scores.copy()
 
     def _event(self, x) -> np.ndarray:
-        """An event as compiled code takes it; one that comes like that is not looked at."""
+        """Return an event as an array of the model's type and width."""
         one = self.__dict__.get("_one")
         if one is None:
             one = self._one = loop.Single(self.learner.loop, self._setup, self._params, self._state)
@@ -69,20 +73,20 @@ class SingleEvents:
             return x
         x = one_row(x)
         if x.shape != one.shape:
-            raise ValueError(f"x has shape {x.shape}, but this model takes {one.shape}")
+            raise ValueError(f"x has shape {x.shape}, but this model expects {one.shape}")
         try:
             return np.ascontiguousarray(x, dtype=one.dtype)
         except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"x must hold numbers only: {error}") from None
+            raise ValueError(f"x must contain only numbers: {error}") from None
 
     def _known(self, found: Any) -> Any:
-        """What compiled code has made of an event, unless it refused the event."""
+        """Return the result of compiled code, or raise if it refused the event."""
         if found is None:
             raise ValueError(f"x contains NaN or infinity, or numbers above {self._largest:g}")
         return found
 
     def _target_of(self, y) -> float | None:
-        """The target as steps see it; None for a label that is new."""
+        """Return the target as steps expect it; None for a label that is new."""
         y = scalar(y)
         if not isinstance(y, NUMBERS):
             raise TypeError(f"y must be a number, not {short(y)}")
@@ -96,7 +100,7 @@ class SingleEvents:
 
 
 def scalar(y: Any) -> Any:
-    """What an array without dimensions holds."""
+    """Return the value of an array without dimensions."""
     return y[()] if isinstance(y, np.ndarray) and y.ndim == 0 else y
 
 

@@ -104,7 +104,7 @@ class OnlineWithClasses(OnlineEstimator):
 
     def _target_of(self, y):
         try:
-            return self._encoded.get(scalar(y))
+            return self._encoded.get(scalar(y) if isinstance(y, np.ndarray) else y)
         except TypeError:
             raise TypeError(f"y must be one label, not {short(y)}") from None
 

@@ -17,18 +17,26 @@ class Turns:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
-        self._predicting: dict[int, int] = {}  # how often each thread is inside
+        self.predicting: dict[int, int] = {}  # how often each thread is inside
         self._waiting = 0  # threads that want to learn
 
     def __enter__(self) -> None:
         self.lock.acquire()
-        if self._predicting:
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: not self._predicting.keys() - {threading.get_ident()})
-            finally:
-                self._waiting -= 1
-                self._changed.notify_all()  # those who came later go on once the lock is free
+        try:
+            if self.predicting:
+                self.wait()
+        except BaseException:  # Ctrl-C, say
+            self.lock.release()
+            raise
+
+    def wait(self) -> None:
+        """Wait, holding the lock, until no other thread predicts."""
+        self._waiting += 1
+        try:
+            self._changed.wait_for(lambda: not self.predicting.keys() - {threading.get_ident()})
+        finally:
+            self._waiting -= 1
+            self._changed.notify_all()  # those who came later go on once the lock is free
 
     def __exit__(self, *_error: object) -> None:
         self.lock.release()
@@ -37,16 +45,16 @@ class Turns:
         """Wait until nobody learns, nor has waited for it longer."""
         me = threading.get_ident()
         with self.lock:
-            self._changed.wait_for(lambda: me in self._predicting or not self._waiting)
-            self._predicting[me] = self._predicting.get(me, 0) + 1
+            self._changed.wait_for(lambda: me in self.predicting or not self._waiting)
+            self.predicting[me] = self.predicting.get(me, 0) + 1
 
     def end_predicting(self) -> None:
         """Leave what ``begin_predicting`` entered."""
         me = threading.get_ident()
         with self.lock:
-            self._predicting[me] -= 1
-            if not self._predicting[me]:
-                del self._predicting[me]
+            self.predicting[me] -= 1
+            if not self.predicting[me]:
+                del self.predicting[me]
                 self._changed.notify_all()
 
 

@@ -83,7 +83,7 @@ class State(NamedTuple):
     @property
     def experts(self) -> Experts:
         """The parts that are the experts'."""
-        return Experts(*self[: len(Experts._fields)])  # type: ignore[arg-type]  # the same fields in the same order
+        return Experts(*(getattr(self, name) for name in Experts._fields))
 
     def kernel(self, given: Kernel) -> Kernel:
         """The kernel with the gamma that is known now."""

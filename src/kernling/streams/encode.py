@@ -167,7 +167,7 @@ class Encode(TransformerMixin, BaseEstimator):
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # columns already warned about
+        self._told: tuple[str, ...] = ()  # columns already warned about
 
     def _checked(self) -> dict[str, Any]:
         """Validate the parameters and return the given treatments."""
@@ -294,7 +294,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
