@@ -60,7 +60,19 @@ def test_tune_gives_a_model_and_the_options_for_it():
     model = kernling.load("m.kern")
     assert model.t_ == 1500
     assert output.splitlines()[-1] == f"--set gamma={model.model_.gamma!r} --set loss={model.model_.loss}"
-    call("run", *data, "--set", "delta=0.1", *output.splitlines()[-1].split(), "--scale", "standard", "--save", "again.kern")
+    call(
+        "run",
+        *data,
+        "--learner",
+        "avm",
+        "--set",
+        "delta=0.1",
+        *output.splitlines()[-1].split(),
+        "--scale",
+        "standard",
+        "--save",
+        "again.kern",
+    )
     assert np.array_equal(kernling.load("again.kern").model_.dual_coef_, model.model_.dual_coef_)
 
 

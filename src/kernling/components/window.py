@@ -29,6 +29,8 @@ RATE = 0.3  # of least mean squares
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
 LMS, SUM, WEIGHT = range(3)  # columns of a window of values
 VALUES = 3
+NEIGHBOURS = 5
+TIE = 1e-10  # kernel values that are equal up to this are equal, and the place that was taken first is nearer
 
 
 class Window(NamedTuple):
@@ -226,23 +228,61 @@ def learn_values(
 ) -> np.ndarray:
     """A step of least mean squares, and the event itself as a neighbour, for each power.
 
-    Returns the predictions before each event, (2 powers, events): least mean squares first, then weighted neighbours.
+    Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
     """
     seen = see(window, kernel, X, norms, room=len(X))
-    _learn_values(window, *seen, _among(kernel, X, norms, len(window.coef)), X, norms, targets, weights)
-    return values_of(seen.sums)
+    nearest = np.empty(len(X))
+    among = _among(kernel, X, norms, len(window.coef))
+    _learn_values(window, *seen, among, X, norms, targets, weights, nearest)
+    return _predictions(seen.sums, nearest)
 
 
-def values_of(sums: np.ndarray) -> np.ndarray:
-    """The predictions behind sums, (2 powers, events)."""
-    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE)])
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """The predictions of rows, as they are now."""
+    seen = see(window, kernel, X, norms)
+    nearest = np.empty(len(X))
+    _predict_nearest(window, seen.values, nearest)
+    return _predictions(seen.sums, nearest)
+
+
+def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE), nearest[np.newaxis]])
+
+
+@inline
+def _nearest_few(window, values, j, places):
+    """The weighted mean of the targets of the nearest events; 0 without any."""
+    count = 0
+    for slot in range(window.place[SIZE]):
+        near = values[0, slot, j]
+        if count < places.size or near > values[0, places[count - 1], j] + TIE:
+            count = min(count + 1, places.size)
+            i = count - 1
+            while i > 0 and near > values[0, places[i - 1], j] + TIE:
+                places[i] = places[i - 1]
+                i -= 1
+            places[i] = slot
+    total = weight = 0.0
+    for i in range(count):
+        total += window.coef[0, SUM, places[i]]
+        weight += window.coef[0, WEIGHT, places[i]]
+    return total / weight if weight > 0.0 else 0.0
 
 
 @jit
-def _learn_values(window, values, sums, among, X, norms, targets, weights):
+def _predict_nearest(window, values, nearest):
+    places = np.empty(NEIGHBOURS, np.int64)
+    for j in range(nearest.size):
+        nearest[j] = _nearest_few(window, values, j, places)
+
+
+@jit
+def _learn_values(window, values, sums, among, X, norms, targets, weights, nearest):
     powers = sums.shape[0]
     entry = np.zeros((powers, VALUES))
+    places = np.empty(NEIGHBOURS, np.int64)
     for j in range(X.shape[0]):
+        nearest[j] = _nearest_few(window, values, j, places)
         if weights[j] > 0.0:
             rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
             for p in range(powers):

@@ -10,7 +10,8 @@ Every event goes to all experts, in one pass, and weights follow who is right la
 
 Classes are voted for; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
 regression the window's experts are least mean squares and weighted neighbours, each with the kernel, its fourth and its
-sixteenth power, and the prediction is a least-squares combination of all predictions (components/combination.py).
+sixteenth power, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
+(components/combination.py).
 
 Departures from the paper, each with its reason:
 
