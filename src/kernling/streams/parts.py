@@ -16,6 +16,7 @@ from ..core.jit import jit_exact
 from ..core.limits import LARGEST
 
 MOST = LARGEST["float64"]  # largest value in the state of a loaded scaler: beyond it, scaled rows may not be finite
+SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
 ENOUGH = 30  # rows before outliers are clipped
 
 
@@ -164,7 +165,11 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.__sklearn_is_fitted__() and X.shape[1] != self.n_features_in_:
             learned = f"this {type(self).__name__} has learned from {self.n_features_in_}"
             raise ValueError(f"the rows have {X.shape[1]} columns, but {learned}")
-        if not np.isfinite(X).all():
+        if not np.abs(X).max(initial=0.0) <= SCALED:
+            if np.isfinite(X).all():
+                raise ValueError(
+                    f"the rows contain numbers above {SCALED:g}, whose squares are too large to be summed for a scale"
+                )
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
 
