@@ -24,7 +24,7 @@ from kernling.evaluate import read_rows
 from kernling.streams import synthetic
 
 STRICT = ("--target", "colour", "--missing", "error")
-SETTINGS = ("--set", "gamma=4", "--set", "delta=0.3")
+SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3")
 ROWS = 3000
 X, y = synthetic("checkerboard", ROWS).load()
 
@@ -255,7 +255,7 @@ def test_how_often_is_measured_or_saved_changes_nothing(folder, option):
     kinds = np.array(["x", "y", "z"])[np.arange(ROWS) // (ROWS // 3)]  # the first 100 rows know one of them
     table = pyarrow.table({"kind": kinds, "a": 1000.0 * X[:, 0], "b": X[:, 1], "late": y})
     pyarrow.parquet.write_table(table, "rows.parquet")
-    common = ("rows.parquet", "--target", "late", "--categorical", "kind", "--scale", "standard", "--save")
+    common = ("rows.parquet", "--learner", "avm", "--target", "late", "--categorical", "kind", "--scale", "standard", "--save")
     call("run", *common, "whole.kern")
     call("run", *common, "often.kern", *option)
     whole, often = models.read("whole.kern"), models.read("often.kern")
@@ -293,9 +293,9 @@ def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
 
 def test_regression_is_seen_from_the_target(folder):
     call("run", "-", "--format", "csv", "--target", "-1", "--save", "m.kern", stdin="x,y\n" + "1,0.5\n2,1\n" * 50)
-    assert type(kernling.load("m.kern").model_).__name__ == "AVMRegressor"
+    assert type(kernling.load("m.kern").model_).__name__ == "AutoRegressor"
     call("run", "-", "--format", "csv", "--target", "y", "--save", "m.kern", stdin="x,y\n" + "1,0\n2,1\n" * 50)
-    assert type(kernling.load("m.kern").model_).__name__ == "AVMClassifier"
+    assert type(kernling.load("m.kern").model_).__name__ == "AutoClassifier"
 
 
 def test_scores_and_probabilities():

@@ -103,7 +103,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         Parameters
         ----------
         model : estimator, optional
-            The last step; by default AVMClassifier or AVMRegressor.
+            The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events arrive one by one.

@@ -10,6 +10,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
+from .status import Status
 
 SetOption = Annotated[
     list[str],
@@ -47,7 +48,7 @@ def compare(
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, Status("starting"):
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             runs = ProgressiveRuns({})

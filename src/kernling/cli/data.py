@@ -230,7 +230,7 @@ class Source:
 
         reading = self.reading
         scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
-        scale = scalings[reading.scale or ("standard" if isinstance(X, Table) else "none")]
+        scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
         columns: dict[str, Any] = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
@@ -238,12 +238,21 @@ class Source:
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
+    def _scale_of(self, X: Any) -> str:
+        """The name of the scale: tables have one unless none is asked for."""
+        from ..streams import Table
+
+        return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
+
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
         """Return a pipeline that ends in the model; regression targets are scaled if the columns of a table are."""
+        from ..estimators.by_task import without_own_scales
         from ..pipeline import StreamPipeline
         from ..streams import Standardise, Table
 
         scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
+        if self._scale_of(X) != "none":
+            model = without_own_scales(model)
         return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ..registry import DEFAULT
 from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
@@ -29,7 +30,7 @@ Report = Annotated[Path | None, typer.Option(help="Write an HTML report with fig
 def run(
     data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files are read one after the other.")],
     reading: Reading,
-    learner: settings.LearnerOption = "avm",
+    learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
@@ -62,7 +63,7 @@ def run(
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
     begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
-    if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
+    if saved and learner not in (DEFAULT, saved.model.learner.name):
         name = saved.model.learner.name
         raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
 
@@ -127,7 +128,7 @@ def _learn(
         if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("compiling") as status:
+    with Interrupts() as interrupts, Status("starting") as status:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
             course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 
@@ -15,10 +16,14 @@ class Status:
         from rich.console import Console
         from rich.status import Status as Line
 
+        from ..core.compiling import compiling
+
         console = Console(stderr=True)
         self._line = Line(self._first, console=console) if console.is_terminal else None
+        self._shown = ExitStack()
         if self._line:
-            self._line.start()
+            self._shown.enter_context(self._line)
+            self._shown.enter_context(compiling.heard_by(self._line.update))
         return self
 
     def show(self, progress: object) -> None:
@@ -27,5 +32,4 @@ class Status:
             self._line.update(str(progress))
 
     def __exit__(self, *_: Any) -> None:
-        if self._line:
-            self._line.stop()
+        self._shown.close()

@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.block import squared_distance
 from ..core.jit import inline, inner
@@ -27,7 +28,7 @@ class Coverage(NamedTuple):
     tolerance: float  # in squared distance
 
     @classmethod
-    def of(cls, name: str, delta: float, d: int, dtype) -> Coverage:
+    def of(cls, name: str, delta: float, d: int, dtype: DTypeLike) -> Coverage:
         """Return a coverage by cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
         kind = KINDS[name]
         radius = delta / 2.0 if kind == SPHERE else delta / (2.0 * math.sqrt(d))

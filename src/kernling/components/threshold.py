@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ..core.fourier import feature_outputs
 from ..core.jit import inline, inner
 from ..core.state import Widening
 from .pairwise import are_counts, inherited, quota, side_of
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 RECENT = 128  # scores of each side that determine a threshold
 PERIOD = 32  # events between two stored scores of one side, on a long stream
@@ -42,7 +45,7 @@ class Recent(NamedTuple):
             wider.threshold[p] = factor * self.threshold[o]
         return wider
 
-    def merged(self, other: Recent, start: Recent | None, merging) -> Recent:
+    def merged(self, other: Recent, start: Recent | None, merging: Merging) -> Recent:
         """Return the newest scores of both; the threshold is the mean, like the function, until the next score."""
         both = new_recent(len(self.threshold))
         for o, side in np.ndindex(*self.counts.shape):

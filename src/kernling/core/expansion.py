@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .limits import COEFFICIENT
 from .state import Widening
@@ -111,7 +112,7 @@ def check_room(count: int, d: int, what: str = "points", *, later: bool = False)
         )
 
 
-def new_expansion(d: int, outputs: int, dtype, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
+def new_expansion(d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
     """Return an empty model."""
     check_room(1, d)
     clock = np.zeros(5)

@@ -7,9 +7,11 @@ and every part has ``check``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+Value = TypeVar("Value", float, np.ndarray)
 
 
 class Widening(NamedTuple):
@@ -145,6 +147,41 @@ def restore(state: Any, before: Any) -> None:
             restore(part, kept)
 
 
+def packed(state: Any) -> tuple[Any, np.ndarray, int]:
+    """A copy whose arrays, but for those that learning does not change, lie side by side; that memory, and how much is floats.
+
+    Then one move keeps all of it, and one look tells whether it is finite.
+    """
+    arrays: list[np.ndarray] = []
+    _gather(state, arrays)
+    arrays.sort(key=lambda array: array.dtype.kind != "f")
+    memory = np.zeros(sum(array.size for array in arrays))
+    places, end = {}, 0
+    for array in arrays:
+        if array.itemsize != memory.itemsize:
+            raise TypeError(f"a state that is packed holds numbers of {memory.itemsize} bytes, not {array.dtype}")
+        view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        places[id(array)] = view
+        end += array.size
+    floats = sum(array.size for array in arrays if array.dtype.kind == "f")
+    return _placed(state, places), memory, floats
+
+
+def _gather(part: Any, arrays: list[np.ndarray]) -> None:
+    for name, value in zip(part._fields, part, strict=True):
+        if isinstance(value, np.ndarray):
+            if name not in CONSTANT:
+                arrays.append(value)
+        else:
+            _gather(value, arrays)
+
+
+def _placed(part: Any, places: dict[int, np.ndarray]) -> Any:
+    values = (places.get(id(value), value) if isinstance(value, np.ndarray) else _placed(value, places) for value in part)
+    return type(part)(*values)
+
+
 def is_finite(state: Any) -> bool:
     """Return whether all numbers that learning computes are finite."""
     if isinstance(state, np.ndarray):
@@ -175,7 +212,7 @@ def are_targets(targets: np.ndarray, outputs: int) -> bool:
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
-def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
+def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:
     """Return the sum of a value of two merged parts, minus that of their common start."""
     return value(own) + value(other) - (0.0 if start is None else value(start))
 

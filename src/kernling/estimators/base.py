@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,11 +19,11 @@ from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
-from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
+from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
-from .checking import canonical, check_entries, checked, checked_weights, one_row
-from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
+from .checking import canonical, check_entries, checked, checked_weights
+from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
@@ -33,11 +33,21 @@ from .progress import Progress
 from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
+from .single import SingleEvents
+from .turns import learning
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
 
-class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
+class Function(NamedTuple):
+    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
+
+    kernel: Kernel
+    parts: list[Expansion | Linear]
+    offset: np.ndarray  # (outputs,)
+
+
+class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
@@ -91,6 +101,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     # ------------------------------------------------------------------ learning
 
+    @learning
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
@@ -109,6 +120,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             self._check_finite()
         return self
 
+    @learning
     @one_thread
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
         """Learn more rows; if ``record``, return the outputs before each row was learned.
@@ -163,12 +175,16 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     def _plan(self, length: int | None) -> None:
         """Set the length of the stream for averages, if it is known."""
         self._state = self._state._replace(model=averages.planned(self._state.model, self._needs.suffix, length))
-        self.__dict__.pop("_single", None)
+        self.__dict__.pop("_one", None)
 
     def _start(self, X, outputs: int) -> None:
         """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
+        self._settle_on(X)
+
+    def _settle_on(self, X) -> None:
+        """Measure rows from the first one, where distances are all that counts."""
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -176,12 +192,12 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Create an empty model from resolved parameters."""
-        self.gamma_ = float(options["gamma"])
+        gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
-            raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
+        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+            raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
+        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
@@ -233,27 +249,6 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 found = min(found, limit)
         return found
 
-    def learn_one(self, x, y, sample_weight=1.0):
-        """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
-        if isinstance(y, np.ndarray) and y.ndim == 0:
-            y = y[()]
-        if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
-            return self
-        if not isinstance(sample_weight, _NUMBERS) or not 0.0 <= sample_weight <= WEIGHT:
-            raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
-        single = self._take(x)
-        single.target[0] = self._target_of(y)
-        before = dict(self.__dict__)  # balanced class weights count the event
-        single.weight[0] = self._weight_of(y, sample_weight)
-        if single.weight[0] > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-            try:
-                self._state = single.learn(self._state, self._rng)
-            except Diverged:
-                self.__dict__.update(before)
-                raise
-        return self
-
     # ------------------------------------------------------------------ predicting
 
     @one_thread
@@ -261,31 +256,11 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """Return the outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
-    def score_one(self, x):
-        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
-        if "_state" not in self.__dict__:
-            return 0.0
-        scores = self._take(x).score(self._state)
-        return float(scores[0]) if len(scores) == 1 else scores.copy()
-
-    def _take(self, x) -> loop.Single:
-        """Copy an event into the buffers for single events."""
-        single = self.__dict__.get("_single")
-        if single is None:
-            single = loop.Single(self.learner.loop, self._setup, self._params, self._state)
-            self._single = single
-        x = one_row(x)
-        if x.shape != single.row.shape[1:]:
-            raise ValueError(f"x has shape {x.shape}, but this model expects {single.row.shape[1:]}")
-        try:
-            single.row[0] = x
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"x must contain only numbers: {error}") from None
-        if not within(single.row, self._largest):
-            raise ValueError(f"x contains NaN or infinity, or numbers above {self._largest:g}")
-        return single
+    def _offset(self) -> np.ndarray:
+        """What is added to each output of the model, (outputs,)."""
+        return np.zeros(self._problem.outputs)
 
     # ------------------------------------------------------------------ what it is now
 
@@ -328,6 +303,14 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 return part.points[: part.stored] + part.centre, part.coef[0, :, : part.stored].T
         raise AttributeError(f"a {type(self).__name__} stores no points")
 
+    @one_thread
+    def function(self) -> Function:
+        """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
+        check_is_fitted(self)
+        if type(self)._scores is not OnlineEstimator._scores:
+            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
+        return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
+
     @property
     def nbytes_(self) -> int:
         """Size of the state in bytes."""
@@ -356,7 +339,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_single"}
+        return {name: value for name, value in state.items() if name not in ("_one", "_turns")}
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -459,7 +442,8 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         except loop.Interrupted:
             raise
         except BaseException:
-            self.__dict__.clear()
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
             self.__dict__.update(before)
             for standing in generators:
                 standing.restore()
@@ -484,25 +468,9 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))
 
-    def _is_new(self, y) -> bool:
-        return False
 
-    def _target_of(self, y) -> float:
-        if not isinstance(y, _NUMBERS):
-            raise TypeError(f"y must be a number, not {short(y)}")
-        highest = TARGET[np.dtype(self._problem.dtype).name]
-        if not abs(y) <= highest:
-            raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
-        return y
-
-    def _weight_of(self, y, weight: float) -> float:
-        return weight
-
-
-_NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
-
-
-def _thread_count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
+    """As many threads as the parameter means."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

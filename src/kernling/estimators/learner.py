@@ -18,6 +18,7 @@ from ..core.expansion import LIMIT, Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
+from ..core.run import Loop
 from ..merging.rules import Merge
 
 FEWEST = 1024  # points for which there must be room, or rows are too wide
@@ -178,7 +179,7 @@ class Learner:
     """
 
     module: str
-    loop: Callable
+    loop: Callable | Loop
     configure: Callable[[Problem], tuple[Any, Needs]]
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget

@@ -210,15 +210,12 @@ class ProgressiveRun:
         self._facts |= describe(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
-        self.warmup = 0.0  # seconds (wall clock) spent on compiling or on loading compiled code
         self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Resolve "auto" parameters from these rows, without learning them."""
         self._facts["first_chunk"] = len(y)
-        begin = time.perf_counter()
         warm_up(self.model, X, y)
-        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin
@@ -257,6 +254,11 @@ class ProgressiveRun:
         """Return the current value of a metric."""
         return float(self._running[name].value)
 
+    def lately(self, name: str) -> float:
+        """Return one of the metrics over the window."""
+        counts = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
+        return float(self._recent.value(partial(metric, name, counts)))
+
     def end(self) -> list[Row]:
         """Return the rows of results, the last of which describes the current state."""
         if not self.rows or self.rows[-1]["events"] != self.events:
@@ -265,13 +267,12 @@ class ProgressiveRun:
 
     def _add_row(self) -> None:
         row = self._facts | {"events": self.events, "seconds": self.seconds}
-        lately = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
         for name in self.metrics:
             row[name] = self.value(name)
-            row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
-        if lately:
+            row[f"{name}_window"] = self.lately(name)
+        if self.model.task == "classification":
             row["majority"] = float(self._counts.majority)
-            row["majority_window"] = float(lately.majority)
+            row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
         self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])

@@ -22,7 +22,7 @@ import numpy as np
 from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
@@ -33,6 +33,7 @@ from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import StepSize
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -53,7 +54,7 @@ class Saddle(NamedTuple):
         al = np.where(swapped, -al, al)
         return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
-    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
+    def merged(self, other: Saddle, start: Saddle | None, merging: Merging) -> Saddle:
         """Return the weighted mean, as for the model."""
         return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
 
@@ -110,7 +111,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class SOLAMClassifier(StepSize, LinearPairwiseClassifier):

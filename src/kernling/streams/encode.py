@@ -17,7 +17,7 @@ from ..estimators.constraints import short
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
-from .parts import MinMax, Standardise
+from .parts import MinMax, Scale, Standardise
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, listed, numbers
 
@@ -167,7 +167,7 @@ class Encode(TransformerMixin, BaseEstimator):
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # columns already warned about
+        self._told: tuple[str, ...] = ()  # columns already warned about
 
     def _checked(self) -> dict[str, Any]:
         """Validate the parameters and return the given treatments."""
@@ -293,7 +293,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -392,6 +392,15 @@ class Encode(TransformerMixin, BaseEstimator):
     def imputed_(self) -> int:
         """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
+
+    def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
+        """For each column of numbers, booleans and dates: what stands for a missing value, if anything, and its scale."""
+        fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
+        scales: list[Scale | None] = [None] * len(self._measured)
+        if self.scale_ is not None and self._scaled:
+            shift, width, *rest = self.scale_.scale_now()
+            scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
+        return dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Return the names of the encoded columns."""

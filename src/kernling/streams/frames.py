@@ -1,4 +1,8 @@
-"""Conversion of frames, Arrow tables, dictionaries and arrays to tables."""
+"""Conversion of frames, Arrow tables, dictionaries and arrays to tables.
+
+By hand rather than with narwhals, which converts times with a zone to UTC (dates here use the local hour), refuses record
+batches and integer column names, and takes 1.4 to 8 times as long.
+"""
 
 from __future__ import annotations
 
