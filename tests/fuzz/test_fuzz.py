@@ -26,7 +26,7 @@ def test_a_million_calls(cls):
 
 
 def test_some_data_files(tmp_path):
-    assert files.damage_data(tmp_path, 0, 400) == 400
+    assert files.damage_data(tmp_path, 0, 200) == 200
 
 
 @pytest.mark.long
