@@ -91,7 +91,7 @@ def test_numbers_are_not_rounded_on_the_way(tmp_path):
     """onnxruntime would round a number beside a MatMul to single precision: with one column, a scale is such a number."""
     X = ROWS[:, :1]
     steps = [("scale", Standardise()), ("model", kl.KRLSRegressor(features="linear"))]
-    assert_same(kl.StreamPipeline(steps, target=Standardise()).partial_fit(X, X[:, 0] / 3.0), X, tmp_path)
+    assert_same(kl.StreamPipeline(steps).partial_fit(X, X[:, 0] / 3.0), X, tmp_path)
 
 
 def test_one_class_so_far(tmp_path):
@@ -177,7 +177,7 @@ def test_real_data(name, data_folder, tmp_path):
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, np.float64)
     model = kl.AVMRegressor() if name == "casp" else kl.AVMClassifier(loss="logistic")
     scale = Standardise() if name == "casp" else MinMax()
-    pipeline = kl.StreamPipeline([("scale", scale), ("model", model)], target=Standardise() if name == "casp" else None)
+    pipeline = kl.StreamPipeline([("scale", scale), ("model", model)])
     assert_same(pipeline.partial_fit(X[:1000], y[:1000]), X[1000:], tmp_path)
 
 

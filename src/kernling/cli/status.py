@@ -29,7 +29,8 @@ class Status:
     def show(self, progress: object) -> None:
         """Show the progress; it is converted to text only if it is displayed."""
         if self._line:
-            self._line.update(str(progress))
+            text, room = str(progress), self._line.console.width - 4  # of one line, behind the sign that turns
+            self._line.update(text if len(text) <= room else f"{text[: room - 1]}…")
 
     def __exit__(self, *_: Any) -> None:
         self._shown.close()

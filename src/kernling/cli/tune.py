@@ -78,7 +78,7 @@ def tune(
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.kept(), place_of(source, source.skip + running.events))
+            models.save(found.model, save, source.kept(), place_of(source, source.rows_until(running.events)))
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")

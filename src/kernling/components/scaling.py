@@ -31,8 +31,8 @@ def welford(value, count, mean, squares):
 
 
 @jit_exact
-def standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Learn and scale row by row; mean and spread before each row, where there is room for them.
+def standardise(X, count, mean, squares, clip, out):
+    """Learn and scale row by row.
 
     Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
     """
@@ -42,9 +42,6 @@ def standardise(X, count, mean, squares, clip, out, shifts, widths):
         reach = clip if count >= ENOUGH else np.inf
         count += 1.0
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0:
-                shifts[i, j] = mean[j]
-                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
             value = X[i, j]
             if reach < np.inf and squares[j] > 0.0:
                 far = reach * np.sqrt(squares[j] / (count - 1.0))

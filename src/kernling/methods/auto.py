@@ -56,7 +56,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
 from ..estimators.parameters import parameter
-from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -234,7 +234,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
         return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
-class AutoRegressor(_Auto, OnlineRegressor):
+class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, in one pass and in fixed memory: what to begin with."""
 
     example = Example("1.00")

@@ -54,10 +54,11 @@ class Columns:
             self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
         rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
         good = self._complete(rows, y, first_row)
+        places = first_row + np.arange(len(table)) if self.missing == "drop" else None
         if good.all():
-            return Table(rows), y
+            return Table(rows, places), y
         self.dropped += int((~good).sum())
-        return Table(rows)[good], None if y is None else y[good]
+        return Table(rows, places)[good], None if y is None else y[good]
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
         """Determine the target column from the names of a table, and return the feature columns."""

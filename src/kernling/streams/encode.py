@@ -30,7 +30,8 @@ class Encode(TransformerMixin, BaseEstimator):
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
     - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
-      frequent ones have their own columns and the others are hashed into 16.  Text with mostly distinct values is ignored.
+      frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
+      expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
     - Dates (a date type, or ISO 8601 text) become sine and cosine of month, weekday and, if present, time of day,
       and the number of elapsed days, which is scaled like other numbers.
 
@@ -43,7 +44,7 @@ class Encode(TransformerMixin, BaseEstimator):
     ----------
     categorical : sequence of str or mapping of str to sequence
         Columns to treat as categories, even if their values look like numbers.  The categories are those given, or those of the
-        first rows: give them if events arrive one by one.
+        first rows.
     hash : int or None
         Hash all categories into this many columns, which come after all others; rows are then sparse.
     scale : Standardise or MinMax, optional
@@ -70,7 +71,7 @@ class Encode(TransformerMixin, BaseEstimator):
     --------
     >>> import pandas
     >>> from kernling.streams import Encode, MinMax
-    >>> encode = Encode(scale=MinMax())
+    >>> encode = Encode({"from": ["EWR", "JFK"]}, scale=MinMax())
     >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "EWR", "JFK"], "km": [3.0, 4.0, 5.0]})))
     [[0.  1.  0.  0. ]
      [1.  0.  0.  0.5]

@@ -93,9 +93,19 @@ class _Polled(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not select.select([self._descriptor], [], [], 0.2)[0]:
+        while not self.more_within(0.2):
             pass
         return os.readv(self._descriptor, [buffer])
+
+    def more_within(self, seconds: float) -> bool:
+        """Whether there is something to read, or the end, within so many seconds."""
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+
+def more_within(file: Any) -> Callable[[float], bool]:
+    """Of an opened pipe: what tells whether more comes within so many seconds; of any other file more is always there."""
+    raw = getattr(file, "raw", None)
+    return raw.more_within if isinstance(raw, _Polled) else lambda seconds: True
 
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:

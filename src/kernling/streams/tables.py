@@ -30,6 +30,8 @@ class Table:
     Parameters
     ----------
     columns : mapping of str to 1-D array
+    places : 1-D array, optional
+        The place of each row in the stream it comes from, where rows in between were left out.
 
     Examples
     --------
@@ -42,7 +44,8 @@ class Table:
     [[8.  2.5]]
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray]):
+    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
+        self.places = places
         self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
@@ -65,7 +68,8 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Table:
-        part = Table({name: values[rows] for name, values in self.columns.items()})
+        places = None if self.places is None else self.places[rows]
+        part = Table({name: values[rows] for name, values in self.columns.items()}, places)
         part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
         return part
 
@@ -161,7 +165,15 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 def joined(tables: Sequence[Table]) -> Table:
     """Concatenate the rows of several tables, with the columns of the first."""
-    return Table({name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns})
+    places = [table.places for table in tables if table.places is not None]
+    columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
+    return Table(columns, np.concatenate(places) if places else None)
+
+
+def places_of(X: Any, first: int) -> np.ndarray:
+    """Return the positions of rows in their source: those that a table stores, or consecutive ones from ``first``."""
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def missing(values: np.ndarray) -> np.ndarray:
