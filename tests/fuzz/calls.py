@@ -128,8 +128,7 @@ class Session:
 
     def _wrapped(self, model: Any) -> Any:
         first = pick(self.rng, [None, None, None, Standardise(), MinMax(), Encode(scale=Standardise(), missing="impute")])
-        target = Standardise() if first is not None and self.kind == "regression" and self.rng.random() < 0.5 else None
-        return model if first is None else kernling.StreamPipeline([("first", first), ("model", model)], target=target)
+        return model if first is None else kernling.StreamPipeline([("first", first), ("model", model)])
 
     def run(self, calls: int) -> None:
         """Make so many calls; raises Broken with what was called last."""

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
 
 from kernling.streams import MinMax, Standardise, part_from_state, stream
 
@@ -96,8 +95,6 @@ def test_numbers_whose_squares_overflow_are_refused_and_change_nothing(part):
     for value in (1e300, -1.7e308, 1e71):
         with pytest.raises(ValueError, match="numbers above 1e\\+70"):
             part.learn_transform(np.full((2, 3), value))
-        with pytest.raises(ValueError, match="numbers above 1e\\+70"):
-            clone(part).learn_target([1.0, value])
     assert part.to_state() == before
     part.learn_transform(np.array([[1e70, -1e70, 0.0]] * 1000))
     assert part_from_state(part.to_state()).to_state() == part.to_state()
