@@ -13,12 +13,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.constraints import short
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .parts import MinMax, Scale, Standardise
 from .schema import Column, Schema, dates_of, decide, names_of
-from .tables import RowError, Table, category, numbers
+from .tables import RowError, Table, category, listed, numbers
 
 MOST = 2**31 - 1  # columns
 LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
@@ -133,8 +134,7 @@ class Encode(TransformerMixin, BaseEstimator):
         unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
-            listed = ", ".join(map(repr, table.names))
-            raise ValueError(f"{option} names {unknown[0]!r}, which is not among the columns {listed}")
+            raise ValueError(f"{option} names {unknown[0]!r}, which is not among the columns {listed(table.names)}")
         schema = decide(table, given, self.missing == "impute", self.limit)
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale))
         if self.missing == "impute":
@@ -286,11 +286,10 @@ class Encode(TransformerMixin, BaseEstimator):
         lacking = [column.name for column in self.schema_ if column.treatment != "ignore" and column.name not in found]
         if lacking:
             what = "there is no column" if len(lacking) == 1 else "there are no columns"
-            raise ValueError(f"{what} {', '.join(map(repr, lacking))}; the columns are {', '.join(map(repr, found))}")
+            raise ValueError(f"{what} {listed(lacking)}; the columns are {listed(found)}")
         new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
         if new:
-            listed = ", ".join(map(repr, sorted(new)))
-            self._warn("", f"the columns {listed} were not present in the first rows and are ignored")
+            self._warn("", f"the columns {listed(sorted(new))} were not present in the first rows and are ignored")
 
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
@@ -327,7 +326,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if wrong.any():
                 kind = next(one.treatment for one in self.schema_ if one.name == name)
                 value = str(table.columns[name][int(wrong.argmax())])
-                self._warn(name, f"{value!r} in column {name!r} cannot be read as a {kind} and counts as missing")
+                self._warn(name, f"{short(value)} in column {short(name)} cannot be read as a {kind} and counts as missing")
 
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
         rows = np.zeros((len(table), self._width))
@@ -473,7 +472,7 @@ def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         value = str(table.columns[name][row])
-        raise RowError(f"row {row + 1}: {value!r} in column {name!r} is not an ISO 8601 date such as 2026-01-31", row)
+        raise RowError(f"row {row + 1}: {short(value)} in column {short(name)} is not an ISO 8601 date such as 2026-01-31", row)
 
 
 def part_from_state(state: dict[str, Any]) -> Any:

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
 
+SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
+
 
 @jit_exact
 def _rescale(X, low, high, out):
@@ -134,7 +136,11 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.__sklearn_is_fitted__() and X.shape[1] != self.n_features_in_:
             learned = f"this {type(self).__name__} has learned from {self.n_features_in_}"
             raise ValueError(f"the rows have {X.shape[1]} columns, but {learned}")
-        if not np.isfinite(X).all():
+        if not np.abs(X).max(initial=0.0) <= SCALED:
+            if np.isfinite(X).all():
+                raise ValueError(
+                    f"the rows contain numbers above {SCALED:g}, whose squares are too large to be summed for a scale"
+                )
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
 
