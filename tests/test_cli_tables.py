@@ -105,7 +105,9 @@ def test_the_task_is_found_and_targets_are_scaled():
     pandas.DataFrame({"x": FRAME["km"], "y": 1e6 + 3.0 * FRAME["km"]}).to_csv("values.csv", index=False)
     errors = {}
     for scale in ("standard", "none"):
-        call("run", "values.csv", "--target", "y", "--scale", scale, "--save", "m.kern", "--results", "r.csv")
+        call(
+            "run", "values.csv", "--learner", "avm", "--target", "y", "--scale", scale, "--save", "m.kern", "--results", "r.csv"
+        )
         assert kernling.load("m.kern").task == "regression"
         errors[scale] = pandas.read_csv("r.csv")["rmse"].iloc[-1]
     assert errors["standard"] < 0.2 * errors["none"]

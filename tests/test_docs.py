@@ -22,6 +22,7 @@ MODULES = (
     "kernling.report",
     "kernling.distributed",
     "kernling.compat",
+    "kernling.export",
 )
 NAMES = [f"{module}.{name}" for module in MODULES for name in import_module(module).__all__]
 

@@ -29,7 +29,7 @@ X = np.log(power.reshape(WINDOWS, 8, 4).mean(axis=2))
 # The model learns every window, including anomalous ones. It stores few points, because steps are random, and rare once most
 # windows are inside of the ball.
 
-model = kl.SPAOneClass(gamma=0.05, radius=RADIUS, eta=0.05, beta=1.0, random_state=0)
+model = kl.SPAOneClass(kernel="rbf", gamma=0.05, radius=RADIUS, eta=0.05, beta=1.0, random_state=0)
 distance = -model.predict_then_learn(X, method="score_samples")
 outside = distance > RADIUS
 alarm = np.convolve(outside, np.full(50, 1 / 50))[:WINDOWS]

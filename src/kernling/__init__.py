@@ -7,7 +7,7 @@ from . import deferred as _deferred
 from . import registry as _registry
 
 _deferred.install()
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OTHERS = {
     "StreamPipeline": "pipeline",
@@ -15,6 +15,7 @@ _OTHERS = {
     "load": "models",
     "merge": "estimators.merging",
     "save": "models",
+    "to_onnx": "export",
 }
 
 

@@ -2,9 +2,12 @@
 
 from .core.kernels import kernel as kernel
 from .estimators.merging import merge as merge
+from .export import to_onnx as to_onnx
 from .methods.aogd import AOGDClassifier as AOGDClassifier
 from .methods.aogd_metric import AOGDMetric as AOGDMetric
 from .methods.aogd_rank import AOGDRanker as AOGDRanker
+from .methods.auto import AutoClassifier as AutoClassifier
+from .methods.auto import AutoRegressor as AutoRegressor
 from .methods.avm import AVMClassifier as AVMClassifier
 from .methods.avm import AVMRegressor as AVMRegressor
 from .methods.dualsvrg import DualSVRGClassifier as DualSVRGClassifier

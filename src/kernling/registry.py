@@ -39,6 +39,7 @@ class Entry:
 
 
 _ENTRIES = (
+    Entry("auto", "AutoClassifier", "AutoRegressor", main=True),
     Entry("avm", "AVMClassifier", "AVMRegressor", main=True),
     Entry("polk", "POLKClassifier", "POLKRegressor", main=True),
     Entry("spa", "SPAClassifier", "SPARegressor", "SPAOneClass", main=True),
@@ -75,6 +76,7 @@ _ENTRIES = (
     Entry("koil", "KOILClassifier"),
 )
 METHODS = {entry.name: entry for entry in _ENTRIES}
+DEFAULT = "auto"  # the method where none is asked for
 
 # Estimators that wrap others and may be named in model files and results.
 AROUND = {"StreamPipeline": "pipeline"}

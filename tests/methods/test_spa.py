@@ -24,12 +24,13 @@ from kernling.baselines import (
 from kernling.papers import dataset
 from oracles import stream
 
+PUBLISHED = {"kernel": "rbf", "contamination": None}
 SPAS = {
     "binary": (SPAClassifier, PassiveAggressiveClassifier, {}),
     "multiclass": (SPAClassifier, PassiveAggressiveClassifier, {}),
     "regression": (SPARegressor, PassiveAggressiveRegressor, {"epsilon": 0.05}),
-    "ball": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "ball", "radius": 0.5}),
-    "halfspace": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "halfspace"}),
+    "ball": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "ball", "radius": 0.5, **PUBLISHED}),
+    "halfspace": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "halfspace", **PUBLISHED}),
 }
 
 
@@ -330,14 +331,15 @@ def test_a_weight_multiplies_the_cap(task):
 def test_one_class_keeps_scikit_learns_conventions(cls, mode):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 2)) * [1.0, 0.3] + [[2.0, 0.0]] * rng.integers(0, 2, size=(3000, 1))
-    model = cls(mode=mode, gamma=0.2, random_state=0).fit(X)
+    options = {"mode": mode, "gamma": 0.2, "radius": 0.9, **PUBLISHED}
+    model = cls(**options, random_state=0).fit(X)
     far = rng.normal([0.0, 9.0], size=(200, 2))
     assert model.offset_ == (-model.radius if mode == "ball" else 1.0)
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
     np.testing.assert_array_equal(model.predict(X), np.where(model.decision_function(X) >= 0.0, 1, -1))
     assert (model.predict(far) == -1).all()
     assert model.score_samples(far).max() < model.score_samples(X).min()
-    np.testing.assert_array_equal(cls(mode=mode, gamma=0.2, random_state=0).fit_predict(X), model.predict(X))
+    np.testing.assert_array_equal(cls(**options, random_state=0).fit_predict(X), model.predict(X))
     if mode == "ball":
         K = rbf_kernel(model.support_vectors_, gamma=0.2)
         square = model.dual_coef_ @ K @ model.dual_coef_ + 1.0

@@ -22,6 +22,7 @@ class KRLS:
         self.params = params
         self.outputs = outputs
         self.points: list[np.ndarray] = []
+        self.L = np.zeros((0, 0))
         self.waves = Features({**params, "n_components": params["points"]}, d) if params["features"] == "fourier" else None
         self.rows: list[np.ndarray] = []
         self.targets: list[np.ndarray] = []
@@ -34,8 +35,9 @@ class KRLS:
         if not self.points:
             return np.zeros(0)
         P = np.array(self.points)
-        L = np.linalg.cholesky(np.array([kernel_values(self.params, P, p) for p in P]))
-        return np.linalg.solve(L, kernel_values(self.params, P, x))
+        if len(self.L) < len(P):
+            self.L = np.linalg.cholesky(np.array([kernel_values(self.params, P, p) for p in P]))
+        return np.linalg.solve(self.L, kernel_values(self.params, P, x))
 
     def features(self, x: np.ndarray) -> np.ndarray:
         waves = self.waves(x) if self.waves else np.zeros(0)
@@ -44,11 +46,6 @@ class KRLS:
             columns = x
         return np.concatenate([[1.0], waves, columns, self.z(x)])
 
-    def padded(self) -> np.ndarray:
-        """All rows so far, with zeros for the points that were not there yet."""
-        width = len(self.features(np.zeros_like(self.points[0]))) if self.points else max(map(len, self.rows), default=0)
-        return np.array([np.append(row, np.zeros(width - len(row))) for row in self.rows])
-
     def solution(self) -> None:
         """A = rho I + S and its solution."""
         beta = kept_share(self.params)
@@ -56,7 +53,7 @@ class KRLS:
         if not self.rows:
             self.W = np.zeros((0, self.outputs))
             return
-        Z, T = self.padded(), np.array(self.targets)
+        Z, T = np.array(self.rows), np.array(self.targets)
         s = np.array(self.weights) * beta ** np.arange(len(Z) - 1.0, -1.0, -1.0)
         self.A = self.rho * np.eye(Z.shape[1]) + (Z.T * s) @ Z
         self.W = np.linalg.solve(self.A, (Z.T * s) @ T)
@@ -70,6 +67,7 @@ class KRLS:
             own = kernel_values(o, x[np.newaxis], x)[0]
             if own - np.sum(self.z(x) ** 2) > o["novelty"] * own:
                 self.points.append(x.copy())
+                self.rows = [np.append(row, 0.0) for row in self.rows]  # the point was not there yet
         self.rows.append(self.features(x))
         self.targets.append(np.array([y]) if self.outputs == 1 else np.where(np.arange(self.outputs) == int(y), 1.0, -1.0))
         self.weights.append(weight)

@@ -95,9 +95,11 @@ CASES: dict[str, list[Case]] = {
         case("regression", variant="PA-II", C=0.5, kernel="linear"),
     ],
     "PassiveAggressiveOneClass": [
-        case(ONE_CLASS, variant="PA", mode="ball", radius=0.6),
-        case(ONE_CLASS, variant="PA-I", mode="ball", C=0.05, radius=0.5),
-        case(ONE_CLASS, variant="PA-II", mode="ball", C=0.4, radius=1.2, kernel="poly", degree=2, coef0=1.0),
-        case(ONE_CLASS, variant="PA-I", mode="halfspace", C=0.2),
+        case(ONE_CLASS, contamination=None, variant="PA", mode="ball", radius=0.6),
+        case(ONE_CLASS, contamination=None, variant="PA-I", mode="ball", C=0.05, radius=0.5),
+        case(
+            ONE_CLASS, contamination=None, variant="PA-II", mode="ball", C=0.4, radius=1.2, kernel="poly", degree=2, coef0=1.0
+        ),
+        case(ONE_CLASS, contamination=None, variant="PA-I", mode="halfspace", C=0.2),
     ],
 }

@@ -36,10 +36,10 @@ CASES: dict[str, list[Case]] = {
         spa("regression", 6, eta=0.5, beta=1.5, output="last", kernel="linear"),
     ],
     "SPAOneClass": [
-        spa(ONE_CLASS, 7, mode="ball", eta=0.1, alpha=0.2, beta=0.5, radius=0.6),
-        spa(ONE_CLASS, 8, mode="ball", eta=0.1, alpha=0.2, beta=0.4, radius=0.5, output="last"),
-        spa(ONE_CLASS, 9, mode="ball", eta=0.3, beta=2.0, radius=0.8, kernel="poly", degree=2, coef0=1.0),
-        spa(ONE_CLASS, 10, mode="halfspace", eta=0.2, beta=2.0),
-        spa(ONE_CLASS, 11, mode="halfspace", eta=0.2, beta=2.0, output="last"),
+        spa(ONE_CLASS, 7, contamination=None, mode="ball", eta=0.1, alpha=0.2, beta=0.5, radius=0.6),
+        spa(ONE_CLASS, 8, contamination=None, mode="ball", eta=0.1, alpha=0.2, beta=0.4, radius=0.5, output="last"),
+        spa(ONE_CLASS, 9, contamination=None, mode="ball", eta=0.3, beta=2.0, radius=0.8, kernel="poly", degree=2, coef0=1.0),
+        spa(ONE_CLASS, 10, contamination=None, mode="halfspace", eta=0.2, beta=2.0),
+        spa(ONE_CLASS, 11, contamination=None, mode="halfspace", eta=0.2, beta=2.0, output="last"),
     ],
 }

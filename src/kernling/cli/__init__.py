@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, learn, methods, papers, tune
+from . import compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -66,8 +66,10 @@ for command in (
     compare.compare,
     tune.tune,
     learn.convert,
+    export.export,
     papers.papers,
     papers.reproduce,
+    serve.serve,
     methods.learners,
     methods.demo,
 ):

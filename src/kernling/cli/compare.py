@@ -55,11 +55,12 @@ def compare(
             with interrupts.held_back():
                 source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
                 (X, y), chunks = source.begin()
-                measuring["extra"] = {"permutation": order}
+                measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
                 runs = _progressive_runs(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
+                runs.begin(X, y)
                 feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]

@@ -2,12 +2,13 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from .resume import START, Start
 
 if TYPE_CHECKING:
     from ..models import Saved
@@ -51,7 +52,9 @@ class Reading:
     part: Annotated[Part, _option("Part of a named data set.")] = "train"
     positive: Annotated[str | None, _option("Comma-separated labels of a named data set that become +1.")] = None
     shuffle: Annotated[int | None, _option("Shuffle the rows with this seed; keeps all rows in memory.", metavar="SEED")] = None
-    skip: Annotated[int, _option("Number of rows to skip at the start.", min=0)] = 0
+    skip: Annotated[
+        int | None, _option("Number of rows to skip at the start (default: 0, or where --resume stopped).", min=0)
+    ] = None
     rows: Annotated[int | None, _option("Maximum number of rows to read.", min=1)] = None
 
 
@@ -76,6 +79,7 @@ class Source:
     With ``saved``, a model file, rows are read in the same way as those that the model was trained on.  From standard input,
     where rows may arrive slowly, chunks have ``chunk`` rows; otherwise they are whole blocks, so that what is derived from the
     first rows does not depend on other options.  With ``every_row``, no row is dropped because of missing values.
+    ``start`` is where a resumed model continues.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class Source:
         chunk: int | None = None,
         saved: "Saved | None" = None,
         every_row: bool = False,
+        start: Start = START,
     ):
         from ..streams.base import CHUNK
 
@@ -94,13 +99,16 @@ class Source:
         self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
+        self.skip = reading.skip or start.skip
+        self._last = None if reading.rows is None else self.skip + start.again + reading.rows
+        self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
         self._every_row = every_row
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
         self._unlabelled = 0  # rows dropped because they had no target
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
-        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
+        self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
         from pathlib import Path
@@ -124,7 +132,7 @@ class Source:
             return named.stream(reading.part, chunk=self.chunk)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS), chunk=self.chunk)
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
@@ -164,14 +172,27 @@ class Source:
 
     def chunks(self) -> "Iterator[Chunk]":
         """Yield the requested rows."""
-        skip, last = self.reading.skip, None if self.reading.rows is None else self.reading.skip + self.reading.rows
+        return self._asked_for(self._after_skip())
+
+    def _after_skip(self) -> "Iterator[Chunk]":
         row = 0
-        for X, y in self.stream if self._every_row else map(self._labelled, self.stream):
-            first, row = row, row + X.shape[0]
-            keep = slice(max(skip - first, 0), None if last is None else last - first)
-            if X[keep].shape[0]:
-                yield X[keep], None if y is None else y[keep]
-            if last is not None and row >= last:
+        for whole in self.stream:
+            X, y = whole if self._every_row else self._labelled(whole)
+            skip = max(self.skip - row, 0)
+            row += X.shape[0]
+            if whole[0].shape[0] == self.chunk:
+                self.ends.add(row)
+            if X.shape[0] > skip:
+                yield X[skip:], None if y is None else y[skip:]
+
+    def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+        """Limit the rows to --rows."""
+        row = self.skip
+        for X, y in chunks:
+            left = None if self._last is None else self._last - row
+            yield X[:left], None if y is None else y[:left]
+            row += X.shape[0]
+            if self._last is not None and row >= self._last:
                 return
 
     def _labelled(self, chunk: "Chunk") -> "Chunk":
@@ -185,12 +206,14 @@ class Source:
         return self._opened.dropped + self._unlabelled
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """Return the first chunk, and an iterator over all chunks including it."""
-        chunks = self.chunks()
-        first = next(chunks, None)
+        """Return the first rows, from which "auto" parameters are resolved whatever --rows is, and all requested chunks."""
+        from ..streams.base import first_rows
+
+        first, chunks = first_rows(self._after_skip(), live=self.stream.once)
         if first is None:
+            next(chunks, None)  # raises if an error is why there are no rows
             raise ValueError(f"{self.name} has no rows")
-        return first, itertools.chain([first], chunks)
+        return first, self._asked_for(chunks)
 
     def task_of(self, y: Any) -> str:
         """Return the task of a named data set, or infer it from the targets."""
@@ -207,7 +230,7 @@ class Source:
 
         reading = self.reading
         scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
-        scale = scalings[reading.scale or ("standard" if isinstance(X, Table) else "none")]
+        scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
         columns: dict[str, Any] = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
@@ -215,12 +238,21 @@ class Source:
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
+    def _scale_of(self, X: Any) -> str:
+        """The name of the scale: tables have one unless none is asked for."""
+        from ..streams import Table
+
+        return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
+
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
         """Return a pipeline that ends in the model; regression targets are scaled if the columns of a table are."""
+        from ..estimators.by_task import without_own_scales
         from ..pipeline import StreamPipeline
         from ..streams import Standardise, Table
 
         scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
+        if self._scale_of(X) != "none":
+            model = without_own_scales(model)
         return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
 
 

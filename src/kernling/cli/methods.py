@@ -44,7 +44,7 @@ def demo(
 
 
 def _comparison(stream, results, compiled):
-    """Return the table of results on one stream; ``compiled`` is the number of seconds spent on compiling."""
+    """Return the table of results on one stream; ``compiled`` is how long compilation took, in seconds."""
     from rich.table import Table
 
     table = Table(

@@ -9,11 +9,14 @@ import typer
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Results, _check_outputs, _where_it_stopped
+from .learn import Data, Results, _check_outputs, where_it_stopped
+from .resume import place_of
 from .status import Status
 
 if TYPE_CHECKING:
     from ..estimators.ranges import Range
+
+SHOWN = 10  # candidates in the table, and the defaults
 
 
 @takes_reading
@@ -68,34 +71,45 @@ def tune(
             first=first,
             max_points=max_points,
             seed=seed,
-            on_rung=lambda events, left: typer.echo(f"after {events:,} events: {left} candidates left", err=True),
+            on_rung=_tell_rung,
         )
+        running.begin(X, y)
         feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.kept())
+            models.save(found.model, save, source.kept(), place_of(source, source.skip + running.events))
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
-            _where_it_stopped(running.events, reading.skip, save, mend=interrupts.failure is not None)
+            where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
+def _tell_rung(events: int, left: int) -> None:
+    typer.echo(f"after {events:,} events: {left} {'candidates' if left > 1 else 'candidate'} left", err=True)
+
+
 def _tell(found: Any, metric: str, title: str) -> None:
+    """Show the best candidates and the defaults, and how to use the winner's parameters."""
     import json
 
     from ..report import cells, show
 
     params = [name.removeprefix(f"{MODEL}__") for name in found.params]
-    shown = [{**row, **{name: json.loads(row["params"])[name] for name in params}} for row in found.rows[:10]]
+    best = found.rows[:SHOWN]
+    rows = best if found.given in best else [*best, found.given]
+    shown = [{**row, **{name: json.loads(row["params"])[name] for name in params}} for row in rows]
     measured = [name for name in (metric, f"{metric}_validation") if name in shown[0]]
     why = next((row["failed"] for row in found.rows if "failed" in row), None)
     failed = sum("failed" in row for row in found.rows)
     note = f"{failed} of {len(found.rows)} candidates failed, such as: {why}" if failed else None
-    show(cells(shown, [*params, "events", *measured, "n_stored", "seconds"]), title, note)
-    typer.echo(settings.as_options({name: shown[0][name] for name in params}))
+    show(cells(shown, ["candidate", *params, "events", *measured, "n_stored", "seconds"]), title, note)
+    if found.improved:
+        typer.echo(settings.as_options({name: shown[0][name] for name in params}))
+    else:
+        typer.echo("No candidate is better than the defaults (candidate 0) by more than noise: keep the defaults.")
 
 
 def _not_fixed(model: Any, fixed: dict[str, str]) -> "dict[str, Range]":

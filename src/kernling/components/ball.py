@@ -8,6 +8,7 @@ the model keeps no average.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..core.expansion import EVENTS, SCALE, TOTAL
 from ..core.jit import inline
 from ..core.minibatch import function_products
 from ..core.updates import add, insert, scale_model
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 CENTRE, MEAN, BOTH = range(3)  # N, B and P above
 
@@ -24,7 +28,7 @@ def new_ball() -> np.ndarray:
     return np.zeros(3)
 
 
-def merged_ball(merging, name: str) -> np.ndarray:
+def merged_ball(merging: Merging, name: str) -> np.ndarray:
     """Return the norms of the merged model and of its average, from kernel values; 0 if there is no ball."""
     model = merging.model
     norms = new_ball()
@@ -47,6 +51,15 @@ def keeps_average(model):
 def output_norm(ball, model):
     """Return the squared norm of the average, or of the centre if there is no average."""
     return ball[MEAN] if keeps_average(model) else ball[CENTRE]
+
+
+@inline
+def output_before(model, block, j):
+    """The score of event j before it began: that of the average, or of the last model where no average is kept."""
+    clock = model.clock
+    if not keeps_average(model) or clock[EVENTS] == 1.0:
+        return clock[SCALE] * block.scores[0, 0, j]
+    return ((clock[TOTAL] - clock[SCALE]) * block.scores[0, 0, j] - block.scores[1, 0, j]) / (clock[EVENTS] - 1.0)
 
 
 @inline

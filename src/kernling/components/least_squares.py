@@ -19,7 +19,7 @@ which is compared with it periodically and recomputed once rounding errors have 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -27,16 +27,19 @@ from scipy.linalg import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
-from ..core.state import added
+from ..core.state import Widening, added
 from .whitened import point_factor, solve
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
 DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
 UNHEARD = 1e200  # noise of an event that is only scored
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
-RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED = range(9)  # what record holds
-RECORDS = 9
+RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED, FULL = range(10)  # what record holds; FULL is the ridge
+RECORDS = 10
 
 
 class Ridge(NamedTuple):
@@ -57,7 +60,7 @@ class LeastSquares(NamedTuple):
     record: np.ndarray  # see RHO and the rest above
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
         """Number of features in use."""
         return int(self.size[FEATURES])
 
@@ -71,6 +74,7 @@ class LeastSquares(NamedTuple):
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
         if n <= self.weights.shape[1]:
             return self
+        check_room(n, n, "features")
         return self._replace(
             inverse=padded(self.inverse, 0, n * n),
             squares=padded(self.squares, 0, n * n),
@@ -88,7 +92,7 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> LeastSquares:
+    def widened(self, change: Widening) -> LeastSquares:
         """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
@@ -101,14 +105,14 @@ class LeastSquares(NamedTuple):
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = [(int(np.argmax(np.abs(row))), float(np.sign(row[np.argmax(np.abs(row))]))) for row in change]
+        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
         return self._replace(
             weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
             moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),
             losses=np.array([self.losses[o] if sign else lost for o, sign in columns]),
         )
 
-    def merged(self, other: LeastSquares, start: LeastSquares | None, merging) -> LeastSquares:
+    def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.
 
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
@@ -122,7 +126,7 @@ class LeastSquares(NamedTuple):
             parts[i] = (*parts[i][:2], share * (events - began) / own if own > 0.0 else 0.0)
         if start is not None:
             parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
-        n = int(self.size[FIXED]) + merging.model.stored
+        n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
         for (state, sums, factor), share in zip(parts, (*merging.shares, 0.0), strict=False):
             turn = _into(merging, state, sums, n)
@@ -131,13 +135,13 @@ class LeastSquares(NamedTuple):
             W += share * (sums.weights[:, : sums.count] @ turn.T)
         total = lambda value: added(self, other, start, value)  # noqa: E731
         record = total(lambda sums: sums.record)
-        record[RHO] = merging.params.ridge.ridge
+        record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
         sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, total(lambda sums: sums.losses), size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
-        if not same:
+        if self.size[MOST] and not same:
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
             B[:] = W @ S + record[RHO] * W
         renew(sums)
@@ -146,14 +150,15 @@ class LeastSquares(NamedTuple):
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
         n, fixed, most = self.size.tolist() if self.size.shape == (3,) else (-1, 0, 0)
+        joined = min(size, most)
         fits = (
-            (n == fixed + size or n == size == 0)
-            and size <= most
+            (n == fixed + joined or n == joined == 0)
+            and fixed >= 0
             and self.inverse.shape == self.squares.shape == (n * n,)
             and self.weights.shape == self.moments.shape == (outputs, n)
             and self.losses.shape == (outputs,)
             and self.record.shape == (RECORDS,)
-            and (self.record[RHO] > 0.0)
+            and (self.record[[RHO, FULL]] > 0.0).all()
         )
         if not fits:
             raise ValueError("the sums of least squares do not match the model")
@@ -161,16 +166,33 @@ class LeastSquares(NamedTuple):
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
     """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
-    check_room(fixed + most, fixed + most, "features")
+    check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
-    record[RHO] = ridge.ridge
+    record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))
     return LeastSquares(
         np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), np.array([0, fixed, most]), record
     )
 
 
+def clear(sums: LeastSquares, ridge: Ridge) -> None:
+    """Forget all events and features."""
+    sums.size[FEATURES] = 0
+    sums.losses[:] = 0.0
+    sums.record[:] = 0.0
+    sums.record[RHO] = sums.record[FULL] = ridge.ridge
+
+
 # ---------------------------------------------------------------------- learning
+
+
+def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
+    """Targets as least squares see them, (outputs, events): classes are 1 in their own column and -1 in others."""
+    if outputs == 1:
+        return targets[np.newaxis]
+    columns = np.full((outputs, len(targets)), -1.0)
+    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
+    return columns
 
 
 def scores_of(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
@@ -210,7 +232,8 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     heard = s > 0.0
     record, W, B = sums.record, sums.weights[:, :n], sums.moments[:, :n]
     P, S = _matrix(sums.inverse, n), _matrix(sums.squares, n)
-    fade, stretch = 1.0, np.ones(len(s))
+    fade = 1.0
+    stretch: np.ndarray = np.ones(len(s))
     if ridge.keep < 1.0:
         stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
         fade = ridge.keep ** int(np.count_nonzero(heard))
@@ -277,7 +300,7 @@ def extend(sums: LeastSquares, n: int) -> None:
     sums.size[FEATURES] = n
 
 
-def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
+def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
     """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))

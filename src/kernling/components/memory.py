@@ -8,9 +8,10 @@ gradients change only when the snapshot does, so a step costs the same whatever 
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernels, losses
 from ..core.block import as_distances, fill, inner_product, products
@@ -18,9 +19,12 @@ from ..core.expansion import check_room
 from ..core.fourier import feature_score
 from ..core.jit import inline, inner
 from ..core.limits import faded
-from ..core.state import are_targets, recoded
+from ..core.state import Widening, are_targets, recoded
 from ..core.struct import shaped
 from ..core.updates import _add_column
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
@@ -37,18 +41,18 @@ class Memory(NamedTuple):
     features_sum: np.ndarray  # (outputs, features)
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
 
-    def widened(self, change: np.ndarray) -> Memory:
-        """Convert to outputs ``change @ outputs``; the gradients are recomputed at the next event."""
+    def widened(self, change: Widening) -> Memory:
+        """Convert to the outputs of ``change``; the gradients are recomputed at the next event."""
         ring = self.ring.copy()
         ring[STALE] = 1
         return self._replace(
             targets=recoded(self.targets, change),
-            gradients=np.zeros((len(self.targets), len(change))),
-            features_sum=np.zeros((len(change), self.features_sum.shape[1])),
+            gradients=np.zeros((len(self.targets), change.outputs)),
+            features_sum=np.zeros((change.outputs, self.features_sum.shape[1])),
             ring=ring,
         )
 
-    def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
+    def merged(self, other: Memory, start: Memory | None, merging: Merging) -> Memory:
         """Return the newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
 
         An event whose point was removed, or is shared with another event, is represented by its features.
@@ -61,7 +65,8 @@ class Memory(NamedTuple):
             slot = int(memory.slots[e])
             place = -1 if slot < 0 else int(merging.places[slot if memory is self else merging.a.model.stored + slot])
             known.setdefault((x.tobytes(), float(memory.targets[e])), (x, memory, e, place))
-        both = new_memory(len(self.targets), self.X.shape[1], *self.features_sum.shape[::-1], self.X.dtype)
+        outputs, width = self.features_sum.shape
+        both = new_memory(len(self.targets), self.X.shape[1], width, outputs, self.X.dtype)
         chosen = list(known.values())[: len(self.targets)][::-1]
         taken: set[int] = set()
         for i, (x, memory, e, place) in enumerate(chosen):
@@ -98,7 +103,7 @@ class Memory(NamedTuple):
             raise ValueError("the memory does not match the model")
 
 
-def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
+def new_memory(m: int, d: int, width: int, outputs: int, dtype: DTypeLike) -> Memory:
     """Return an empty memory."""
     check_room(m, max(d, width), "events in memory")
     return Memory(

@@ -7,13 +7,18 @@ the centre towards Phi(x).  Such a step lowers the loss by tau times the squared
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import losses
 from ..core.jit import inline
 from ..core.kernels import ISOTROPIC, KINDS
 from ..core.updates import add, insert
-from .ball import centre_distance, count_centre, move_centre, output_norm
+from .ball import centre_distance, count_centre, move_centre, output_before, output_norm
+from .recent_scores import keep_score
+
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
 
 
 class Task(NamedTuple):
@@ -21,7 +26,7 @@ class Task(NamedTuple):
     radius: float  # of the ball; 0 for all other tasks
 
     @classmethod
-    def of(cls, problem) -> Task:
+    def of(cls, problem: Problem) -> Task:
         """Return the task of an estimator: its kind, and the parameters epsilon, or mode and radius."""
         o = problem.options
         radius = o["radius"] if o.get("mode") == "ball" else 0.0
@@ -32,6 +37,16 @@ class Task(NamedTuple):
             )
         loss = "epsilon_insensitive" if problem.task == "regression" else "hinge"
         return cls(losses.Loss(losses.KINDS[loss], o.get("epsilon", 0.0), 0.0), radius)
+
+
+@inline
+def note_score(task, state, block, j, k_xx):
+    """A one-class model keeps how much an event looked like the ones before it; called before anything else."""
+    if state.recent.ring.size > 0:
+        score = output_before(state.model, block, j)
+        if task.radius > 0.0:
+            score = -math.sqrt(max(0.0, output_norm(state.ball, state.model) - 2.0 * score + k_xx))
+        keep_score(state.recent, score)
 
 
 @inline

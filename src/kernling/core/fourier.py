@@ -24,7 +24,7 @@ Products use x minus a fixed centre, and the phase of the centre is added back, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,10 +32,14 @@ from . import kernels
 from .block import fill, products
 from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit, pluggable
-from .limits import COEFFICIENT
+from .limits import COEFFICIENT, largest_of_angles
 from .rows import Rows, centred_row
+from .state import Widening
 from .struct import Plug, by_address, shaped
 from .vector import sincos
+
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
 
 MEAN = 1  # the group that sums all models
 
@@ -70,9 +74,9 @@ class Linear(NamedTuple):
         self.centre[:] = row
         self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
 
-    def widened(self, change: np.ndarray) -> Linear:
-        """Convert to outputs ``change @ outputs`` on the same features."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Linear:
+        """Convert to the outputs of ``change`` on the same features."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -83,9 +87,11 @@ class Linear(NamedTuple):
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
         if not fits or not sound or not turned:
             raise ValueError("the shapes of the linear model's arrays do not match")
+        if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
+            raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
-def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
+def new_linear(problem: Problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
     """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
     A frequency gives two features, so an odd number is rounded up.
@@ -108,7 +114,7 @@ def new_linear(problem, features: str, components: int, rng: np.random.Generator
     )
 
 
-def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
+def draw_frequencies(kernel: kernels.Kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
     """Draw frequencies (count, d) of a kernel of the distance."""
     normals = rng.standard_normal((count, d))
     if orthogonal:

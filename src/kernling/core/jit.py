@@ -37,13 +37,13 @@ try:
     from . import lean
 except ImportError:  # Numba has changed: compiling takes longer, and gives the same
     lean = None
-COMPILED = not numba.config.DISABLE_JIT
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
 _EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
@@ -94,7 +94,7 @@ def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callabl
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
+    compiled: Any = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
@@ -116,7 +116,7 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: Any) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # explicit, since Numba would let a callee inherit it from its caller

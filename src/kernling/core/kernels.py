@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .jit import inline, inner, jit, pluggable
 from .vector import exp
@@ -148,7 +149,7 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
 
     chosen = Kernel(KINDS[name], float(gamma), int(degree), float(coef0))
 
-    def values(X, Z) -> np.ndarray:
+    def values(X: ArrayLike, Z: ArrayLike) -> np.ndarray:
         X, Z = np.atleast_2d(np.asarray(X, np.float64)), np.atleast_2d(np.asarray(Z, np.float64))
         if name in ISOTROPIC:
             flat = cdist(X, Z, "sqeuclidean").ravel()

@@ -174,7 +174,7 @@ class Single:
         return self._score.out[0] if self._score(x, largest) else None
 
 
-def _rewound(bits: np.random.PCG64, draws: int) -> Any:
+def _rewound(bits: Any, draws: int) -> Any:
     """The state of a generator before this many draws of ``random``; to ask for it before each would take longer."""
     drawn = bits.state
     bits.advance(-draws)

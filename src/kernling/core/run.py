@@ -243,8 +243,8 @@ class Run:
     def _attach(self, state: Any) -> None:
         setup, params = self._fixed
         rows = self._events.rows
-        buffers = self._loop.buffers(setup, state, rows, min(setup.block_size, row_count(rows)))
-        self._call = by_address(Call(setup, params, state, self._events, *buffers, self._event))
+        block, features = self._loop.buffers(setup, state, rows, min(setup.block_size, row_count(rows)))
+        self._call = by_address(Call(setup, params, state, self._events, block, features, self._event))
         self._state = state
 
     def __call__(self, state: Any, first: int, last: int) -> int:

@@ -160,7 +160,7 @@ if COMPILED:
     def _function(convention: tuple) -> Any:
         """Return the type of a function pointer without return value."""
         kinds = [types.voidptr if kind == "address" else kind for kind in convention]
-        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
+        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)  # type: ignore[arg-type]  # never pickled
 
     @cache
     def _struct(shape: tuple) -> Struct:
@@ -192,7 +192,7 @@ if COMPILED:
     class _Fields(AttributeTemplate):
         key = Struct
 
-        def generic_resolve(self, struct, name):
+        def generic_resolve(self, struct, name):  # type: ignore[override]  # how Numba is extended
             return struct.fields.get(name)
 
     def _load(builder, word, lasting):
@@ -236,7 +236,7 @@ if COMPILED:
         return array._getvalue()
 
     @intrinsic
-    def shaped(typingctx, values, shape):
+    def _shaped(typingctx, values, shape):
         """Return the first numbers of a flat array as an array of this shape, without checks."""
         kind = types.Array(values.dtype, len(shape), "C")
 
@@ -246,6 +246,8 @@ if COMPILED:
             return _make_array(context, builder, kind, data, lengths)
 
         return kind(values, shape), generate
+
+    shaped: Any = _shaped  # callers pass no typing context
 
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
@@ -266,6 +268,8 @@ if COMPILED:
             builder.store(value, builder.bitcast(word, value.type.as_pointer()))
 else:
 
-    def shaped(values, shape):
+    def _plain_shaped(values, shape):
         """Return the first numbers of a flat array as an array of this shape."""
         return values[: np.prod(shape, dtype=int)].reshape(shape)
+
+    shaped = _plain_shaped

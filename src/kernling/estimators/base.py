@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -37,6 +37,14 @@ from .single import SingleEvents
 from .turns import learning
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
+
+
+class Function(NamedTuple):
+    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
+
+    kernel: Kernel
+    parts: list[Expansion | Linear]
+    offset: np.ndarray  # (outputs,)
 
 
 class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
@@ -173,6 +181,10 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
         check_entries(X, self._largest)
+        self._settle_on(X)
+
+    def _settle_on(self, X) -> None:
+        """Measure rows from the first one, where distances are all that counts."""
         if self.kernel in ISOTROPIC:
             warn_if_uneven(X)
             if not sparse.issparse(X):
@@ -180,12 +192,12 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Create an empty model from resolved parameters."""
-        self.gamma_ = float(options["gamma"])
+        gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if self.gamma_ > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
-            raise ValueError(f"gamma={self.gamma_:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], self.gamma_, self.degree, self.coef0))
+        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+            raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
+        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
         self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
@@ -244,7 +256,11 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """Return the outputs of the model, (rows, outputs)."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return scoring.score(self._setup, self._state, as_rows(canonical(X)), _thread_count(self.n_jobs))
+        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
+
+    def _offset(self) -> np.ndarray:
+        """What is added to each output of the model, (outputs,)."""
+        return np.zeros(self._problem.outputs)
 
     # ------------------------------------------------------------------ what it is now
 
@@ -286,6 +302,14 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             if isinstance(part, Expansion):
                 return part.points[: part.stored] + part.centre, part.coef[0, :, : part.stored].T
         raise AttributeError(f"a {type(self).__name__} stores no points")
+
+    @one_thread
+    def function(self) -> Function:
+        """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
+        check_is_fitted(self)
+        if type(self)._scores is not OnlineEstimator._scores:
+            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
+        return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
     @property
     def nbytes_(self) -> int:
@@ -445,7 +469,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         return np.ones(len(y))
 
 
-def _thread_count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: int | None) -> int:
+    """As many threads as the parameter means."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

@@ -29,8 +29,8 @@ def merge(
     ``certificate()["merge_error"]``, a bound on the distance in the kernel's space: for kernels of the distance, no score
     differs by more.  AVM models remain covered by cells, methods with a budget keep it, and POLK stays within the error of its
     own steps; kernel least squares on the same points or features gives least squares on all events, which is better than the
-    mean; methods that never remove points keep the union of the points; random features keep the mean of their weights.
-    Events, class counts and class means are added, and classes are united.
+    mean; the experts of a mixture are merged one by one; methods that never remove points keep the union of the points; random
+    features keep the mean of their weights.  Events, class counts and class means are added, and classes are united.
 
     Parameters
     ----------
@@ -166,6 +166,8 @@ def _differences(a: Any, b: Any):
             resolved = isinstance(given, str) and not isinstance(own, str)
             cure = f"it was derived from the data by {name}={given!r}; set it to a number" if resolved else "use the same value"
             yield name, f"{other!r} and {own!r}; {cure}"
+    if a.gamma_ != b.gamma_:
+        yield "gamma", f"{b.gamma_:g} and {a.gamma_:g}, which settled on the data; give a number, or begin both from one model"
     for own, other in zip(a._state, b._state, strict=True):
         if isinstance(own, Linear) and not np.array_equal(own.frequencies, other.frequencies):
             yield "random frequencies", "give all models the same random_state"

@@ -10,7 +10,7 @@ from ..core.kernels import ISOTROPIC
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real, Whole
 from .parameters import parameter
-from .ranges import Log
+from .ranges import Among, Log
 from .tasks import OnlineClassifier, OnlineRegressor
 
 # ---------------------------------------------------------------------- the model
@@ -158,6 +158,7 @@ class MeanOrLast(OnlineEstimator):
     output: str = parameter(
         default="average",
         allowed=OneOf(("average", "last")),
+        search=Among(("average", "last")),
         doc="Model used for prediction: the mean of all models so far, or the last one.",
     )
 
@@ -168,6 +169,7 @@ class Averaged(OnlineEstimator):
     output: str = parameter(
         default="last",
         allowed=OneOf(("last", "average", "suffix")),
+        search=Among(("last", "average", "suffix")),
         doc="Model used for prediction: the last one, the mean of all models, or the mean of the latest.",
     )
     suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Fraction of models in the suffix mean.")

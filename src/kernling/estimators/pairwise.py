@@ -33,12 +33,11 @@ class PairwiseClassifier(BaseOnlineClassifier):
             score = super().score_one(x)
             if not self.__sklearn_is_fitted__():
                 return score
-            threshold = self._state.recent.threshold
-            return score - (threshold.item() if threshold.size == 1 else threshold)
+            offset = self._offset()
+            return score + (offset.item() if offset.size == 1 else offset)
 
-    def _scores(self, X):
-        scores = super()._scores(X)
-        return scores - self._state.recent.threshold
+    def _offset(self):
+        return -self._state.recent.threshold
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -15,12 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..components.ball import CENTRE, MEAN
+from ..components.recent_scores import RecentScores, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
-from ..core.state import widened
+from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
-from .constraints import NOTHING, POSITIVE, OneOf, Weights, short
+from .constraints import NOTHING, POSITIVE, OneOf, Real, Weights, short
 from .parameters import parameter
+from .resolve import local_gamma
 from .single import scalar
 from .turns import predicting
 
@@ -89,10 +92,10 @@ class OnlineWithClasses(OnlineEstimator):
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
-    def _widen(self, place: int, change: np.ndarray) -> None:
-        """Insert a class at this index; the outputs become ``change @ outputs``."""
+    def _widen(self, place: int, change: Widening) -> None:
+        """Insert a class at this index; the outputs become those of ``change``."""
         self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
+        self._problem = self._problem._replace(outputs=change.outputs)
 
     @cached_property
     def _encoded(self) -> dict:
@@ -238,17 +241,31 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     """A one-class learner for anomaly detection: ``predict`` returns 1 for inliers and -1 for outliers.
 
     Targets are ignored.  ``decision_function(X)`` is ``score_samples(X) - offset_``.  In "ball" mode the score is minus the
-    distance from the centre and the offset minus the radius; in "halfspace" mode the score is f(x) and the offset 1.
+    distance from the centre, in "halfspace" mode it is f(x).
     """
 
     task = "oneclass"
+    kernel: str = parameter(default="cauchy")
+    gamma: float | str = parameter(
+        default="local",
+        allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        resolve=local_gamma,
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 16 times that.',
+    )
+    contamination: float | None = parameter(
+        default=0.05,
+        allowed=(NOTHING, Real(0.0, 0.5, strict=True)),
+        doc="Expected share of flagged normal events: the boundary is this quantile of the scores of the last third of "
+        "the events, at most 1,000, each computed before its event was learned. None: the boundary that the method is trained "
+        "with, the ball's radius or 1.",
+    )
     mode: str = parameter(
         default="ball",
         allowed=OneOf(("ball", "halfspace")),
         doc="A ball around normal events in feature space, or a half-space that contains them.",
     )
     radius: float = parameter(
-        default=0.9, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
+        default=0.5, allowed=POSITIVE, doc="Radius of the ball; less than 1 for kernels that are functions of the distance."
     )
 
     def fit(self, X, y=None, sample_weight=None):
@@ -268,12 +285,16 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         """Learn the rows; return the output of ``method`` for each row just before it was learned."""
         if method not in ("predict", "decision_function", "score_samples"):
             raise ValueError(f"method must be 'predict', 'decision_function' or 'score_samples', not {method!r}")
+        before = self._state.recent if self.__sklearn_is_fitted__() else new_scores(kept=True)
+        before = RecentScores(*(part.copy() for part in before))
         recorded = self._stream(X, y, sample_weight, record=True)[0][1]
         norms = recorded[:, 1] if self._radius else 0.0
         scores = self._similarity(recorded[:, 0], norms, X)
         if method == "score_samples":
             return scores
-        return self._labels(scores - self.offset_) if method == "predict" else scores - self.offset_
+        learned = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        decision = scores - self._offsets(before, scores, learned > 0.0)
+        return self._labels(decision) if method == "predict" else decision
 
     @predicting
     def score_samples(self, X):
@@ -305,8 +326,39 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     @property
     def offset_(self) -> float:
         """Score at the boundary."""
-        self._fitted()
+        scores = self._fitted().recent.latest()
+        if self.contamination is None or not len(scores):
+            return self._learned_offset
+        place = int(self.contamination * len(scores))
+        return float(np.partition(scores, place)[place])
+
+    @property
+    def _learned_offset(self) -> float:
+        """Score at the boundary that the method is trained with."""
         return -self._radius if self._radius else 1.0
+
+    def _offsets(self, before: RecentScores, scores: np.ndarray, learned: np.ndarray) -> np.ndarray:
+        """Return ``offset_`` as it was before each event, given the scores before the first one."""
+        if self.contamination is None:
+            return np.full(len(scores), self._learned_offset)
+        count = int(before.count[0])
+        window = before.latest().tolist()
+        ordered = sorted(window)
+        offsets = np.empty(len(scores))
+        for i, score in enumerate(scores.tolist()):
+            offsets[i] = ordered[int(self.contamination * len(ordered))] if ordered else self._learned_offset
+            if learned[i]:
+                insort(ordered, score)
+                window.append(score)
+                count += 1
+                if len(window) > latest_count(count):
+                    del ordered[bisect_left(ordered, window.pop(0))]
+        return offsets
+
+    @property
+    def ball_(self) -> tuple[float, float] | None:
+        """Distance of the boundary from the ball's centre, and the squared norm of the centre; None for a half-space."""
+        return (-self.offset_, self._squared_norm()) if self._radius else None
 
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)

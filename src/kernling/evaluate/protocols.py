@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..streams import Stream, stream
-from ..streams.base import Chunk
+from ..streams.base import Chunk, first_rows
 from .measuring import (
     chosen_metrics,
     copy_with_seed,
@@ -27,7 +27,7 @@ from .measuring import (
     task_of,
     warm_up,
 )
-from .metrics import Counts, Window, metric
+from .metrics import Batch, Counts, Window, metric
 from .rows import Row, describe, load_data
 
 
@@ -105,19 +105,23 @@ def feed(
     chunks: Iterable[Chunk],
     *,
     cut: int | None = None,
+    start: int = 0,
     guard: Callable[[], AbstractContextManager] = nullcontext,
     after: Callable[[], None] = lambda: None,
 ) -> None:
     """Run test-then-train on the chunks of a stream: the loop behind all test-then-train evaluation.
 
-    "auto" parameters are resolved from the whole first chunk, however many pieces it is then learned in.
+    "auto" parameters are resolved from the first 8,192 rows, however many chunks and pieces they are learned in; for a stream
+    that can be read only once, where rows may arrive slowly, from the first chunk.
 
     Parameters
     ----------
     run : ProgressiveRun, ProgressiveRuns or Search
     chunks : iterable of (X, y)
     cut : int, optional
-        Split chunks at multiples of this number of events.
+        Split chunks at multiples of this number of events, counted from ``start``.
+    start : int
+        Number of events before the first chunk.
     guard : callable, optional
         Returns a context manager in which each piece is learned, for example to defer signals until its end.
     after : callable, optional
@@ -134,22 +138,32 @@ def feed(
     >>> seen
     [1000, 2000, 2500]
     """
+    row = start + run.events
+    if not run.begun:
+        beginning, chunks = first_rows(chunks, live=getattr(chunks, "once", False))
+        if beginning:
+            run.begin(*_with_target(*beginning))
     for X, y in chunks:
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        if not run.begun:
-            run.begin(X, y)
-        cuts = range(cut - run.events % cut, len(y), cut) if cut else ()
+        _with_target(X, y)
+        cuts = range(cut - row % cut, len(y), cut) if cut else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             with guard():
                 run.learn(X[first:last], y[first:last])
                 after()
+        row += len(y)
+
+
+def _with_target(X: Any, y: Any) -> Chunk:
+    if y is None:
+        raise ValueError("the stream has no target; name its column with target=")
+    return X, y
 
 
 class ProgressiveRun:
     """Test-then-train evaluation of one model, for callers that supply the rows themselves.
 
-    See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``.
+    See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``.  A run that continues a stream
+    starts at its row ``row``, and ``every`` counts from the stream's first row; ``again`` rows have been measured before.
 
     Examples
     --------
@@ -174,6 +188,8 @@ class ProgressiveRun:
         every: int | None = None,
         on_row: Callable[[Row], None] | None = None,
         extra: Row | None = None,
+        row: int = 0,
+        again: int = 0,
     ):
         self.model = model
         self.metrics = chosen_metrics(metrics, model.task)
@@ -187,6 +203,8 @@ class ProgressiveRun:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
+        self.row = row
+        self._again = again
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
         self._facts |= describe(model) | data_facts(info) | (extra or {})
@@ -208,7 +226,7 @@ class ProgressiveRun:
         if not self.begun:
             self.begin(X, y)
         every = self._every
-        cuts = range(every - self.events % every, len(y), every) if every else ()
+        cuts = range(every - self.row % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
@@ -216,18 +234,30 @@ class ProgressiveRun:
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
-        self.events += len(y)
+        self.row += len(y)
+        again = min(self._again, len(y))
+        self._again -= again
+        if again < len(y):
+            self._measure(batch.last(len(y) - again) if again else batch)
+
+    def _measure(self, batch: Batch) -> None:
+        self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
-        if self._every and self.events % self._every == 0:
+        if self._every and self.row % self._every == 0:
             self._add_row()
 
     def value(self, name: str) -> float:
         """Return the current value of a metric."""
         return float(self._running[name].value)
+
+    def lately(self, name: str) -> float:
+        """Return one of the metrics over the window."""
+        counts = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
+        return float(self._recent.value(partial(metric, name, counts)))
 
     def end(self) -> list[Row]:
         """Return the rows of results, the last of which describes the current state."""
@@ -237,13 +267,12 @@ class ProgressiveRun:
 
     def _add_row(self) -> None:
         row = self._facts | {"events": self.events, "seconds": self.seconds}
-        lately = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
         for name in self.metrics:
             row[name] = self.value(name)
-            row[f"{name}_window"] = float(self._recent.value(partial(metric, name, lately)))
-        if lately:
+            row[f"{name}_window"] = self.lately(name)
+        if self.model.task == "classification":
             row["majority"] = float(self._counts.majority)
-            row["majority_window"] = float(lately.majority)
+            row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
         self.rows.append(row | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])

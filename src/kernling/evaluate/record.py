@@ -51,6 +51,7 @@ COLUMNS: dict[str, Column] = {
     "data_info": Column("data info", Shown.TEXT),
     "versions": Column("versions", Shown.TEXT),
     "failed": Column("failed", Shown.TEXT),
+    "candidate": Column("candidate", Shown.COUNT),
     "permutation": Column("permutation", Shown.COUNT),
     "permutations": Column("orders", Shown.COUNT),
     "seed": Column("seed", Shown.COUNT),

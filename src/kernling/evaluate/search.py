@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,10 @@ from .metrics import metric_class
 from .protocols import ProgressiveRun, ProgressiveRuns, feed
 from .rows import Row
 
+GIVEN = 0  # index of the model as given among the candidates
+BLOCKS = 10  # number of blocks up to the first rung, or of validation rows
+NOISE = 2.0  # standard errors by which a candidate must be better than the model as given
+
 
 class Found(NamedTuple):
     """Result of a search.
@@ -29,13 +33,23 @@ class Found(NamedTuple):
     >>> from kernling.evaluate import search
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(delta=0.2), synthetic("spirals", 1000), candidates=3, first=200)
-    >>> type(found).__name__, len(found.rows)
-    ('Found', 3)
+    >>> sorted(row["candidate"] for row in found.rows)
+    [0, 1, 2, 3]
     """
 
     model: Any  # the best model, trained on all rows
     params: dict[str, Any]  # values of the searched parameters
     rows: list[Row]  # one per candidate, best first, as of when it was dropped; with the error if it failed
+
+    @property
+    def given(self) -> Row:
+        """The row of the model as given."""
+        return next(row for row in self.rows if row["candidate"] == GIVEN)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a candidate is better than the model as given by more than noise."""
+        return self.rows[0] is not self.given
 
 
 @dataclass
@@ -43,6 +57,7 @@ class _Candidate:
     params: dict[str, Any]
     run: ProgressiveRun
     validated: float | None = None  # the metric on the validation rows, if there are any
+    blocks: list[float] = field(default_factory=list)  # the metric on consecutive blocks of rows
 
 
 def search(
@@ -65,6 +80,10 @@ def search(
     All candidates learn the same rows, test-then-train.  After ``first`` events only the best 1/``factor`` continue, again
     after ``factor`` times as many, and so on; the last one learns the rest of the stream and is returned
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
+
+    The model as given is candidate 0.  It is never dropped during the search, and it wins unless the best of the others is
+    better by more than noise: by two standard errors of the difference, measured on blocks of ``first`` / 10 rows.
+
     A candidate that fails, because of invalid parameters or diverging scores, is dropped at once, and its row has the error
     under ``failed``; if all fail, the first error is raised.
 
@@ -77,7 +96,7 @@ def search(
         See ``kernling.estimators.ranges``; by default those that the estimator declares.  Integer parameters
         get integer values.
     candidates : int
-        Number of random candidates; with ``grid``, the maximum number of points of an even grid.
+        Number of random candidates besides the model as given; with ``grid``, the maximum number of points of an even grid.
     grid : bool
         Whether to use an even grid instead of random candidates.
     metric : str, optional
@@ -89,7 +108,7 @@ def search(
         Candidates that store more points are ranked after all others.
     seed : int
     on_rung : callable, optional
-        Called with the number of events and of candidates left.
+        Called with the number of events and of candidates left, including the model as given.
 
     Returns
     -------
@@ -103,7 +122,7 @@ def search(
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(), synthetic("spirals", 4000), candidates=9, first=300, seed=1)
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
-    4000 ['delta', 'gamma', 'lam'] 9
+    4000 ['delta', 'gamma', 'lam', 'output'] 10
     """
     running = Search(
         model,
@@ -170,6 +189,7 @@ class Search:
         self._model, self._info, self._ranges = model, info, fitting(ranges, model)
         self._draw = candidates, grid, seed
         self._rung, self._factor = first, factor
+        self._block = max(1, first // BLOCKS)
         self._max_points = max_points
         self._on_rung = on_rung
         self._candidates: list[_Candidate] = []
@@ -188,46 +208,82 @@ class Search:
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Draw the candidates and resolve their "auto" parameters from these rows, without learning them."""
-        drawn = _draw_candidates(self._ranges, _bases(X, y, self._model), *self._draw)
-        models = [clone(self._model).set_params(**params) for params in drawn]
-        runs = [ProgressiveRun(model, self._info, metrics=[self.metric]) for model in models]
-        self._candidates = [_Candidate(params, run) for params, run in zip(drawn, runs, strict=True)]
-        self._runs = ProgressiveRuns(dict(enumerate(runs)))
+        given = {name: self._model.get_params()[name] for name in self._ranges}
+        tried = [given, *_draw_candidates(self._ranges, _bases(X, y, self._model), *self._draw)]
+        for place, params in enumerate(tried):
+            model = clone(self._model).set_params(**params)
+            extra = {"candidate": place}
+            run = ProgressiveRun(model, self._info, metrics=[self.metric], window=self._block, extra=extra)
+            self._candidates.append(_Candidate(params, run))
+        self._runs = ProgressiveRuns({place: one.run for place, one in enumerate(self._candidates)})
         self._runs.begin(X, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
-        """Predict and then learn some rows with all candidates, dropping the worse ones when it is time."""
+        """Evaluate and train the candidates on some rows, and drop the worse ones at each rung."""
         if not self.begun:
             self.begin(X, y)
         done = 0
         while done < len(y):
             left = len(y) - done
-            step = min(left, self._rung - self.events) if len(self._runs.running) > 1 else left
+            comparing = len(self._runs.running) > 1
+            step = min(left, self._rung - self.events, self._block - self.events % self._block) if comparing else left
             self._runs.learn(X[done : done + step], y[done : done + step])
             done += step
-            if len(self._runs.running) > 1 and self.events == self._rung:
-                self._drop_worse()
+            if comparing:
+                self._compare()
+
+    def _compare(self) -> None:
+        """Evaluate the candidates on the last block, and drop the worse ones at a rung."""
+        if self.events % self._block == 0:
+            for place, run in self._runs.running.items():
+                self._candidates[place].blocks.append(run.lately(self.metric))
+        if self.events == self._rung:
+            self._drop_worse()
+            self._rung *= self._factor
 
     def _drop_worse(self) -> None:
         order = self._sort_candidates()
-        keep = max(1, len(order) // self._factor)
-        self._out = order[keep:] + self._out
-        self._runs.running = {place: self._candidates[place].run for place in order[:keep]}
-        self._rung *= self._factor
+        drawn = [place for place in order if place != GIVEN]
+        kept = set(drawn[: max(1, len(drawn) // self._factor)]) | {GIVEN} if len(drawn) > 1 else {order[0]}
+        self._out = [place for place in order if place not in kept] + self._out
+        self._runs.running = {place: self._candidates[place].run for place in order if place in kept}
         if self._on_rung:
-            self._on_rung(self.events, keep)
+            self._on_rung(self.events, len(self._runs.running))
 
     def _sort_candidates(self) -> list[int]:
         """Return the indices of the remaining candidates, best first."""
-        for place, run in self._runs.running.items():
-            measured = None if self.validation is None else measure(run.model, *self.validation, self.metric)
-            self._candidates[place].validated = measured
-        return sorted(self._runs.running, key=lambda place: self._badness(self._candidates[place]))
+        if self.validation is not None:
+            for place in self._runs.running:
+                self._validate(self._candidates[place], *self.validation)
+        order = sorted(self._runs.running, key=lambda place: self._badness(self._candidates[place]))
+        if GIVEN in order and not self._is_better(self._candidates[order[0]], self._candidates[GIVEN]):
+            order.remove(GIVEN)
+            order.insert(0, GIVEN)
+        return order
+
+    def _validate(self, one: _Candidate, X: Any, y: np.ndarray) -> None:
+        one.validated = measure(one.run.model, X, y, self.metric)
+        cuts = np.linspace(0, len(y), min(BLOCKS, len(y)) + 1).astype(int)
+        one.blocks = [measure(one.run.model, X[i:j], y[i:j], self.metric) for i, j in itertools.pairwise(cuts)]
 
     def _badness(self, one: _Candidate) -> tuple[bool, float]:
         value = one.run.value(self.metric) if one.validated is None else one.validated
-        too_many = self._max_points is not None and one.run.model.n_stored_ > self._max_points
-        return too_many, (value if metric_class(self.metric).low_is_good else -value) if value == value else np.inf
+        return self._is_too_large(one), self._sign * value if value == value else np.inf
+
+    def _is_too_large(self, one: _Candidate) -> bool:
+        return self._max_points is not None and one.run.model.n_stored_ > self._max_points
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if metric_class(self.metric).low_is_good else -1.0
+
+    def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
+        """Whether the mean difference over the blocks is larger than its noise."""
+        if self._is_too_large(one) != self._is_too_large(given):
+            return self._is_too_large(given)
+        gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))
+        gains = gains[~np.isnan(gains)]
+        return len(gains) > 1 and bool(gains.mean() > NOISE * gains.std(ddof=1) / np.sqrt(len(gains)))
 
     def end(self) -> Found:
         """Return the result on the rows so far."""

@@ -36,6 +36,7 @@ from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineWithClasses
 from ..estimators.turns import predicting
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -57,7 +58,7 @@ class Classes(NamedTuple):
         """Return arrays with room for one more class."""
         return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
 
-    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
+    def merged(self, other: Classes, start: Classes | None, merging: Merging) -> Classes:
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
@@ -177,7 +178,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _begin(self, options, d, outputs):
         super()._begin({"gamma": self.gamma, **options}, d, outputs)
         for place in range(len(getattr(self, "classes_", ()))):
-            self._widen(place, np.eye(1))
+            self._widen(place, None)
 
     def _widen(self, place, change):
         self._state = self._state._replace(classes=self._state.classes.with_class(place))

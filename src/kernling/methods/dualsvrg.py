@@ -149,12 +149,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_expansion(needs, problem, tags=1, groups=4)
     linear = empty_linear(needs, problem, rng, groups=3)
     memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
+    return State(model, linear, memory, np.zeros(1))
 
 
-def bound(params: Params, t: int) -> float:
+def bound(params: Params, t: float) -> float:
     """Return the maximum number of points; with the coverage oracle, the number of cells that fit in the space."""
     return {COVERAGE: t, BUDGET: min(t, params.budget), ALWAYS: 0}[params.oracle]
 
@@ -214,6 +215,7 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
     eta: float | None = parameter(
         default=None,
         allowed=(NOTHING, POSITIVE),
+        search=Log(0.01, 3.0),
         doc="Step size; by default the theory's 1 / (76 M), M being the smoothness of the loss. Short streams need more.",
     )
     oracle: str = parameter(

@@ -34,6 +34,7 @@ from ..components.least_squares import (
     RHO,
     LeastSquares,
     Ridge,
+    class_targets,
     learn,
     leverages,
     new_least_squares,
@@ -115,7 +116,7 @@ def step(params: Params, state: State, kernel: Kernel, events, start: int, stop:
         raise Diverged
     if params.most:
         n = fixed + admit(state.whitening, kernel, state.model, X, norms, weights, new, params.novelty, Z[fixed:])
-    targets = columns_of(events.targets[start:stop], state.model.coef.shape[1])
+    targets = class_targets(events.targets[start:stop], state.model.coef.shape[1])
     scores = learn(state.squares, params.ridge, Z[:n], targets, weights)
     state.model.clock[EVENTS] += np.count_nonzero(weights)
     return scores
@@ -140,15 +141,6 @@ def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, s
     rows_between(rows, start, model.centre, X)
     norms = squared_norms(X)
     return Seen(Z, X, norms, whiten(state.whitening, kernel, model, X, norms, Z[fixed:]))
-
-
-def columns_of(targets: np.ndarray, outputs: int) -> np.ndarray:
-    """Encode targets for least squares, (outputs, events): 1 for the own class and -1 for the others."""
-    if outputs == 1:
-        return targets[np.newaxis]
-    columns = np.full((outputs, len(targets)), -1.0)
-    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
-    return columns
 
 
 def write_coefficients(params: Params, state: State) -> None:
@@ -211,7 +203,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     V. Vovk, Competitive On-line Statistics, 2001, in the form of F. Zhdanov and Y. Kalnishkan, An Identity for Kernel Ridge
     Regression, 2013.  Neither holds with forgetting.
     """
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     if params.ridge.keep < 1.0:
         return found
     squares = state.squares

@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.ball import merged_ball, new_ball
-from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
+from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
+from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import Expansion
 from ..core.jit import inline
@@ -51,11 +52,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
+    recent: RecentScores  # of one-class models
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    note_score(params.task, state, block, j, k_xx)
     loss = event_loss(params.task, state, f, y, k_xx)
     if loss > 0.0:
         steep = steepness(params.task, f, k_xx)
@@ -74,7 +77,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball())
+    return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"))
 
 
 LEARNER = Learner(__name__, run.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
@@ -107,4 +110,4 @@ class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     """Passive-aggressive one-class learning with kernels for anomaly detection."""
 
-    example = Example("0.86", C=0.1, gamma=0.1, radius=0.7)
+    example = Example("0.95", C=0.1)

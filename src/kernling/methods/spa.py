@@ -36,7 +36,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.ball import merged_ball, new_ball
-from ..components.passive import Task, event_loss, note_norm, steepness, step_against_loss
+from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
+from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
@@ -63,12 +64,14 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
+    recent: RecentScores  # of one-class models
     stats: np.ndarray  # the sum of the probabilities, and the largest squared norm of a gradient
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     k_xx = self_value(block.kernel, np.float64(block.norms[j]))
+    note_score(params.task, state, block, j, k_xx)
     loss = event_loss(params.task, state, f, y, k_xx)
     steep = steepness(params.task, f, k_xx)
     rho = min(params.alpha, loss) / params.beta
@@ -102,7 +105,7 @@ def _beta(o: dict) -> float:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball(), np.zeros(2))
+    return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(2))
 
 
 def bound(params: Params, t: int) -> float:
@@ -179,4 +182,4 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     """Sparse Passive-Aggressive one-class learning for anomaly detection."""
 
-    example = Example("0.82", gamma=0.1, radius=0.7, random_state=0)
+    example = Example("0.95", random_state=0)

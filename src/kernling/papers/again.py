@@ -57,7 +57,9 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
-    run = ProgressiveRun(model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts)
+    run = ProgressiveRun(
+        model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts, row=info.get("skip") or 0
+    )
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
     run.begin(*first)  # with the whole first chunk, even if not all of it was learned
@@ -101,8 +103,6 @@ def _reopened(info: Row) -> Stream | Dataset:
         rows = stream(X[places], y[places])
     if info.get("skip"):
         rows = _without_first(rows, info["skip"])
-    if info.get("first_rows") is not None:
-        rows = rows.take(info["first_rows"])
     rows.info = info
     return rows
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..components.scaling import ENOUGH
 from ..core.jit import jit_exact
 from ..core.limits import LARGEST
-from .parts import ENOUGH
 
 FAR = 10.0  # mean deviations; values further away are clipped before they update the mean
 

@@ -5,48 +5,15 @@ Row t is scaled with the statistics of rows 1 to t, so the result does not depen
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
-from ..core.limits import LARGEST
-
-MOST = LARGEST["float64"]  # largest value in the state of a loaded scaler: beyond it, scaled rows may not be finite
-ENOUGH = 30  # rows before outliers are clipped
-
-
-@jit_exact
-def _standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Standardise row by row by Welford's recurrence (Technometrics, 1962); optionally store mean and scale before each row.
-
-    Values more than ``clip`` deviations away are clipped, once there are enough rows.
-    """
-    clipped_rows = 0
-    for i in range(X.shape[0]):
-        clipped = 0
-        reach = clip if count >= ENOUGH else np.inf
-        count += 1.0
-        for j in range(X.shape[1]):
-            if shifts.shape[0] > 0:
-                shifts[i, j] = mean[j]
-                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
-            value = X[i, j]
-            if reach < np.inf and squares[j] > 0.0:
-                far = reach * np.sqrt(squares[j] / (count - 1.0))
-                value = min(max(value, mean[j] - far), mean[j] + far)
-                if value != X[i, j]:
-                    clipped = 1
-            difference = value - mean[j]
-            mean[j] += difference / count
-            squares[j] += difference * (value - mean[j])
-            spread = np.sqrt(squares[j] / count)
-            out[i, j] = min(max((value - mean[j]) / spread, -clip), clip) if spread > 0.0 else 0.0
-        clipped_rows += clipped
-    return count, clipped_rows
 
 
 @jit_exact
@@ -62,6 +29,27 @@ def _rescale(X, low, high, out, shifts, widths):
             out[i, j] = (X[i, j] - low[j]) / width if width > 0.0 else 0.0
 
 
+class Scale(NamedTuple):
+    """The scale of each column: x becomes low + height (x - shift) / width, and low where width is 0; at most ``reach``."""
+
+    shift: np.ndarray
+    width: np.ndarray
+    low: float = 0.0
+    height: float = 1.0
+    reach: float = np.inf
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Rows on this scale."""
+        unit = np.divide(X - self.shift, self.width, out=np.zeros(X.shape), where=self.width > 0.0)
+        scaled = self.low + self.height * unit
+        return scaled if self.reach == np.inf else np.clip(scaled, -self.reach, self.reach)
+
+    def affine(self) -> tuple[np.ndarray, np.ndarray]:
+        """Shift and width such that rows are shift + width * scaled rows."""
+        width = self.width / self.height
+        return self.shift - self.low * width, width
+
+
 class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Common interface of running scalers."""
 
@@ -74,15 +62,12 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X: np.ndarray, out: np.ndarray, shifts: np.ndarray, widths: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
         raise NotImplementedError
 
     def _is_sound(self) -> bool:
         """Return whether the state is valid."""
-        raise NotImplementedError
-
-    def _affine(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return shift and width such that the rows are shift + width * scaled rows."""
         raise NotImplementedError
 
     def fit(self, X, y=None):
@@ -127,7 +112,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
         check_is_fitted(self)
         self._dense(X)
-        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.scale_now().scaled(validate_data(self, X, dtype=np.float64, reset=False))
 
     def transform_one(self, x: Any) -> np.ndarray:
         """Scale one row, a 1-D array, with the current statistics (the fast path)."""
@@ -141,12 +126,12 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Same as ``transform`` without scikit-learn's validation (the fast path for few rows)."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        return self._scaled(self._rows(X))
+        return self.scale_now().scaled(self._rows(X))
 
     def inverse_transform(self, X) -> np.ndarray:
         """Transform rows back to their original scale."""
         check_is_fitted(self)
-        shift, width = self._affine()
+        shift, width = self.scale_now().affine()
         return shift + width * np.asarray(X, dtype=np.float64)
 
     def _dense(self, X: Any) -> None:
@@ -241,7 +226,7 @@ class Standardise(_Scaling):
 
     def _learn(self, X, out, shifts, widths) -> None:
         state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = _standardise(X, *state, out, shifts, widths)
+        count, clipped = standardise(X, *state, out, shifts, widths)
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
@@ -257,13 +242,9 @@ class Standardise(_Scaling):
         """Variance of each column so far."""
         return self.squares_ / max(float(self.count_), 1.0)
 
-    def _affine(self):
-        return self.mean_, np.sqrt(self.variance_)
-
-    def _scaled(self, X):
-        spread = np.sqrt(self.variance_)
-        scaled = np.where(spread > 0.0, (X - self.mean_) / np.where(spread > 0.0, spread, 1.0), 0.0)
-        return scaled if self.clip is None else np.clip(scaled, -self.clip, self.clip)
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
+        return Scale(self.mean_, np.sqrt(self.variance_), reach=self._reach)
 
 
 class MinMax(_Scaling):
@@ -302,21 +283,16 @@ class MinMax(_Scaling):
         _rescale(X, self.minimum_, self.maximum_, out, shifts, widths)
         out *= self.high - self.low
         out += self.low
-        shifts[:], widths[:] = self._unscaling(shifts, widths)
+        shifts[:], widths[:] = self._scale(shifts, widths).affine()
 
     def _is_sound(self) -> bool:
         nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)
         right = (self.minimum_ >= -MOST) & (self.minimum_ <= self.maximum_) & (self.maximum_ <= MOST)
         return bool((nothing | right).all())
 
-    def _unscaling(self, minimum: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        width = width / (self.high - self.low)
-        return minimum - self.low * width, width
+    def scale_now(self) -> Scale:
+        """The scale by what is known now."""
+        return self._scale(self.minimum_, self.maximum_ - self.minimum_)
 
-    def _affine(self):
-        return self._unscaling(self.minimum_, self.maximum_ - self.minimum_)
-
-    def _scaled(self, X):
-        width = self.maximum_ - self.minimum_
-        unit = np.where(width > 0.0, (X - self.minimum_) / np.where(width > 0.0, width, 1.0), 0.0)
-        return self.low + (self.high - self.low) * unit
+    def _scale(self, minimum: np.ndarray, width: np.ndarray) -> Scale:
+        return Scale(minimum, width, self.low, self.high - self.low)

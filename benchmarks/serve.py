@@ -1,0 +1,226 @@
+"""The service on loopback: events a second, and how long predictions take meanwhile.  Run with python -m benchmarks.serve.
+
+The clients are other processes on the same machine, so that they share its cores with the service.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+
+COLUMNS, ROWS = 20, 100  # of a row, and of a request to learn
+CENTRES = 400  # of the clusters that rows come from: points of the model
+SPREAD = 0.02
+CLIENTS = 16  # connections of one process
+MODELS = {
+    "avm": {"estimator": "AVMClassifier", "parameters": {"gamma": 0.05, "delta": 2.0, "random_state": 0}},
+    "default": {},
+}
+
+
+class Service:
+    """A service in a process of its own, with a folder that is thrown away."""
+
+    def __init__(self, *further: str) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        command = "from kernling.cli import main; main()"
+        options = ("serve", "--port", "0", "--data", self.folder.name, *further)
+        self.process = subprocess.Popen([sys.executable, "-c", command, *options], stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().split()[-1]  # type: ignore[union-attr]
+
+    @property
+    def megabytes(self) -> float:
+        """The memory that it has now."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    @property
+    def seconds(self) -> float:
+        """The processor's time that it took so far, of all cores."""
+        ticks = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def rows(n: int, seed: int) -> list[dict]:
+    """Rows of two classes, from clusters that are far from one another."""
+    centres = np.random.default_rng(0).normal(size=(CENTRES, COLUMNS))
+    rng = np.random.default_rng(seed)
+    which = rng.integers(CENTRES, size=n)
+    X = centres[which] + SPREAD * rng.normal(size=(n, COLUMNS))
+    names = [f"c{place}" for place in range(COLUMNS)]
+    return [dict(zip(names, x, strict=True)) | {"target": f"class {w % 2}"} for x, w in zip(X.tolist(), which, strict=True)]
+
+
+def bodies(seed: int, count: int) -> list[bytes]:
+    """Requests of 100 rows each."""
+    found = rows(ROWS * count, seed)
+    return [json.dumps(found[first : first + ROWS]).encode() for first in range(0, len(found), ROWS)]
+
+
+class Connection:
+    """A connection that stays open, with next to no cost of its own: the client shares the cores with the service."""
+
+    def __init__(self, address: str, path: str):
+        place = urlsplit(address)
+        self.place = (place.hostname, place.port)
+        self.head = f"POST {path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: ".encode()
+
+    async def __aenter__(self) -> Connection:
+        self.reader, self.writer = await asyncio.open_connection(*self.place)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+
+    async def post(self, body: bytes) -> int:
+        """Send a body; returns the status of the answer."""
+        self.writer.write(self.head + str(len(body)).encode() + b"\r\n\r\n" + body)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await self.reader.readexactly(int(length.split(b":")[1]))
+        return int(head.split(None, 2)[1])
+
+
+async def learn(address: str, name: str, seconds: float, rate: float | None) -> dict[str, float]:
+    """Send rows as fast as they are taken, or at a rate of events a second."""
+    requests = bodies(os.getpid(), 200)
+    sent = refused = 0
+    begin = time.perf_counter()
+
+    async def client(first: int) -> None:
+        nonlocal sent, refused
+        place = first
+        async with Connection(address, f"/models/{name}/learn") as connection:
+            while (now := time.perf_counter()) < begin + seconds:
+                due = begin + place * ROWS / rate if rate else now
+                if due > now:
+                    await asyncio.sleep(due - now)
+                status = await connection.post(requests[place % len(requests)])
+                sent += status == 200
+                refused += status == 429
+                place += CLIENTS
+
+    await asyncio.gather(*map(client, range(CLIENTS)))
+    return {"events": sent * ROWS / (time.perf_counter() - begin), "refused": refused}
+
+
+async def predict(address: str, name: str, seconds: float, rate: float) -> dict[str, float]:
+    """Ask for single rows at a rate, each when it is due, whether or not the ones before were answered."""
+    found = [json.dumps({key: value for key, value in row.items() if key != "target"}).encode() for row in rows(500, 1)]
+    times: list[float] = []
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+
+    async def one(place: int, due: float) -> None:
+        connection = await free.get()
+        assert await connection.post(found[place % len(found)]) == 200
+        times.append(time.perf_counter() - due)
+        free.put_nowait(connection)
+
+    async with AsyncExitStack() as stack:
+        for _ in range(2 * CLIENTS):
+            free.put_nowait(await stack.enter_async_context(Connection(address, f"/models/{name}/predict")))
+        begin, tasks = time.perf_counter(), []
+        for place in range(int(seconds * rate)):
+            due = begin + place / rate
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            tasks.append(asyncio.create_task(one(place, due)))
+        await asyncio.gather(*tasks)
+    return {f"p{share:g}": 1e3 * float(np.percentile(times, share)) for share in (50, 99, 99.9)}
+
+
+def _run(task, arguments, results) -> None:
+    results.put(asyncio.run(task(*arguments)))
+
+
+def aside(task, *arguments):
+    """Run a client in a process of its own; returns what gives its result."""
+    results = multiprocessing.Queue()
+    process = multiprocessing.Process(target=_run, args=(task, arguments, results))
+    process.start()
+
+    def result() -> dict[str, float]:
+        found = results.get()
+        process.join()
+        return found
+
+    return result
+
+
+def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
+    """Print the figures of one model."""
+    with Service() as service:
+        httpx.put(f"{service.address}/models/{name}", json=MODELS[name]).raise_for_status()
+        for body in bodies(0, 40):
+            httpx.post(f"{service.address}/models/{name}/learn", content=body, timeout=300.0).raise_for_status()
+        facts = httpx.get(f"{service.address}/models/{name}").json()
+        print(f"{name}: {facts['estimator']}, {facts['points']} points, {COLUMNS} columns, mistakes {facts['lately']:.1%}")
+        before = service.seconds
+        fast = aside(learn, service.address, name, seconds, None)()
+        used = 1e6 * (service.seconds - before) / (fast["events"] * seconds)
+        print(
+            f"  learning alone, requests of {ROWS} rows from {CLIENTS} clients: {fast['events']:,.0f} events a second, "
+            f"{used:.1f} µs of the processor for each"
+        )
+        alone = aside(predict, service.address, name, seconds, predictions)()
+        learning = aside(learn, service.address, name, seconds + 1.0, rate)
+        beside = aside(predict, service.address, name, seconds, predictions)()
+        learned = learning()
+        for what, times in (("alone", alone), (f"while {learned['events']:,.0f} events a second are learned", beside)):
+            shown = ", ".join(f"{share} {value:.1f} ms" for share, value in times.items())
+            print(f"  predicting single rows, {predictions:g} requests a second, {what}: {shown}")
+
+
+def soak(minutes: float, rate: float, predictions: float) -> None:
+    """Print the memory of a service that learns and predicts for a while, ten times.
+
+    Rows that are predicted get no labels, so that as many wait as may: memory must not depend on how long it goes on.
+    """
+    with Service("--waiting-rows", "5000") as service:
+        name, part = "avm", 6.0 * minutes
+        httpx.put(f"{service.address}/models/{name}", json=MODELS[name]).raise_for_status()
+        for _ in range(10):
+            learning = aside(learn, service.address, name, part, rate)
+            aside(predict, service.address, name, part, predictions)()
+            learning()
+            facts = httpx.get(f"{service.address}/models/{name}", timeout=60.0).json()
+            print(
+                f"  {facts['events']:>12,} events, {facts['points']} points, {facts['waiting']:,} rows wait: "
+                f"{service.megabytes:.1f} MB",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rate", type=float, default=10_000.0, help="events a second that are learned beside predictions")
+    parser.add_argument("--predictions", type=float, default=300.0, help="requests a second")
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--soak", type=float, help="minutes; instead of all else, how memory develops")
+    given = parser.parse_args()
+    if given.soak:
+        soak(given.soak, given.rate, given.predictions)
+        given.models = []
+    for chosen in given.models:
+        measure(chosen, given.seconds, given.rate, given.predictions)

@@ -1,0 +1,99 @@
+"""The first events, kept until scales and gamma have settled: experts can begin anew on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core.expansion import padded
+from ..core.state import Widening, are_targets, recoded
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are taken anew, for the last time after the last
+ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
+
+
+class Early(NamedTuple):
+    X: np.ndarray  # (room, d)
+    targets: np.ndarray
+    weights: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # (2,) events now, and at most
+    gamma: np.ndarray  # (1,) as it is known now
+
+    def grown(self, capacity: int) -> Early:
+        """With room for all of them."""
+        n = int(self.count[1])
+        if n == len(self.X):
+            return self
+        return self._replace(**{name: padded(getattr(self, name), 0, n) for name in ("X", "targets", "weights")})
+
+    def trimmed(self, size: int) -> Early:
+        """Without spare room."""
+        n = int(self.count[0])
+        return self._replace(X=self.X[:n].copy(), targets=self.targets[:n].copy(), weights=self.weights[:n].copy())
+
+    def widened(self, change: Widening) -> Early:
+        """Recode the targets for the outputs of ``change``."""
+        return self._replace(targets=recoded(self.targets, change))
+
+    def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
+        """The events of both, unless these are enough to have settled."""
+        begun = 0 if start is None else int(start.count[0])
+        parts = {
+            name: np.concatenate([own, theirs[begun:]])
+            for name, own, theirs in zip(self._fields[:3], self[:3], other[:3], strict=True)
+        }
+        n, most = len(parts["X"]), int(self.count[1])
+        if n >= most:
+            parts = {name: part[:0].copy() for name, part in parts.items()}
+            n = 0
+        return Early(**parts, count=np.array([n, most]), gamma=self.gamma.copy())
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        n, most = self.count.tolist() if self.count.shape == (2,) else (-1, 0)
+        fits = (
+            0 <= n <= most
+            and most in (0, *SETTLE)
+            and most * d <= ROOM
+            and self.X.shape == (n, d)
+            and self.targets.shape == self.weights.shape == (n,)
+        )
+        if not fits or not are_targets(self.targets, outputs) or not (self.weights >= 0.0).all():
+            raise ValueError("the first events do not fit the model")
+        if self.gamma.shape != (1,) or not self.gamma[0] > 0.0:
+            raise ValueError(f"gamma={self.gamma} is not that of a model")
+
+
+def new_early(gamma: float, settles: bool, d: int, dtype: DTypeLike) -> Early:
+    """Of no events; room only where something is to be settled."""
+    most = max((n for n in SETTLE if n * d <= ROOM), default=0) if settles else 0
+    nothing = np.zeros(0)
+    return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]))
+
+
+def next_settling(early: Early, events: float) -> int:
+    """The number of events after which things are settled next; 0 if never again."""
+    return next((n for n in SETTLE if events < n <= early.count[1]), 0)
+
+
+def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
+    """Keep those events that count, while there is room."""
+    n = int(early.count[0])
+    there = np.flatnonzero(weights > 0.0)[: int(early.count[1]) - n]
+    part = slice(n, n + len(there))
+    early.X[part], early.targets[part], early.weights[part] = X[there], targets[there], weights[there]
+    early.count[0] = part.stop
+
+
+def parts(early: Early, length: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Rows, targets and weights of all that are kept, in stretches of this length at most."""
+    n = int(early.count[0])
+    for start in range(0, n, length):
+        part = slice(start, min(start + length, n))
+        yield early.X[part], early.targets[part], early.weights[part]

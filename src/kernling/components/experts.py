@@ -1,0 +1,142 @@
+"""The experts of a mixture: least squares on features and on columns, and the window of the latest events.
+
+All take rows as they are scaled, and say what they would have said of each event before it was learned.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.expansion import Expansion
+from ..core.kernels import Kernel
+from ..core.limits import SCORE, Diverged
+from ..core.minibatch import squared_norms
+from . import least_squares, line, window
+from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
+from .line import WIDE, Line, new_line
+from .whitened import Whitening, admit, new_whitening, whiten
+from .window import VALUES, Window, new_window
+
+SMOOTH = Ridge(0.1, 1.0, 0)
+STRAIGHT = Ridge(1.0, 1.0, 0)
+LATELY = Ridge(0.1, 0.998, 1000)
+NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
+CLASSIFIERS = ("smooth", "straight", "lately", "near", "nearer")
+REGRESSORS = (
+    "smooth",
+    "straight",
+    "lately",
+    "near",
+    "nearer",
+    "nearest",
+    "around",
+    "closely around",
+    "closest around",
+    "neighbours",
+)
+
+
+class Experts(NamedTuple):
+    """Views of the parts of a state."""
+
+    model: Expansion  # the points
+    whitening: Whitening
+    smooth: LeastSquares
+    straight: Line
+    lately: Line
+    window: Window
+
+
+def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> Experts:
+    """Experts that have learned nothing, on at most so many points and so many of the latest events."""
+    d, outputs = model.points.shape[1], model.coef.shape[1]
+    powers, columns = (2, outputs) if of_classes else (3, VALUES)
+    return Experts(
+        model,
+        new_whitening(most),
+        new_least_squares(SMOOTH, 1 + d if d <= WIDE else 1, most, outputs),
+        new_line(STRAIGHT, d, outputs),
+        new_line(LATELY, d, outputs),
+        new_window(events, d, model.points.dtype, powers, columns),
+    )
+
+
+def clear(experts: Experts) -> None:
+    """Let them forget all events."""
+    experts.model.size[0] = 0
+    least_squares.clear(experts.smooth, SMOOTH)
+    line.clear(experts.straight, STRAIGHT)
+    line.clear(experts.lately, LATELY)
+    window.clear(experts.window)
+
+
+class Seen(NamedTuple):
+    """Rows as the experts see them."""
+
+    kernel: Kernel
+    columns: np.ndarray  # (1 + d, events): 1 and the row
+    X: np.ndarray  # (events, d) for the kernel
+    norms: np.ndarray
+    fixed: int  # features of the smooth expert that are always there
+    Z: np.ndarray  # all its features, and room for points to come
+    new: np.ndarray  # the part of k(x, x) that the points do not explain
+
+
+def look(experts: Experts, kernel: Kernel, X: np.ndarray, room: int = 0) -> Seen:
+    """Rows as the experts see them, with room for so many points to come."""
+    b, d = X.shape
+    model = experts.model
+    columns = np.ones((1 + d, b))
+    columns[1:] = X.T
+    centred = (X - model.centre).astype(model.points.dtype)
+    norms = squared_norms(centred)
+    fixed = int(experts.smooth.size[least_squares.FIXED])
+    Z = np.empty((fixed + min(int(experts.whitening.most[0]), model.stored + room), b))
+    Z[0] = 1.0
+    Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
+    new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
+    return Seen(kernel, columns, centred, norms, fixed, Z, new)
+
+
+def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
+    """What the experts say now, (experts, outputs, events)."""
+    return np.stack([*_squares(experts, seen), *window.see(experts.window, seen.kernel, seen.X, seen.norms).sums])
+
+
+def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Let all experts learn; returns what they say of each event before it is learned, (experts, outputs, events)."""
+    squares = _learn_squares(experts, seen, class_targets(targets, experts.model.coef.shape[1]), weights)
+    return np.stack([*squares, *window.learn_classes(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
+
+
+def values_of(experts: Experts, seen: Seen) -> np.ndarray:
+    """What the experts predict now, (experts, events)."""
+    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, seen.kernel, seen.X, seen.norms)])
+
+
+def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Let all experts learn; returns what they predict of each event before it is learned, (experts, events)."""
+    squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
+    return np.concatenate([*squares, window.learn_values(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
+
+
+def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:
+    """The scores of the experts that are least squares."""
+    known = seen.Z[: seen.fixed + experts.model.stored]
+    lines = (line.scores_of(part, seen.columns) for part in (experts.straight, experts.lately))
+    return least_squares.scores_of(experts.smooth, known), *lines
+
+
+def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    if not all((np.abs(scores) <= SCORE).all() for scores in _squares(experts, seen)):
+        raise Diverged
+    rows = (seen.kernel, experts.model, seen.X, seen.norms)
+    n = seen.fixed + admit(experts.whitening, *rows, weights, seen.new, NOVELTY, seen.Z[seen.fixed :])
+    return (
+        least_squares.learn(experts.smooth, SMOOTH, seen.Z[:n], columns, weights),
+        line.learn(experts.straight, STRAIGHT, seen.columns, columns, weights),
+        line.learn(experts.lately, LATELY, seen.columns, columns, weights),
+    )

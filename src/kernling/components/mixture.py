@@ -1,0 +1,265 @@
+"""Experts that vote, and one that learns how much to make of the others' scores.
+
+Votes are those of a weighted majority: an expert that was wrong is multiplied by exp(-RATE), then each gets a share of the
+whole, so that one that was bad for long comes back soon once it is right (M. Herbster and M. K. Warmuth, Tracking the Best
+Expert, 1998).  The last expert is stacked on the others: softmax of a weighted sum of their scores, each centred and over its
+running scale, with steps of AdaGrad whose sums forget; its weights stay positive.  It gives the probabilities.  Where the
+vote overrules it, the two classes share their probability, and the one that was voted for is ahead by next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..core.jit import inline, jit
+from ..core.state import Widening, added
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+RATE = 0.1  # of the votes: the weight of a mistake
+SHARE = 0.001
+STEP = 0.3  # of the stacked expert
+KEEP = 0.999  # what an event leaves of the sums of its squared gradients
+SLOWEST = 0.001  # the least weight of an event in the scale of an expert's scores
+REACH = 4.0  # scales, beyond which scores are clipped
+TRUST = 3.0  # the sum of the stacked expert's weights at first
+AHEAD = 1e-9  # by how much the class that was voted for leads in probability; of equal votes, the stacked expert's decides
+TIE = 1e-10  # scores and votes that are equal up to this are equal
+EVENTS, MISTAKES, SPENT = range(3)  # what record holds: mistakes of the vote, and what they cost by the theorem
+LARGEST = 1e6  # more than weights of the stacked expert can be
+
+
+class Mixture(NamedTuple):
+    votes: np.ndarray  # (experts + 1,) weights, the stacked expert's last
+    mistakes: np.ndarray  # (experts + 1,) weighted, of all events so far
+    pull: np.ndarray  # (experts,) of the stacked expert
+    pull_squares: np.ndarray  # (experts,) sums of squared gradients
+    scale: np.ndarray  # (experts,) mean squared scores
+    bias: np.ndarray  # (classes,) of the stacked expert
+    bias_squares: np.ndarray  # (classes,)
+    record: np.ndarray  # see EVENTS and the rest above
+
+    def widened(self, change: Widening) -> Mixture:
+        """Convert to the outputs of ``change``; a new class is as likely as the least likely one."""
+        if change.outputs == 1:
+            order = slice(None, None, int(np.sign(change.factors[0])))
+            return self._replace(bias=self.bias[order].copy(), bias_squares=self.bias_squares[order].copy())
+        known = change.old >= 0
+        two = len(self.bias) == 2  # classes that shared one output, the first with a factor below 0
+        origin = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
+        return self._replace(
+            bias=np.where(known, self.bias[origin], self.bias.min()),
+            bias_squares=np.where(known, self.bias_squares[origin], 1.0),
+        )
+
+    def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
+        """The mean of the weights; what is counted adds up."""
+        mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
+        mistakes = added(self, other, start, lambda mixture: mixture.mistakes)
+        return mean._replace(mistakes=mistakes, record=added(self, other, start, lambda mixture: mixture.record))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree, and weights are weights."""
+        n, classes = len(self.pull), max(2, outputs)
+        shapes = [part.shape for part in self]
+        fits = shapes == [(n + 1,), (n + 1,), (n,), (n,), (n,), (classes,), (classes,), (3,)]
+        positive = all(bool((part >= 0.0).all()) for part in self if part is not self.bias)
+        bounded = all(bool((np.abs(part) <= LARGEST).all()) for part in (self.votes, self.pull, self.bias))
+        if not fits or not positive or not bounded or not self.votes.sum() > 0.0 or not (self.scale > 0.0).all():
+            raise ValueError("the weights of the experts do not fit the model")
+
+    def certificate(self) -> dict[str, float]:
+        """Mistakes of the vote and of the best expert, and the most that the first can be, given the second.
+
+        A mistake takes at least (1 - exp(-RATE)) / 2 of all weight away, and the best expert keeps exp(-RATE) of its own for
+        each of its mistakes and 1 - SHARE for each event.  Events of weight s count as s.
+        """
+        experts, best = len(self.votes), float(self.mistakes.min())
+        spent = RATE * best + math.log(experts) - self.record[EVENTS] * math.log1p(-SHARE)
+        each = math.log(2.0 / (1.0 + math.exp(-RATE)))
+        return {
+            "mistakes": float(self.record[SPENT]) / each,
+            "best_expert_mistakes": best,
+            "mistakes_bound": spent / each,
+        }
+
+
+def new_mixture(experts: int, outputs: int) -> Mixture:
+    """Of so many experts besides the stacked one, before any event."""
+    classes = max(2, outputs)
+    return Mixture(
+        votes=np.full(experts + 1, 1.0 / (experts + 1)),
+        mistakes=np.zeros(experts + 1),
+        pull=np.full(experts, TRUST / experts),
+        pull_squares=np.ones(experts),
+        scale=np.ones(experts),
+        bias=np.zeros(classes),
+        bias_squares=np.ones(classes),
+        record=np.zeros(3),
+    )
+
+
+def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities, or of their ratio, (outputs, events), by scores (experts, outputs, events)."""
+    n = scores.shape[2]
+    return learn_mixed(mixture, scores, np.zeros(n), np.zeros(n))
+
+
+@jit
+def learn_mixed(mixture, scores, targets, weights):
+    """Say of each event what ``mixed`` would say before it is learned, and learn it."""
+    experts, outputs, n = scores.shape
+    classes = max(2, outputs)
+    out = np.empty((outputs, n))
+    x = np.empty((experts, classes))
+    chosen = np.empty(experts + 1, np.int64)
+    logits = np.empty(classes)
+    gradient = np.empty(classes)
+    for j in range(n):
+        _standardised(mixture, scores, j, x)
+        for m in range(experts):
+            chosen[m] = _best(x[m], outputs)
+        _stack(mixture, x, logits)
+        chosen[experts] = _best(logits, outputs)
+        winner = _vote(mixture, chosen, outputs, gradient)
+        for k in range(classes):
+            gradient[k] = logits[k]
+        _let_win(logits, winner, chosen[experts])
+        if outputs == 1:
+            out[0, j] = logits[1] - logits[0]
+        else:
+            for k in range(classes):
+                out[k, j] = logits[k]
+        if weights[j] > 0.0:
+            label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
+            _learn_votes(mixture, chosen, winner, label, weights[j])
+            _probabilities(gradient)
+            gradient[label] -= 1.0
+            _learn_stack(mixture, x, gradient, weights[j])
+            _learn_scales(mixture, scores, j)
+            mixture.record[EVENTS] += 1.0
+    return out
+
+
+@inline
+def _centre(scores, m, j):
+    """The mean score of an expert over the classes; of one output, those of the classes are -f and f."""
+    outputs = scores.shape[1]
+    if outputs == 1:
+        return 0.0
+    total = 0.0
+    for o in range(outputs):
+        total += scores[m, o, j]
+    return total / outputs
+
+
+@inline
+def _standardised(mixture, scores, j, x):
+    outputs = scores.shape[1]
+    for m in range(x.shape[0]):
+        root = np.sqrt(mixture.scale[m])
+        centre = _centre(scores, m, j)
+        for o in range(outputs):
+            f = min(max((scores[m, o, j] - centre) / root, -REACH), REACH)
+            if outputs == 1:
+                x[m, 0], x[m, 1] = -f, f
+            else:
+                x[m, o] = f
+
+
+@inline
+def _best(f, outputs):
+    """The class with the highest score: the second of two where they are equal up to rounding, the first of several."""
+    if outputs == 1:
+        return 1 if f[1] >= f[0] - TIE else 0
+    best = 0
+    for k in range(1, f.size):
+        if f[k] > f[best] + TIE:
+            best = k
+    return best
+
+
+@inline
+def _stack(mixture, x, logits):
+    for k in range(logits.size):
+        logits[k] = mixture.bias[k]
+        for m in range(x.shape[0]):
+            logits[k] += mixture.pull[m] * x[m, k]
+
+
+@inline
+def _vote(mixture, chosen, outputs, votes):
+    for k in range(votes.size):
+        votes[k] = 0.0
+    for m in range(chosen.size):
+        votes[chosen[m]] += mixture.votes[m]
+    votes[chosen[chosen.size - 1]] += AHEAD
+    return _best(votes, outputs)
+
+
+@inline
+def _probabilities(logits):
+    """Softmax, in place."""
+    highest = logits[_best(logits, logits.size)]
+    total = 0.0
+    for k in range(logits.size):
+        logits[k] = np.exp(logits[k] - highest)
+        total += logits[k]
+    for k in range(logits.size):
+        logits[k] /= total
+
+
+@inline
+def _let_win(logits, winner, likeliest):
+    """Let the winner of the vote and the likeliest class share their probability, the winner ahead."""
+    if winner != likeliest:
+        shared = logits[likeliest] + np.log1p(np.exp(logits[winner] - logits[likeliest])) - np.log(2.0)
+        logits[likeliest] = shared - AHEAD
+        logits[winner] = shared + AHEAD
+
+
+@inline
+def _learn_votes(mixture, chosen, winner, label, weight):
+    kept = np.exp(-RATE * weight)
+    total = 0.0
+    for m in range(chosen.size):
+        if chosen[m] != label:
+            mixture.votes[m] *= kept
+            mixture.mistakes[m] += weight
+        total += mixture.votes[m]
+    for m in range(chosen.size):
+        share = 1.0 / chosen.size
+        mixture.votes[m] = (1.0 - SHARE) * (mixture.votes[m] / total if total > 0.0 else share) + SHARE * share
+    if winner != label:
+        mixture.record[MISTAKES] += weight
+        mixture.record[SPENT] += np.log(2.0 / (1.0 + kept))
+
+
+@inline
+def _learn_stack(mixture, x, gradient, weight):
+    for k in range(gradient.size):
+        g = weight * gradient[k]
+        mixture.bias_squares[k] = KEEP * mixture.bias_squares[k] + g * g
+        mixture.bias[k] -= STEP * g / np.sqrt(mixture.bias_squares[k] + 1.0)
+    for m in range(x.shape[0]):
+        g = 0.0
+        for k in range(gradient.size):
+            g += weight * gradient[k] * x[m, k]
+        mixture.pull_squares[m] = KEEP * mixture.pull_squares[m] + g * g
+        mixture.pull[m] = max(0.0, mixture.pull[m] - STEP * g / np.sqrt(mixture.pull_squares[m] + 1.0))
+
+
+@inline
+def _learn_scales(mixture, scores, j):
+    outputs = scores.shape[1]
+    rate = max(SLOWEST, 1.0 / (mixture.record[EVENTS] + 2.0))
+    for m in range(scores.shape[0]):
+        centre = _centre(scores, m, j)
+        squares = 0.0
+        for o in range(outputs):
+            squares += (scores[m, o, j] - centre) ** 2 / outputs
+        mixture.scale[m] = (1.0 - rate) * mixture.scale[m] + rate * max(squares, 1e-9)

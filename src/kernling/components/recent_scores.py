@@ -1,0 +1,64 @@
+"""The latest scores of a one-class model, each taken before its event was learned: their quantile is the border.
+
+Early scores belong to a model that has seen little, so only the last third of the events counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..core.jit import inline
+from .pairwise import are_counts, quota
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+LENGTH = 1000  # scores behind the border
+
+
+class RecentScores(NamedTuple):
+    """A ring of scores."""
+
+    ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
+    count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
+
+    def latest(self) -> np.ndarray:
+        """Return the scores of the last third of the events, or as many as there are of them, the oldest first."""
+        count = int(self.count[0])
+        return self.ring[np.arange(count - latest_count(count), count) % LENGTH]
+
+    def merged(self, other: RecentScores, start: RecentScores | None, merging: Merging) -> RecentScores:
+        """Return the newest scores of both, as if they had come in turn."""
+        both = new_scores(len(self.ring) > 0)
+        a, b = self.latest(), other.latest()
+        most = len(both.ring) // 3
+        own = quota(most, len(a), len(b), merging.shares[0])
+        kept = np.concatenate([a[len(a) - own :], b[len(b) - min(most - own, len(b)) :]])
+        both.ring[2 * len(kept) : 3 * len(kept)] = kept
+        both.count[0] = 3 * len(kept)
+        return both
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless the shapes agree."""
+        if self.ring.shape not in ((0,), (LENGTH,)) or self.count.shape != (1,) or not are_counts(self.count):
+            raise ValueError("the arrays of recent scores do not fit the model")
+
+
+def latest_count(count: int) -> int:
+    """Return how many of the scores so far are behind the border."""
+    return min(LENGTH, count - 2 * count // 3)
+
+
+def new_scores(kept: bool) -> RecentScores:
+    """Return an empty ring, of no length if no scores are kept."""
+    return RecentScores(np.zeros(LENGTH if kept else 0), np.zeros(1))
+
+
+@inline
+def keep_score(recent, score):
+    """The score of one more event, in place of the oldest."""
+    if recent.ring.size > 0:
+        recent.ring[int(recent.count[0]) % recent.ring.size] = score
+        recent.count[0] += 1.0

@@ -1,0 +1,191 @@
+"""Running standardisation: each row by the mean and the spread of the rows up to it, its own included.
+
+Scaling a row that is not learned takes it in for the moment, as if it were the next one: what is predicted of a row does not
+depend on whether it is about to be learned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..core.jit import inline_exact, jit_exact
+from ..core.limits import LARGEST
+from ..core.state import added
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+ENOUGH = 30  # rows before one can be called an outlier
+MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
+ZERO_OR_ONE, UNIT, ANY = range(3)  # what all values of a column have been: 0 or 1, from 0 to 1, or anything
+
+
+@inline_exact
+def welford(value, count, mean, squares):
+    """Mean and sum of squares once this value, the count-th, is among them (Welford, Technometrics, 1962)."""
+    difference = value - mean
+    mean += difference / count
+    return mean, squares + difference * (value - mean)
+
+
+@jit_exact
+def standardise(X, count, mean, squares, clip, out, shifts, widths):
+    """Learn and scale row by row; mean and spread before each row, where there is room for them.
+
+    Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
+    """
+    clipped_rows = 0
+    for i in range(X.shape[0]):
+        clipped = 0
+        reach = clip if count >= ENOUGH else np.inf
+        count += 1.0
+        for j in range(X.shape[1]):
+            if shifts.shape[0] > 0:
+                shifts[i, j] = mean[j]
+                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
+            value = X[i, j]
+            if reach < np.inf and squares[j] > 0.0:
+                far = reach * np.sqrt(squares[j] / (count - 1.0))
+                value = min(max(value, mean[j] - far), mean[j] + far)
+                if value != X[i, j]:
+                    clipped = 1
+            mean[j], squares[j] = welford(value, count, mean[j], squares[j])
+            spread = np.sqrt(squares[j] / count)
+            out[i, j] = min(max((value - mean[j]) / spread, -clip), clip) if spread > 0.0 else 0.0
+        clipped_rows += clipped
+    return count, clipped_rows
+
+
+class Scales(NamedTuple):
+    """What a model that standardises its own columns knows of them."""
+
+    count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
+    mean: np.ndarray  # (d,)
+    squares: np.ndarray  # (d,) sums of squared differences from the mean
+    kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above
+
+    def stays(self) -> np.ndarray:
+        """Which columns are taken as they are: all, while no value is outside of [0, 1]; then those of 0 and 1."""
+        return self.kind <= (UNIT if self.kind.max(initial=0) <= UNIT else ZERO_OR_ONE)
+
+    def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
+        """The scales of the rows of both."""
+        count = added(self, other, start, lambda scales: scales.count)
+        sums = added(self, other, start, lambda scales: scales.count * scales.mean)
+        squares = added(self, other, start, lambda scales: scales.squares + scales.count * scales.mean**2)
+        mean = sums / np.maximum(count, 1.0)
+        return Scales(count, mean, np.maximum(squares - count * mean**2, 0.0), np.maximum(self.kind, other.kind))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless rows can have led here."""
+        shapes = self.count.shape == (1,) and self.mean.shape == self.squares.shape == self.kind.shape
+        sound = shapes and self.count[0] >= 0.0 and bool((np.abs(self.mean) <= MOST).all() and (self.squares >= 0.0).all())
+        if not sound or not ((self.kind >= ZERO_OR_ONE) & (self.kind <= ANY)).all() or (self.squares > MOST**2).any():
+            raise ValueError("the scales of the columns are not those of rows")
+
+
+def new_scales(d: int) -> Scales:
+    """Before the first row."""
+    return Scales(np.zeros(1), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
+
+
+def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Scales]:
+    """Rows as they are scaled one after the other, and the scales then; rows of weight 0 leave nothing behind."""
+    after = Scales(*(part.copy() for part in scales))
+    out = np.empty(X.shape)
+    _scale(X, weights, *after, out)
+    return out, after
+
+
+def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
+    """Rows by the scales that are known now."""
+    spread = np.sqrt(scales.squares / max(scales.count[0], 1.0))
+    varies = spread > 0.0
+    scaled = np.where(varies, (X - scales.mean) / np.where(varies, spread, 1.0), 0.0)
+    return np.where(scales.stays(), X, scaled)
+
+
+def keep(scales: Scales, after: Scales) -> None:
+    """Let these be the scales from now on."""
+    for part, new in zip(scales, after, strict=True):
+        part[:] = new
+
+
+@jit_exact
+def _scale(X, weights, count, mean, squares, kind, out):
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        n = count[0] + 1.0
+        widest = ZERO_OR_ONE
+        for c in range(d):
+            widest = max(widest, kind[c], _kind_of(X[i, c]))
+        as_is = UNIT if widest <= UNIT else ZERO_OR_ONE
+        for c in range(d):
+            value = np.float64(X[i, c])
+            known = max(kind[c], _kind_of(value))
+            centre, spread = welford(value, n, mean[c], squares[c])
+            out[i, c] = value
+            if known > as_is:
+                out[i, c] = (value - centre) / np.sqrt(spread / n) if spread > 0.0 else 0.0
+            if weights[i] > 0.0:
+                mean[c], squares[c], kind[c] = centre, spread, known
+        if weights[i] > 0.0:
+            count[0] = n
+
+
+@inline_exact
+def _kind_of(value):
+    if value == 0.0 or value == 1.0:
+        return ZERO_OR_ONE
+    return UNIT if 0.0 < value < 1.0 else ANY
+
+
+class Targets(NamedTuple):
+    """Targets on their running scale."""
+
+    scaled: np.ndarray  # by the targets up to each, its own included
+    shift: np.ndarray  # a prediction f, said before the target was seen, means shift + width * f
+    width: np.ndarray
+
+
+def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[Targets, Scales]:
+    """Targets as they are scaled one after the other, and the scales then; those of weight 0 leave nothing behind."""
+    after = Scales(*(part.copy() for part in scales))
+    found = Targets(*np.empty((3, len(y))))
+    _scale_targets(y, weights, *after[:3], *found)
+    return found, after
+
+
+def targets_as_known(scales: Scales, y: np.ndarray) -> np.ndarray:
+    """Targets by the scale that is known now."""
+    shift, width = target_scale(scales)
+    return (y - shift) / width if width > 0.0 else np.zeros_like(y)
+
+
+def target_scale(scales: Scales) -> tuple[float, float]:
+    """Shift and width: a prediction f means shift + width * f."""
+    return float(scales.mean[0]), float(np.sqrt(scales.squares[0] / max(scales.count[0], 1.0)))
+
+
+@jit_exact
+def _scale_targets(y, weights, count, mean, squares, scaled, shift, width):
+    for i in range(y.size):
+        shift[i] = mean[0]
+        width[i] = np.sqrt(squares[0] / max(count[0], 1.0))
+        n = count[0] + 1.0
+        centre, spread = welford(y[i], n, mean[0], squares[0])
+        scaled[i] = (y[i] - centre) / np.sqrt(spread / n) if spread > 0.0 else 0.0
+        if weights[i] > 0.0:
+            count[0], mean[0], squares[0] = n, centre, spread
+
+
+def variance_of_entries(scales: Scales, standardised: bool) -> float:
+    """The variance of all numbers of the rows as the model sees them, times the number of columns."""
+    d = len(scales.mean)
+    variance = scales.squares / max(scales.count[0], 1.0)
+    as_is = scales.stays() if standardised else np.ones(d, bool)
+    means = np.where(as_is, scales.mean, 0.0)
+    second = np.where(as_is, variance + scales.mean**2, variance > 0.0)
+    return float(second.sum() - means.sum() ** 2 / d)

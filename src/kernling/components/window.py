@@ -1,0 +1,292 @@
+"""The last N stored events, shared by several experts: kernel expansions on the same points, whose oldest point goes.
+
+The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
+Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  For each power there are some columns of
+coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring, the sums of the
+events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core.expansion import check_room, padded
+from ..core.jit import inline, jit
+from ..core.kernels import Kernel
+from ..core.limits import COEFFICIENT
+from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.state import Widening
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
+STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
+RATE = 0.3  # of least mean squares
+LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
+LMS, SUM, WEIGHT = range(3)  # columns of a window of values
+VALUES = 3
+NEIGHBOURS = 5
+TIE = 1e-10  # kernel values that are equal up to this are equal, and the place that was taken first is nearer
+
+
+class Window(NamedTuple):
+    points: np.ndarray  # (room, d)
+    norms: np.ndarray  # (events at most,) squared: the only array that always has its full length
+    coef: np.ndarray  # (powers, columns, room)
+    place: np.ndarray  # see SIZE and the rest above
+
+    @property
+    def stored(self) -> int:
+        """Events in it."""
+        return int(self.place[SIZE])
+
+    def grown(self, capacity: int) -> Window:
+        """With all the room that it may need: memory is constant from the first event on."""
+        n = len(self.norms)
+        if n == len(self.points):
+            return self
+        check_room(n, self.points.shape[1], "events")
+        return self._replace(points=padded(self.points, 0, n), coef=padded(self.coef, 2, n))
+
+    def trimmed(self, size: int) -> Window:
+        """Without spare room."""
+        n = self.stored
+        return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
+
+    def widened(self, change: Widening) -> Window:
+        """Convert to the outputs of ``change``."""
+        return self._replace(coef=change.of(self.coef, axis=1))
+
+    def by_age(self) -> np.ndarray:
+        """The places, the newest event first."""
+        return (int(self.place[NEXT]) - 1 - np.arange(self.stored)) % max(self.stored, 1)
+
+    def merged(self, other: Window, start: Window | None, merging: Merging) -> Window:
+        """The latest events of both, in turn; each counts for the share of its model."""
+        most = len(self.norms)
+        sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
+        rows = [(age, side, place) for side, (window, *_) in enumerate(sides) for age, place in enumerate(window.by_age())]
+        kept = sorted(rows)[:most][::-1]
+        points = [sides[side][0].points[place] + sides[side][2] for _, side, place in kept]
+        coef = [sides[side][1] * sides[side][0].coef[:, :, place] for _, side, place in kept]
+        n = len(kept)
+        table = np.array(points, self.points.dtype).reshape(n, self.points.shape[1])
+        columns = np.moveaxis(np.array(coef).reshape(n, *self.coef.shape[:2]), 0, 2)
+        norms = np.zeros_like(self.norms)
+        norms[:n] = squared_norms(table)
+        return Window(table, norms, np.ascontiguousarray(columns), np.array([n, n % most]))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        (n, following), most = self.place.tolist(), len(self.norms)
+        fits = (
+            0 <= n <= most
+            and (0 <= following < n if n == most else following == n)
+            and self.points.shape == (n, d)
+            and self.coef.shape[2] == n
+            and bool((np.abs(self.coef) <= COEFFICIENT).all())
+        )
+        if not fits:
+            raise ValueError("the window of the latest events does not fit the model")
+
+
+def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
+    """An empty window of at most so many events."""
+    check_room(most, 1, "events")
+    return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
+
+
+def clear(window: Window) -> None:
+    """Let all events go."""
+    window.place[SIZE] = window.place[NEXT] = 0
+
+
+# ---------------------------------------------------------------------- a block of events
+
+
+class Seen(NamedTuple):
+    """A block of events as the window sees them."""
+
+    values: np.ndarray  # (powers, places now or soon taken, events)
+    sums: np.ndarray  # (powers, columns, events)
+
+
+def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
+    """Kernel values of rows, with room for so many events to come, and the sums that they make with the coefficients."""
+    n, powers = window.stored, len(window.coef)
+    values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
+    values[0, :n] = kernel_matrix(kernel, window.points[:n], window.norms[:n], X, norms)
+    _raise(values, n)
+    sums = np.empty((powers, window.coef.shape[1], len(X)))
+    for p in range(powers):
+        np.matmul(window.coef[p, :, :n], values[p, :n], out=sums[p])
+    return Seen(values, sums)
+
+
+def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
+    """Kernel values of the events of a block with each other, (powers, events, events)."""
+    values = np.empty((powers, len(X), len(X)))
+    values[0] = kernel_matrix(kernel, X, norms, X, norms)
+    _raise(values, len(X))
+    return values
+
+
+@jit
+def _raise(values, n):
+    """Fill in the fourth powers, from one to the next."""
+    for p in range(1, values.shape[0]):
+        for k in range(n):
+            for j in range(values.shape[2]):
+                square = values[p - 1, k, j] * values[p - 1, k, j]
+                values[p, k, j] = square * square
+
+
+@inline
+def _enter(window, values, sums, among, X, norms, j, entry):
+    """Store event j with these coefficients, (powers, columns), in the place of the oldest, and correct the sums behind it."""
+    place = window.place
+    slot = place[NEXT]
+    fresh = place[SIZE] < window.norms.size
+    if fresh:
+        place[SIZE] += 1
+    place[NEXT] = (slot + 1) % window.norms.size
+    for c in range(X.shape[1]):
+        window.points[slot, c] = X[j, c]
+    window.norms[slot] = norms[j]
+    for p in range(entry.shape[0]):
+        for c in range(entry.shape[1]):
+            came, went = entry[p, c], 0.0 if fresh else window.coef[p, c, slot]
+            window.coef[p, c, slot] = came
+            for i in range(j + 1, X.shape[0]):
+                sums[p, c, i] += came * among[p, j, i]
+            if went != 0.0:
+                for i in range(j + 1, X.shape[0]):
+                    sums[p, c, i] -= went * values[p, slot, i]
+        for i in range(j + 1, X.shape[0]):
+            values[p, slot, i] = among[p, j, i]
+
+
+# ---------------------------------------------------------------------- classes
+
+
+def learn_classes(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Passive-aggressive steps for each power; an event is stored when any of them steps.
+
+    Returns the scores before each event, (powers, outputs, events).
+    """
+    seen = see(window, kernel, X, norms, room=len(X))
+    _learn_classes(window, *seen, _among(kernel, X, norms, len(window.coef)), X, norms, targets, weights)
+    return seen.sums
+
+
+@jit
+def _learn_classes(window, values, sums, among, X, norms, targets, weights):
+    powers, outputs = sums.shape[0], sums.shape[1]
+    entry = np.zeros((powers, outputs))
+    for j in range(X.shape[0]):
+        stepped = False
+        for p in range(powers):
+            if _margin_step(sums[p], j, targets[j], weights[j], entry[p]):
+                stepped = True
+        if stepped and weights[j] > 0.0:
+            _enter(window, values, sums, among, X, norms, j, entry)
+
+
+@inline
+def _margin_step(f, j, target, weight, entry):
+    """Write the coefficients that bring the margin over the best wrong class to 1, or near it; whether there is a step."""
+    for o in range(entry.size):
+        entry[o] = 0.0
+    if entry.size == 1:
+        loss = 1.0 - target * f[0, j]
+        if loss > 0.0:
+            entry[0] = target * min(STEP * weight, loss)
+        return loss > 0.0
+    label = int(target)
+    rival = 1 if label == 0 else 0
+    for o in range(entry.size):
+        if o != label and f[o, j] > f[rival, j]:
+            rival = o
+    loss = 1.0 - (f[label, j] - f[rival, j])
+    if loss > 0.0:
+        entry[label] = min(STEP * weight, loss) / 2.0
+        entry[rival] = -entry[label]
+    return loss > 0.0
+
+
+# ---------------------------------------------------------------------- values
+
+
+def learn_values(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """A step of least mean squares, and the event itself as a neighbour, for each power.
+
+    Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
+    """
+    seen = see(window, kernel, X, norms, room=len(X))
+    nearest = np.empty(len(X))
+    among = _among(kernel, X, norms, len(window.coef))
+    _learn_values(window, *seen, among, X, norms, targets, weights, nearest)
+    return _predictions(seen.sums, nearest)
+
+
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """The predictions of rows, as they are now."""
+    seen = see(window, kernel, X, norms)
+    nearest = np.empty(len(X))
+    _predict_nearest(window, seen.values, nearest)
+    return _predictions(seen.sums, nearest)
+
+
+def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE), nearest[np.newaxis]])
+
+
+@inline
+def _nearest_few(window, values, j, places):
+    """The weighted mean of the targets of the nearest events; 0 without any."""
+    count = 0
+    for slot in range(window.place[SIZE]):
+        near = values[0, slot, j]
+        if count < places.size or near > values[0, places[count - 1], j] + TIE:
+            count = min(count + 1, places.size)
+            i = count - 1
+            while i > 0 and near > values[0, places[i - 1], j] + TIE:
+                places[i] = places[i - 1]
+                i -= 1
+            places[i] = slot
+    total = weight = 0.0
+    for i in range(count):
+        total += window.coef[0, SUM, places[i]]
+        weight += window.coef[0, WEIGHT, places[i]]
+    return total / weight if weight > 0.0 else 0.0
+
+
+@jit
+def _predict_nearest(window, values, nearest):
+    places = np.empty(NEIGHBOURS, np.int64)
+    for j in range(nearest.size):
+        nearest[j] = _nearest_few(window, values, j, places)
+
+
+@jit
+def _learn_values(window, values, sums, among, X, norms, targets, weights, nearest):
+    powers = sums.shape[0]
+    entry = np.zeros((powers, VALUES))
+    places = np.empty(NEIGHBOURS, np.int64)
+    for j in range(X.shape[0]):
+        nearest[j] = _nearest_few(window, values, j, places)
+        if weights[j] > 0.0:
+            rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
+            for p in range(powers):
+                entry[p, LMS] = rate * (targets[j] - sums[p, LMS, j])
+                entry[p, SUM] = weights[j] * targets[j]
+                entry[p, WEIGHT] = weights[j]
+            _enter(window, values, sums, among, X, norms, j, entry)

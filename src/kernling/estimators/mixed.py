@@ -1,0 +1,110 @@
+"""Estimators whose output is a mixture of experts: it is computed by the method itself, and no expansion stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.blas import one_thread
+from ..core.limits import largest_of_products, within
+from ..core.minibatch import rows_between
+from ..core.rows import Rows, as_rows, row_count
+from .base import thread_count
+from .checking import canonical, checked
+from .constraints import SWITCH
+from .options import IsotropicKernel
+from .parameters import parameter
+
+BLOCK = 512  # rows that are predicted at once
+
+
+def dense_rows(rows: Rows, part: slice) -> np.ndarray:
+    """Rows as a table."""
+    if len(rows.dense):
+        return rows.dense[part]
+    table = np.empty((len(range(row_count(rows))[part]), rows.dense.shape[1]), rows.dense.dtype)
+    rows_between(rows, part.start, np.zeros(table.shape[1], table.dtype), table)
+    return table
+
+
+class Mixed(IsotropicKernel):
+    """Columns are standardised within, gamma settles with the first events, and the method itself predicts."""
+
+    outputs_of: ClassVar[Callable[..., np.ndarray]]  # of params, state, kernel, rows and a slice of them: (outputs, rows)
+    gamma: float | str = parameter(
+        default="scale",
+        resolve=lambda X, options: 0.0,  # until the first events have told
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance), which settles within the first 1,024 events.',
+    )
+    standardise: bool = parameter(
+        default=True,
+        allowed=SWITCH,
+        doc="Whether columns get mean 0 and variance 1 as they come. Columns that hold only 0 and 1 stay as they are, and so "
+        "do all columns while no number is outside of [0, 1]. Switch it off behind a step that scales.",
+    )
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's coefficient, as it is known now."""
+        return float(self._fitted().early.gamma[0])
+
+    @gamma_.setter
+    def gamma_(self, first: float) -> None:
+        """Leave it to the state, in which it settles."""
+
+    @property
+    def _setup(self) -> Any:
+        """The settings, with the kernel as it is now."""
+        settings = self.__dict__["_settings"]
+        return settings._replace(kernel=settings.kernel._replace(gamma=self.gamma_))
+
+    @_setup.setter
+    def _setup(self, settings: Any) -> None:
+        self._settings = settings
+
+    def _settle_on(self, X) -> None:
+        if not self.standardise:
+            super()._settle_on(X)
+
+    def _largest_entry(self) -> float:
+        found = super()._largest_entry()
+        return (
+            found if self.standardise else min(found, largest_of_products(self._problem.d, np.dtype(self._problem.dtype).name))
+        )
+
+    @one_thread
+    def _scores(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = canonical(checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False))
+        rows, cuts = as_rows(X), range(0, X.shape[0], BLOCK)
+        if (threads := min(thread_count(self.n_jobs), len(cuts))) <= 1:
+            return np.concatenate([self._outputs(rows, slice(start, start + BLOCK)) for start in cuts], axis=1).T
+        with ThreadPoolExecutor(threads) as pool:
+            parts = pool.map(one_thread(lambda start: self._outputs(rows, slice(start, start + BLOCK))), cuts)
+            return np.concatenate(list(parts), axis=1).T
+
+    def _outputs(self, rows, part: slice) -> np.ndarray:
+        return type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
+
+    def score_one(self, x):
+        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
+        with self._turns.lock:
+            if "_state" not in self.__dict__:
+                return 0.0
+            row = self._event(x)[np.newaxis]
+            if not within(row, self._largest):
+                self._known(None)
+            scores = self._outputs(as_rows(row), slice(0, 1))[:, 0]
+            return float(scores[0]) if len(scores) == 1 else scores
+
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
+        raise AttributeError(f"the output of a {type(self).__name__} is a mixture, not one expansion")
+
+    @property
+    def n_support_(self) -> int:
+        """Points stored: all of them count."""
+        return self.n_stored_

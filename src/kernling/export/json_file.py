@@ -1,0 +1,49 @@
+"""Models as plain JSON, for programs that have neither Python nor ONNX.  docs/guide/export.md has the schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from ..atomic import replaced
+from .description import FourierSum, Inside, KernelSum, Labels, LinearSum, Value, describe
+
+VERSION = 1  # of the schema
+KINDS: dict[type, str] = {
+    KernelSum: "kernel",
+    FourierSum: "fourier",
+    LinearSum: "linear",
+    Labels: "labels",
+    Value: "value",
+    Inside: "inside",
+}
+
+
+def to_json(model: Any, path: str | os.PathLike) -> None:
+    """Write everything that predicting with a model or pipeline needs as JSON; the guide has the schema.
+
+    Examples
+    --------
+    >>> import json, numpy as np, kernling as kl
+    >>> from kernling.export import to_json
+    >>> to_json(kl.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(2), ["a", "b"]), "model.json")
+    >>> held = json.load(open("model.json"))
+    >>> held["output"]["classes"], held["parts"][0]["points"]
+    (['a', 'b'], [[0.0, 0.0], [-1.0, 1.0]])
+    """
+    held = {"format": "kernling", "version": VERSION, **plain(describe(model))}
+    with replaced(path) as temporary:
+        temporary.write_text(json.dumps(held, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """A part of a description as JSON has it; where several kinds can stand in a place, ``kind`` says which one it is."""
+    if hasattr(value, "_asdict"):
+        kind = {"kind": KINDS[type(value)]} if type(value) in KINDS else {}
+        return kind | {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

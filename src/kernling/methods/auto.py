@@ -1,0 +1,245 @@
+"""Auto, a mixture of experts that needs no parameters.
+
+N. Littlestone and M. K. Warmuth: The Weighted Majority Algorithm.  Information and Computation 108 (1994).
+
+Every event goes to all experts, in one pass, and weights follow who is right lately (components/experts.py):
+
+- ``smooth``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
+- ``straight`` and ``lately``: least squares on a constant and the columns, the second with forgetting;
+- ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power.
+
+Classes are voted for; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
+regression the window's experts are least mean squares and weighted neighbours, each with the kernel, its fourth and its
+sixteenth power, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
+(components/combination.py).
+
+Departures from the paper, each with its reason:
+
+- Weights share a little after every event, so that an expert that was bad for long comes back when the stream has moved.
+- Columns, and the targets of a regression, are standardised as they come.  The first scales are rough, so the first events are
+  kept: after 16, 64, 256 and 1,024 events gamma is taken from the scales known then, and the experts begin anew on the events
+  so far.  All of it is counted in events: single events, chunks and one call of ``fit`` lead to the same model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..components import combination, early, experts, least_squares
+from ..components.early import Early, new_early, next_settling
+from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
+from ..components.least_squares import LeastSquares
+from ..components.line import Line
+from ..components.mixture import Mixture, learn_mixed, mixed, new_mixture
+from ..components.scaling import (
+    Scales,
+    keep,
+    new_scales,
+    rows_as_known,
+    scaled_rows,
+    scaled_targets,
+    target_scale,
+    targets_as_known,
+    variance_of_entries,
+)
+from ..components.whitened import Whitening, coefficients
+from ..components.window import Window
+from ..core.blas import one_thread
+from ..core.expansion import EVENTS, Expansion
+from ..core.kernels import Kernel
+from ..core.loop import WORK
+from ..core.rows import Rows
+from ..estimators.constraints import Whole
+from ..estimators.examples import Example
+from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.mixed import Mixed, dense_rows
+from ..estimators.parameters import parameter
+from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..merging.reduction import Reduction
+from ..merging.rules import Merge
+
+BLOCK = 128  # events at most: in longer blocks, what happens inside costs more than it saves
+
+
+class Params(NamedTuple):
+    most: int  # points at most
+    standardise: bool
+    settles: bool  # whether gamma is taken from the first events
+
+
+class State(NamedTuple):
+    model: Expansion  # the points; their coefficients are written where models merge
+    whitening: Whitening
+    smooth: LeastSquares
+    straight: Line
+    lately: Line
+    window: Window
+    mixture: Mixture | LeastSquares
+    scales: Scales
+    target: Scales
+    early: Early
+
+    @property
+    def experts(self) -> Experts:
+        """The parts that are the experts'."""
+        return Experts(*(getattr(self, name) for name in Experts._fields))
+
+    def kernel(self, given: Kernel) -> Kernel:
+        """The kernel with the gamma that is known now."""
+        return given._replace(gamma=float(self.early.gamma[0]))
+
+
+def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
+    """Learn events in blocks, as a loop of the driver; returns how far it got before time was up."""
+    last = min(last, first + BLOCK * max(1, WORK // (16 * BLOCK * max(1, state.smooth.count**2))))
+    start = first
+    while start < last:
+        stop = min(start + min(BLOCK, setup.block_size), last)
+        settling = next_settling(state.early, state.model.clock[EVENTS])
+        if settling:
+            learned = np.cumsum(events.weights[start:stop] > 0.0)
+            stop = min(stop, start + 1 + int(np.searchsorted(learned, settling - state.model.clock[EVENTS])))
+        part = slice(start, stop)
+        outputs = step(params, state, setup.kernel, dense_rows(events.rows, part), events.targets[part], events.weights[part])
+        if len(before):
+            before[part] = outputs.T
+        if state.model.clock[EVENTS] == settling:
+            begin_anew(params, state, setup.kernel)
+        start = stop
+    return last
+
+
+def step(
+    params: Params, state: State, kernel: Kernel, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Learn the events of a block; returns the outputs before each, (outputs, events)."""
+    X, scales = scaled_rows(state.scales, rows, weights)
+    seen = experts.look(state.experts, state.kernel(kernel), X if params.standardise else rows, room=len(rows))
+    if isinstance(state.mixture, Mixture):
+        scores = experts.learn_classes(state.experts, seen, targets, weights)
+        outputs = learn_mixed(state.mixture, scores, targets, weights)
+    else:
+        values, target = scaled_targets(state.target, targets, weights)
+        said = experts.learn_values(state.experts, seen, values.scaled, weights)
+        outputs = values.shift + values.width * combination.learn_combined(state.mixture, said, values.scaled, weights)
+        keep(state.target, target)
+    keep(state.scales, scales)
+    early.keep(state.early, rows, targets, weights)
+    state.model.clock[EVENTS] += np.count_nonzero(weights)
+    return outputs
+
+
+def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
+    """The outputs of rows, (outputs, rows)."""
+    X = dense_rows(rows, part)
+    if params.standardise:
+        X, _ = scaled_rows(state.scales, X, np.zeros(len(X)))
+    seen = experts.look(state.experts, state.kernel(kernel), X)
+    if isinstance(state.mixture, Mixture):
+        return mixed(state.mixture, experts.scores_of_classes(state.experts, seen))
+    shift, width = target_scale(state.target)
+    return shift + width * combination.combined(state.mixture, experts.values_of(state.experts, seen))
+
+
+def begin_anew(params: Params, state: State, kernel: Kernel) -> None:
+    """Take gamma from what is known of the scales now, and let the experts learn the events so far on these."""
+    if params.settles:
+        variance = variance_of_entries(state.scales, params.standardise)
+        state.early.gamma[0] = 1.0 / variance if variance > 0.0 else 1.0
+    experts.clear(state.experts)
+    for rows, targets, weights in early.parts(state.early, BLOCK):
+        X = rows_as_known(state.scales, rows) if params.standardise else rows
+        seen = experts.look(state.experts, state.kernel(kernel), X, room=len(X))
+        if isinstance(state.mixture, Mixture):
+            experts.learn_classes(state.experts, seen, targets, weights)
+        else:
+            experts.learn_values(state.experts, seen, targets_as_known(state.target, targets), weights)
+
+
+def configure(problem: Problem) -> tuple[Params, Needs]:
+    o = problem.options
+    return Params(most=o["points"], standardise=o["standardise"], settles=o["gamma"] == 0.0), Needs(room=o["points"])
+
+
+def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    d, of_classes = problem.d, problem.task == "classification"
+    model = empty_expansion(needs, problem)
+    return State(
+        *new_experts(model, params.most, problem.options["window"], of_classes),
+        new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else combination.new_combination(len(REGRESSORS)),
+        new_scales(d),
+        new_scales(1),
+        new_early(problem.options["gamma"] or 1.0 / d, params.standardise or params.settles, d, problem.dtype),
+    )
+
+
+def write_coefficients(params: Params, state: State, kernel: Kernel) -> None:
+    """Let the points have the coefficients of the smooth expert, by which points are chosen where models merge."""
+    W = state.smooth.weights[:, int(state.smooth.size[least_squares.FIXED]) : state.smooth.count]
+    state.model.coef[0, :, : state.model.stored] = coefficients(state.whitening.factor, W)
+
+
+def bound(params: Params, t: int) -> float:
+    """As many points as there may be."""
+    return min(t, params.most)
+
+
+def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
+    """For classes, no vote can make more than ``mistakes_bound`` mistakes, given those of the best expert."""
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
+    return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
+
+
+def within_limit(params: Params, a: State, b: State) -> Reduction:
+    """No more points than there may be, none in the span of the others."""
+    return Reduction(budget=params.most, independent=True)
+
+
+LEARNER = Learner(
+    __name__,
+    one_thread(blocks),
+    configure,
+    start,
+    bound,
+    certificate,
+    finish=write_coefficients,
+    merge=Merge(points=within_limit),
+)
+
+
+class _Auto(Mixed):
+    """The parameters that both tasks share."""
+
+    learner = LEARNER
+    outputs_of = staticmethod(predict)
+    points: int = parameter(
+        default=512,
+        allowed=Whole(1),
+        doc="The largest number of points of the smooth expert. Time and memory grow with its square.",
+    )
+    window: int = parameter(default=1000, allowed=Whole(1), doc="Events in the window of the latest.")
+
+
+class AutoClassifier(_Auto, OnlineClassifier):
+    """A mixture of experts that vote, in one pass and in fixed memory: what to begin with on any stream."""
+
+    example = Example("1.00")
+    loss = "softmax"  # of the stacked expert, which gives the probabilities
+
+    @property
+    def expert_weights_(self) -> dict[str, float]:
+        """The votes that each expert has."""
+        return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
+
+
+class AutoRegressor(_Auto, OnlineRegressor):
+    """A mixture of experts whose predictions are combined, in one pass and in fixed memory: what to begin with."""
+
+    example = Example("1.00")
+
+    @property
+    def expert_weights_(self) -> dict[str, float]:
+        """How much each expert's prediction counts."""
+        return dict(zip(REGRESSORS, combination.expert_weights(self._fitted().mixture).tolist(), strict=True))

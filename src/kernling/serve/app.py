@@ -1,0 +1,206 @@
+"""The endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import tempfile
+import threading
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from .. import __version__, models
+from .guard import Guard
+from .live import LiveModel
+from .metrics import Metrics, Timed
+from .refusal import Refused, first_line
+from .rows import TARGET, parse, take_ids
+from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
+from .service import Service
+
+FEW = 8  # rows that are predicted at once, without a thread
+TICK = 1.0  # seconds between two server-sent events
+
+
+def create_app(service: Service, token: str | None = None, stopping: threading.Event | None = None) -> FastAPI:
+    """Return the application of a service; streams of events end when ``stopping`` is set."""
+    app = FastAPI(title="kernling", version=__version__, summary="Models that predict and learn", redoc_url=None)
+    endpoints = Endpoints(service, stopping or threading.Event())
+    metrics = Metrics(service)
+    page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def show_page() -> HTMLResponse:
+        policy = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+    @app.get("/healthz", summary="Whether the service can write")
+    async def health() -> JSONResponse:
+        failure = next(iter(service.failures.values()), None)
+        return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
+
+    @app.get("/metrics", summary="Numbers for Prometheus")
+    def read_metrics() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    app.get("/models", summary="All models")(endpoints.list_models)
+    app.put("/models/{name}", status_code=201, summary="Create a model", openapi_extra=CREATE)(endpoints.create)
+    app.get("/models/{name}", summary="Facts about a model", responses=FACTS)(endpoints.facts)
+    app.post("/models/{name}/predict", summary="Predict rows", openapi_extra=PREDICT, responses=PREDICTED)(endpoints.predict)
+    app.post("/models/{name}/learn", summary="Learn rows or late labels", openapi_extra=LEARN, responses=LEARNED)(
+        endpoints.learn
+    )
+    app.get("/models/{name}/file", summary="The model file")(endpoints.file)
+    app.get("/models/{name}/events", summary="Server-sent events")(endpoints.events)
+    _answer_errors(app)
+
+    app.add_middleware(Timed, metrics=metrics)
+    app.add_middleware(Guard, token=token)
+    return app
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Have all errors answered as JSON with one sentence."""
+
+    @app.exception_handler(Refused)
+    async def refuse(_: Request, error: Refused) -> JSONResponse:
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        return JSONResponse(error.to_plain(), error.status, headers)
+
+    @app.exception_handler(HTTPException)
+    async def refuse_path(_: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": f"{error.detail}: the requests are listed at /docs"}, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_argument(_: Request, error: RequestValidationError) -> JSONResponse:
+        wrong = error.errors()[0]
+        return JSONResponse({"error": f"{wrong['loc'][-1]}: {wrong['msg']}"}, 422)
+
+    @app.exception_handler(Exception)
+    async def fail(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": f"the service has a defect: {type(error).__name__}: {first_line(error)}"}, 500)
+
+
+class Endpoints:
+    """The requests about models."""
+
+    def __init__(self, service: Service, stopping: threading.Event):
+        self.service = service
+        self.settings = service.settings
+        self.stopping = stopping
+        self._arriving = 0  # bytes of bodies that are not whole yet
+
+    async def list_models(self) -> list[dict[str, Any]]:
+        """Return the names of all models, with how they do."""
+        names = ("name", "task", "events", "measure", "lately", "constant_lately")
+        found = (self.service.facts(model) for model in list(self.service.models.values()))
+        return [{name: facts.get(name) for name in names} for facts in found]
+
+    async def create(self, name: str, request: Request) -> JSONResponse:
+        """Create a model: from a JSON object of estimator, parameters and task, which may all be left out, or a model file."""
+        body = await self._body(request, self.settings.file_bytes)
+        spec, model = await asyncio.to_thread(_spec_or_model, body, request.headers.get("content-type", ""))
+        return JSONResponse(await asyncio.wrap_future(self.service.create(name, spec, model)), 201)
+
+    async def facts(self, name: str) -> dict[str, Any]:
+        """Return events, mistakes overall and lately beside those of the constant answer, points, memory and columns."""
+        return self.service.facts(self.service.model(name))
+
+    async def predict(self, name: str, request: Request, keep: bool = True) -> JSONResponse:
+        """Predict rows, and keep them for labels that come later by their id."""
+        model = self.service.model(name)
+        rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
+        ids = [one or secrets.token_hex(12) for one in take_ids(rows, self.settings)]
+        for row in rows:
+            row.pop(TARGET, None)
+        state, layout = model.published, model.traits.layout
+        if len(rows) <= FEW:
+            said = state.predict_few(rows, layout)
+        else:
+            said = await asyncio.to_thread(state.predict, rows, layout)
+        if keep:
+            await asyncio.to_thread(self.service.keep, model, ids, rows)
+        return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, said, strict=True)])
+
+    async def learn(self, name: str, request: Request) -> JSONResponse:
+        """Learn rows with their target, or targets of rows that were predicted before."""
+        rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
+        return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows)))
+
+    async def file(self, name: str) -> Response:
+        """Return the model as ``kernling.save`` writes it."""
+        model = self.service.model(name)
+        content = await asyncio.to_thread(_file_of, model)
+        headers = {"Content-Disposition": f'attachment; filename="{model.name}.kern"'}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    async def events(self, name: str) -> StreamingResponse:
+        """Return the facts once a second, first with the history."""
+        model = self.service.model(name)
+        return StreamingResponse(self._stream(model), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+    async def _stream(self, model: LiveModel) -> AsyncIterator[str]:
+        sent = 0.0
+        while not self.stopping.is_set():
+            moments = self.service.histories[model.number].moments
+            news = [moment for moment in moments if moment["time"] > sent]
+            sent = moments[-1]["time"] if moments else 0.0
+            yield f"data: {json.dumps(self.service.facts(model) | {'history': news})}\n\n"
+            await asyncio.sleep(TICK)
+
+    async def _body(self, request: Request, limit: int) -> bytes:
+        """Read a body that is neither too large nor too slow."""
+        too_large = Refused(413, f"the body is too large: send at most {limit:,} bytes")
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > limit:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.settings.body_seconds):
+                async for part in request.stream():
+                    parts.append(part)
+                    size += len(part)
+                    self._arriving += len(part)
+                    if size > limit:
+                        raise too_large
+                    if self._arriving > self.settings.arriving_bytes:
+                        raise Refused(429, "too much arrives at once: send this again later", retry_after=1)
+        except TimeoutError:
+            raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
+        finally:
+            self._arriving -= size
+        return b"".join(parts)
+
+
+def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
+    """Return the JSON that a body holds, or its model."""
+    try:
+        return json.loads(body or b"{}"), None
+    except ValueError as error:
+        if "json" in content_type:
+            raise Refused(400, f"the body is not JSON: {error}") from None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.kern"
+        path.write_bytes(body)
+        try:
+            return None, models.load(path)
+        except ValueError as error:
+            raise Refused(422, first_line(error).replace(str(path), "the body")) from None
+
+
+def _file_of(model: LiveModel) -> bytes:
+    state = model.published
+    if state.model is None:
+        raise Refused(409, f"{model.name!r} has learned too little for a file: it begins after {model.first_rows} events")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.kern"
+        models.save(state.model, path)
+        return path.read_bytes()

@@ -1,0 +1,69 @@
+"""Blocks: the rows that a model learned in one call, as arrays and as bytes of the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+
+from ..streams.tables import objects
+
+META, NUMBERS = "block", "numbers"
+
+
+class Block(NamedTuple):
+    """Checked rows with their targets; ``pieces`` are the numbers of rows of the requests that they came in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.serve.blocks import Block, joined
+    >>> one = Block({"km": np.array([2.5])}, ["late"], (1,))
+    >>> both = joined([one, Block.from_bytes(one.to_bytes())])
+    >>> print(both.columns["km"], both.targets, both.pieces)
+    [2.5 2.5] ['late', 'late'] (1, 1)
+    """
+
+    columns: dict[str, np.ndarray]  # float64 or objects
+    targets: list[Any]
+    pieces: tuple[int, ...]
+
+    def to_bytes(self) -> bytes:
+        """Return numbers as they are in memory, and all else as JSON."""
+        numbers = [name for name, column in self.columns.items() if column.dtype == np.float64]
+        others = {name: column.tolist() for name, column in self.columns.items() if column.dtype != np.float64}
+        matrix = np.array([self.columns[name] for name in numbers]).reshape(len(numbers), len(self.targets))
+        meta = {"names": list(self.columns), "others": others, "targets": self.targets, "pieces": self.pieces}
+        return safetensors.numpy.save({NUMBERS: matrix}, {META: json.dumps(meta)})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Block:
+        """Return the block of ``to_bytes``."""
+        size = int.from_bytes(content[:8], "little")
+        meta = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][META])
+        numbers = iter(safetensors.numpy.load(content)[NUMBERS])
+        others = meta["others"]
+        columns = {name: objects(others[name]) if name in others else next(numbers) for name in meta["names"]}
+        return cls(columns, meta["targets"], tuple(meta["pieces"]))
+
+    def split(self) -> list[Block]:
+        """Return the rows of each request as a block of their own."""
+        ends = np.cumsum(self.pieces).tolist()
+        return [
+            Block(
+                {name: column[first:last] for name, column in self.columns.items()}, self.targets[first:last], (last - first,)
+            )
+            for first, last in zip([0, *ends[:-1]], ends, strict=True)
+        ]
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Return the rows of blocks of the same columns as one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    targets = [target for block in blocks for target in block.targets]
+    return Block(columns, targets, tuple(piece for block in blocks for piece in block.pieces))

@@ -1,0 +1,77 @@
+"""A stream that drifts, for the page to have something to show."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from .refusal import Refused
+from .service import Service
+
+SECONDS = 0.25  # between two requests
+ROWS = 60  # in each
+LATE = 8  # requests after which labels come
+TURN = 6_000  # events in which the classes go around once
+
+
+class Demo:
+    """Two models that learn what a thread sends: shops whose orders change, with labels at once, and trips, with late ones."""
+
+    def __init__(self, service: Service):
+        self.service = service
+        self._rng = np.random.default_rng(0)
+        self._events = 0
+        self._late: deque[list[dict[str, Any]]] = deque()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._feed, name="demo", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _feed(self) -> None:
+        while not self._stopping.wait(SECONDS):
+            with suppress(Refused):
+                self.service.learn("orders", self._orders()).result()
+                self._send_trips()
+            self._events += ROWS
+
+    def _orders(self) -> list[dict[str, Any]]:
+        """Return orders that are returned or kept, by a rule that turns around slowly and once changes sides at once."""
+        angle = 2.0 * np.pi * (self._events % TURN) / TURN
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        X = self._rng.normal(size=(ROWS, 2))
+        shop = self._rng.integers(3, size=ROWS)
+        side = X @ direction + 0.8 * (shop == 2) + 0.3 * self._rng.normal(size=ROWS) > 0.0
+        return [
+            {
+                "price": round(float(20.0 + 5.0 * x), 2),
+                "days": round(float(4.0 + z), 2),
+                "shop": ("north", "south", "web")[place],
+                "target": "returned" if yes else "kept",
+            }
+            for (x, z), place, yes in zip(X.tolist(), shop.tolist(), side.tolist(), strict=True)
+        ]
+
+    def _send_trips(self) -> None:
+        """Predict trips, and send how long the ones before took."""
+        km = self._rng.gamma(2.0, 3.0, size=ROWS)
+        hour = self._rng.uniform(0.0, 24.0, size=ROWS)
+        rush = 1.0 + 0.8 * np.exp(-0.5 * ((hour - 17.0 - 3.0 * np.sin(self._events / TURN)) / 1.5) ** 2)
+        minutes = 4.0 + 2.0 * km * rush + self._rng.normal(size=ROWS)
+        rows = [{"km": round(a, 2), "hour": round(b, 2)} for a, b in zip(km.tolist(), hour.tolist(), strict=True)]
+        targets = [round(value, 3) + 0.0005 for value in minutes.tolist()]
+        if "trips" not in self.service.models:
+            self.service.create("trips", {"task": "regression"}).result()
+        model = self.service.model("trips")
+        ids = [f"{self._events + place}" for place in range(ROWS)]
+        self.service.keep(model, ids, rows)
+        self._late.append([{"id": one, "target": value} for one, value in zip(ids, targets, strict=True)])
+        if len(self._late) > LATE:
+            self.service.learn("trips", self._late.popleft()).result()

@@ -1,0 +1,98 @@
+"""Changes that requests ask for, worked out before any is made: refused requests leave no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .blocks import Block, joined
+from .ids import KnownIds
+from .jobs import Job
+from .live import LiveModel, Traits
+from .refusal import Refused, bad_row
+from .rows import ID, TARGET, take_ids
+from .settings import Settings
+from .waiting import Waiting
+
+
+class Draft:
+    """The rows of several requests for one model, on their way into one block."""
+
+    def __init__(self, model: LiveModel, known: KnownIds, settings: Settings):
+        self.model = model
+        self.known = known
+        self.settings = settings
+        self.traits = model.traits
+        self.classes = set(model.published.progress.counts) if model.published.progress else set()
+        self.pieces: list[Block] = []
+        self.ids: list[str] = []  # of events that have one
+        self.labelled: list[str] = []  # ids of rows that waited for their label
+        self.answers: list[tuple[Job, dict[str, Any]]] = []
+        self.empty: list[tuple[Job, dict[str, Any]]] = []  # answers to requests with nothing to learn
+        self._taken: set[str] = set()
+
+    def add(self, job: Job, waiting: Waiting) -> None:
+        """Add the rows of a request; raises, and changes nothing, if one of them is wrong."""
+        rows = [row.copy() for row in job.rows]
+        ids, targets = take_ids(rows, self.settings), _take_targets(rows)
+        late = [one for one, row in zip(ids, rows, strict=True) if one is not None and not row]
+        found = waiting.find(self.model.number, late) if late else {}
+        places, repeated, unknown = [], [], []
+        own: set[str] = set()
+        for place, (one, row) in enumerate(zip(ids, rows, strict=True)):
+            if one is not None and (one in own or one in self._taken or one in self.known):
+                repeated.append(one)
+            elif not row and one not in found:
+                if one is None:
+                    raise bad_row(place, f"must have columns, or the {ID} of a row that was predicted before")
+                unknown.append(one)
+            else:
+                rows[place] = row or found[one]  # type: ignore[index]
+                places.append(place)
+                if one is not None:
+                    own.add(one)
+        answer = {"learned": len(places), "repeated": repeated, "unknown": unknown}
+        if not places:
+            self.empty.append((job, answer))
+            return
+        block, traits, classes = self._block([rows[place] for place in places], [targets[place] for place in places], places)
+        self.traits, self.classes = traits, classes
+        self.pieces.append(block)
+        self._taken |= own
+        self.ids += [one for one in (ids[place] for place in places) if one is not None]
+        self.labelled += [one for one in found if one in own]
+        self.answers.append((job, answer))
+
+    def _block(
+        self, rows: Sequence[dict[str, Any]], targets: Sequence[Any], places: Sequence[int]
+    ) -> tuple[Block, Traits, set[Any]]:
+        """Return checked rows, and what the model's traits and classes become with them."""
+        try:
+            layout = self.traits.layout.widened(rows, self.settings)
+            columns = layout.read(rows)
+        except Refused as error:  # which counts the rows that are new only
+            place = places[error.row or 0]
+            raise bad_row(place, str(error).partition(": ")[2]) from None
+        kinds = self.traits.targets.widened(targets)
+        labels = kinds.read(targets, places, self.settings)
+        classes = self.classes if kinds.task == "regression" else self.classes | set(labels)
+        if len(classes) > self.settings.classes:
+            raise Refused(422, f"there would be more than {self.settings.classes:,} classes: labels must repeat")
+        return Block(columns, labels, (len(labels),)), Traits(layout, kinds), classes
+
+    @property
+    def is_used(self) -> bool:
+        """Whether its model is there, or is going to be."""
+        return bool(self.model.number or self.pieces)
+
+    @property
+    def block(self) -> Block:
+        """All rows, in the order of the requests."""
+        return joined(self.pieces)
+
+
+def _take_targets(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    targets = [row.pop(TARGET, None) for row in rows]
+    if None in targets:
+        raise bad_row(targets.index(None), f"there is no {TARGET!r}")
+    return targets

@@ -1,0 +1,34 @@
+"""The past of a model in a few hundred moments: what the page draws."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+MOMENTS = 300
+
+
+class History:
+    """Moments in time, at most 300: when there are more, every second one goes, and they are taken half as often."""
+
+    def __init__(self, moments: Sequence[dict[str, Any]] = ()):
+        self.moments = list(moments)
+        self._seconds = 1.0
+        if len(self.moments) > 1:
+            self._seconds = (self.moments[-1]["time"] - self.moments[0]["time"]) / len(self.moments)
+        self._last = (time.time(), 0) if not moments else (moments[-1]["time"], moments[-1]["events"])
+
+    def add(self, facts: dict[str, Any], waiting: int) -> None:
+        """Take a moment, if it is time for one."""
+        now = time.time()
+        before, events = self._last
+        if self.moments and now - before < 0.9 * self._seconds:
+            return
+        rate = max(facts["events"] - events, 0) / max(now - before, 1e-3)
+        self._last = (now, facts["events"])
+        names = ("events", "lately", "constant_lately", "points", "bytes", "experts")
+        self.moments = [*self.moments, {name: facts.get(name) for name in names} | dict(time=now, rate=rate, waiting=waiting)]
+        if len(self.moments) > MOMENTS:
+            self.moments = self.moments[::2]
+            self._seconds *= 2.0

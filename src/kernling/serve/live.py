@@ -1,0 +1,212 @@
+"""A model that learns blocks, with copies for whoever reads."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..pipeline import last_step
+from ..streams.tables import Table
+from .blocks import Block, joined
+from .progress import Progress
+from .refusal import first_line
+from .rows import Layout
+from .specs import new_pipeline, schema_of
+from .targets import Targets
+
+
+class Traits(NamedTuple):
+    """The columns and targets of a model, which its first rows settle."""
+
+    layout: Layout
+    targets: Targets
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the traits as JSON would hold them."""
+        return {"columns": self.layout.columns, "gaps": self.layout.gaps, "targets": list(self.targets)}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Traits:
+        """Return the traits that ``to_plain`` described."""
+        return cls(Layout(plain["columns"], plain["gaps"]), Targets(*plain["targets"]))
+
+
+class State(NamedTuple):
+    """A model after a block.  Nobody changes a state that is published: predictions, facts and snapshots are made of it."""
+
+    model: Any = None  # None before it begins
+    progress: Progress | None = None  # None before the first event
+    position: int = 0  # of the last block, in the journal
+
+    @property
+    def events(self) -> int:
+        """Events learned."""
+        return self.progress.events if self.progress else 0
+
+    def predict(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
+        """Return the label or value of each row, with probabilities where there are some; the constant answer at first.
+
+        Raises for a row that does not fit the columns.  Other threads may predict at the same time.
+        """
+        columns = layout.read(rows)
+        if self.model is None:
+            return [self._constant()] * len(rows)
+        X = as_rows(self.model, columns)
+        if not hasattr(self.model, "predict_proba"):
+            return [self._answer(one) for one in np.asarray(self.model.predict(X)).tolist()]
+        labels = self.model.classes_.tolist()
+        shares = self.model.predict_proba(X)
+        named = [str(label) for label in labels]
+        return [
+            {"label": labels[best], "probabilities": dict(zip(named, row, strict=True))}
+            for best, row in zip(shares.argmax(axis=1).tolist(), shares.tolist(), strict=True)
+        ]
+
+    def predict_few(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
+        """Do the same in a cheaper way for few rows, in one thread only."""
+        if self.model is None or hasattr(self.model, "predict_proba"):
+            return self.predict(rows, layout)
+        found = [layout.read_one(row, place) for place, row in enumerate(rows)]
+        events = found if _takes_tables(self.model) else [np.array(list(row.values())) for row in found]
+        return [self._answer(self.model.predict_one(event)) for event in events]
+
+    def _answer(self, said: Any) -> dict[str, Any]:
+        key = "value" if self.model.task == "regression" else "label"
+        return {key: said.item() if isinstance(said, np.generic) else said}
+
+    def _constant(self) -> dict[str, Any]:
+        if self.progress is None:
+            return {"label": None}
+        if self.progress.task == "regression":
+            return {"value": self.progress.answer}
+        shares = {str(label): share for label, share in self.progress.frequencies().items()}
+        return {"label": self.progress.answer, "probabilities": shares}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what there is to say about the model, as JSON would hold it."""
+        found: dict[str, Any] = {"events": self.events}
+        if self.progress:
+            found |= {"task": self.progress.task, **self.progress.summary()}
+        if self.model is None:
+            return found
+        last = last_step(self.model)
+        schema = schema_of(self.model)
+        weights = getattr(last, "expert_weights_", None)
+        return found | {
+            "estimator": type(last).__name__,
+            "points": last.n_stored_,
+            "bytes": last.nbytes_,
+            "experts": None if weights is None else {name: float(weight) for name, weight in weights.items()},
+            "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
+            "schema": None if schema is None else schema.rows(),
+        }
+
+
+def as_rows(model: Any, columns: dict[str, np.ndarray]) -> Any:
+    """Return columns as a model takes rows: a table, or an array where it knows numbers only."""
+    return Table(columns) if _takes_tables(model) else np.column_stack(list(columns.values()))
+
+
+def _takes_tables(model: Any) -> bool:
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    return getattr(first, "takes_tables", False)
+
+
+class LiveModel:
+    """A model that one thread teaches while others read its last published state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.serve.blocks import Block
+    >>> from kernling.serve.live import LiveModel, Traits
+    >>> from kernling.serve.rows import Layout
+    >>> from kernling.serve.targets import Targets
+    >>> traits = Traits(Layout({"km": "numbers"}), Targets("classification", "text"))
+    >>> model = LiveModel(1, "flights", {}, traits, first_rows=100, window=1000)
+    >>> model.learn(1, Block({"km": np.array([2.5, 3.5])}, ["late", "late"], (2,)))
+    [None]
+    >>> model.published.predict([{"km": 2.5}], traits.layout)
+    [{'label': 'late', 'probabilities': {'late': 1.0}}]
+    """
+
+    def __init__(self, number: int, name: str, spec: dict[str, Any], traits: Traits, *, first_rows: int, window: int):
+        self.number = number
+        self.name = name
+        self.spec = spec
+        self.traits = traits
+        self.first_rows = first_rows
+        self.window = window
+        self._state = self.published = State()
+        self._first: list[Block] = []  # rows that wait until there are enough to begin
+        self._last: Block | None = None
+
+    def set_state(self, state: State) -> None:
+        """Go on from a state that was saved."""
+        self._state = state
+        self.publish()
+
+    @property
+    def example(self) -> dict[str, Any]:
+        """A row that was learned lately, or one that is all gaps."""
+        columns = self._last.columns if self._last else {}
+        found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
+        numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}
+        return found | {name: None if math.isnan(value) else value for name, value in numbers.items()}
+
+    def learn(self, position: int, block: Block) -> list[str | None]:
+        """Learn a block; returns for each of its pieces None, or one sentence that says why it could not be learned.
+
+        What is learned depends on the sequence of blocks alone.
+        """
+        outcomes = self.replay(position, block)
+        self.publish()
+        return outcomes
+
+    def publish(self) -> None:
+        """Show all others what is known now."""
+        self.published = copy.deepcopy(self._state)
+
+    def replay(self, position: int, block: Block) -> list[str | None]:
+        """Learn a block, and publish nothing."""
+        self._last = block
+        progress = self._state.progress or Progress(str(self.traits.targets.task), self.window)
+        self._state = self._state._replace(progress=progress, position=position)
+        if self._state.model is None:
+            return [self._gather(block)] * len(block.pieces)
+        try:
+            self._teach(block)
+            return [None] * len(block.pieces)
+        except Exception:  # such as a model that diverges, which stays as it was: the requests of others are not at fault
+            return [self._try(piece) for piece in block.split()]
+
+    def _gather(self, block: Block) -> str | None:
+        """Keep rows until there are enough for the model to begin with."""
+        self._first.append(block)
+        self._state.progress.update(block.targets, None)  # type: ignore[union-attr]
+        outcome = None
+        if sum(len(one.targets) for one in self._first) >= self.first_rows:
+            rows, self._first = joined(self._first), []
+            model = new_pipeline(self.spec, str(self.traits.targets.task))
+            try:
+                model.partial_fit(as_rows(model, rows.columns), self.traits.targets.array(rows.targets))
+                self._state = self._state._replace(model=model)
+            except Exception as error:
+                outcome = f"the model cannot begin with its first {len(rows.targets)} rows: {first_line(error)}"
+        return outcome
+
+    def _try(self, piece: Block) -> str | None:
+        try:
+            self._teach(piece)
+            return None
+        except Exception as error:
+            return first_line(error)
+
+    def _teach(self, block: Block) -> None:
+        model, progress = self._state.model, self._state.progress
+        said = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
+        progress.update(block.targets, said.tolist())  # type: ignore[union-attr]

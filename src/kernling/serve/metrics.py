@@ -1,0 +1,77 @@
+"""Numbers for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from .service import Service
+
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """The service's numbers as they are when they are asked for, and how long requests took."""
+
+    def __init__(self, service: Service):
+        self.service = service
+        registry = CollectorRegistry()
+        self.seconds = Histogram(
+            "kernling_request_seconds", "Time to answer", ("request", "status"), buckets=SECONDS, registry=registry
+        )
+        registry.register(self)
+        self._registry = registry
+
+    def text(self) -> bytes:
+        """Return all numbers in Prometheus's text format."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Any]:
+        """Return the numbers of the models, as Prometheus's registry asks for them."""
+        service = self.service
+        yield GaugeMetricFamily("kernling_queue_rows", "Rows that wait to be learned", service.jobs.waiting)
+        events = CounterMetricFamily("kernling_rows", "Rows since the start, by what became of them", labels=("model", "what"))
+        for (name, what), count in list(service.counts.items()):
+            if name in service.models:  # others are names that were refused
+                events.add_metric((name, what), count)
+        yield events
+        gauges = {
+            "events": "Events learned",
+            "lately": "Share of mistakes, or root mean squared error, in the sliding window",
+            "constant_lately": "The same of the constant answer",
+            "points": "Points stored",
+            "bytes": "Memory of the model",
+            "waiting": "Rows that wait for their labels",
+            "evicted": "Rows whose labels did not come in time, since the start",
+        }
+        families = {name: GaugeMetricFamily(f"kernling_{name}", text, labels=("model",)) for name, text in gauges.items()}
+        for model in list(service.models.values()):
+            facts = service.facts(model)
+            for name, family in families.items():
+                if facts.get(name) is not None:
+                    family.add_metric((model.name,), facts[name])
+        yield from families.values()
+
+
+class Timed:
+    """An ASGI application around another that notes how long answers take to begin."""
+
+    def __init__(self, app: Any, metrics: Metrics):
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Awaitable[None]]) -> None:
+        begin = time.perf_counter()
+
+        async def note(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                route = scope.get("route")
+                what = f"{scope['method']} {route.path}" if route else "other"
+                self.metrics.seconds.labels(what, str(message["status"])).observe(time.perf_counter() - begin)
+            await send(message)
+
+        await self.app(scope, receive, note if scope["type"] == "http" else send)

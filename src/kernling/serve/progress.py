@@ -1,0 +1,107 @@
+"""How a model does: its mistakes overall and lately, beside those of the constant answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Progress:
+    """Running losses of a model and of the constant answer, which is the majority class or the mean so far.
+
+    The loss is 1 for a wrong label, and the squared error of a value.
+
+    Examples
+    --------
+    >>> from kernling.serve.progress import Progress
+    >>> progress = Progress("classification", window=2)
+    >>> progress.update(["b", "a", "a", "a"], ["a", "a", "a", "a"])
+    >>> progress.summary()["overall"], progress.summary()["constant"], progress.answer
+    (0.25, 0.75, 'a')
+    """
+
+    def __init__(self, task: str, window: int):
+        self.task = task
+        self.window = window
+        self.events = 0
+        self.total, self.constant_total = 0.0, 0.0
+        self.lately = np.empty((2, 0))  # losses of the model and of the constant answer
+        self.counts: dict[Any, int] = {}
+        self.answer: Any = None  # the constant one
+        self.mean = 0.0
+
+    def update(self, y: Sequence[Any], said: Sequence[Any] | None) -> None:
+        """Take in events with what the model said of them before it learned them; None if that was the constant answer."""
+        constant = self._losses(y, self._update_mean(y) if self.task == "regression" else self._update_majority(y))
+        losses = constant if said is None else self._losses(y, said)
+        self.events += len(y)
+        self.total += float(losses.sum())
+        self.constant_total += float(constant.sum())
+        self.lately = np.concatenate([self.lately, [losses, constant]], axis=1)[:, -self.window :]
+
+    def _losses(self, y: Sequence[Any], said: Sequence[Any]) -> np.ndarray:
+        if self.task == "regression":
+            return (np.asarray(y, dtype=np.float64) - np.asarray(said, dtype=np.float64)) ** 2
+        return np.array([a != b for a, b in zip(y, said, strict=True)], dtype=np.float64)
+
+    def _update_majority(self, y: Sequence[Any]) -> list[Any]:
+        """Return the majority class before each event."""
+        counts, best, answers = self.counts, self.answer, []
+        for label in y:
+            answers.append(best)
+            counts[label] = counts.get(label, 0) + 1
+            if best is None or counts[label] > counts[best]:
+                best = label
+        self.answer = best
+        return answers
+
+    def _update_mean(self, y: Sequence[float]) -> list[float]:
+        """Return the mean before each event."""
+        sums = self.mean * self.events + np.cumsum(y)
+        means = sums / (self.events + np.arange(1, len(y) + 1))
+        before = [self.mean, *means[:-1].tolist()]
+        self.mean = self.answer = float(means[-1])
+        return before
+
+    def summary(self) -> dict[str, Any]:
+        """Return the events and the losses now: shares of mistakes, or roots of mean squared errors."""
+        lately = self.lately.mean(axis=1) if self.events else np.zeros(2)
+        found = {
+            "overall": self.total / max(self.events, 1),
+            "lately": float(lately[0]),
+            "constant": self.constant_total / max(self.events, 1),
+            "constant_lately": float(lately[1]),
+        }
+        values = {name: value**0.5 for name, value in found.items()} if self.task == "regression" else found
+        measure = "rmse" if self.task == "regression" else "mistakes"
+        return {"events": self.events, "measure": measure, "window": self.lately.shape[1], **values}
+
+    def frequencies(self) -> dict[Any, float]:
+        """Return the share of each class so far."""
+        return {label: count / self.events for label, count in self.counts.items()}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the state as JSON would hold it."""
+        return {
+            "task": self.task,
+            "window": self.window,
+            "events": self.events,
+            "totals": [self.total, self.constant_total],
+            "lately": self.lately.tolist(),
+            "counts": list(self.counts.items()),
+            "answer": self.answer,
+            "mean": self.mean,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Progress:
+        """Return the progress that ``to_plain`` described."""
+        progress = cls(plain["task"], plain["window"])
+        progress.events = plain["events"]
+        progress.total, progress.constant_total = plain["totals"]
+        progress.lately = np.array(plain["lately"], dtype=np.float64).reshape(2, -1)
+        progress.counts = dict(plain["counts"])
+        progress.answer, progress.mean = plain["answer"], plain["mean"]
+        return progress

@@ -1,0 +1,184 @@
+"""Rows of requests: JSON objects, checked column by column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from ..core.limits import LARGEST
+from ..streams.tables import objects
+from .refusal import Refused, bad_row
+from .settings import Settings
+
+ID, TARGET = "id", "target"  # keys of a row that are no columns
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+TYPES: dict[str, frozenset[type]] = {
+    "numbers": frozenset((int, float)),
+    "text": frozenset((str,)),
+    "booleans": frozenset((bool,)),
+    "text or numbers": frozenset((int, float, str, bool)),
+}
+NOTHING = type(None)
+MOST = LARGEST["float64"]
+
+
+def parse(body: bytes, settings: Settings) -> list[dict[str, Any]]:
+    """Return the rows of a request: an object, a list of objects, or lines with an object each."""
+    try:
+        found = _loads(body)
+    except UnicodeDecodeError:
+        raise Refused(400, "the body must be UTF-8") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply: send rows as flat JSON objects") from None
+    except ValueError as error:
+        found = _parse_lines(body, error)
+    rows = [found] if isinstance(found, dict) else found
+    if not isinstance(rows, list) or not rows:
+        raise Refused(400, "the body must be a JSON object, a list of them, or lines with one each")
+    if len(rows) > settings.rows:
+        raise Refused(413, f"{len(rows):,} rows are too many: send at most {settings.rows:,} in a request")
+    for place, row in enumerate(rows):
+        if type(row) is not dict:
+            raise bad_row(place, "must be a JSON object of columns and values")
+    return rows
+
+
+def _loads(body: bytes) -> Any:
+    """Return what JSON says; Python's own reader says best what is wrong, and reads NaN, which is refused with its row."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return json.loads(body)
+
+
+def _parse_lines(body: bytes, error: ValueError) -> list[Any]:
+    lines = body.splitlines()
+    if len(lines) < 2:
+        raise Refused(400, f"the body is not JSON: {error}") from None
+    found = []
+    for line in filter(bytes.strip, lines):
+        try:
+            found.append(_loads(line))
+        except (ValueError, RecursionError) as wrong:
+            raise Refused(400, f"row {len(found)} is not JSON: {wrong}", len(found)) from None
+    return found
+
+
+def check_name(name: str) -> str:
+    """Return the name of a model; raises if it is none."""
+    if not NAME.fullmatch(name):
+        raise Refused(422, "the name of a model must be 1 to 64 letters, digits, dots, underscores and hyphens")
+    return name
+
+
+def take_ids(rows: Sequence[dict[str, Any]], settings: Settings) -> list[str | None]:
+    """Take the ids out of rows; None for those that have none."""
+    found = [row.pop(ID, None) for row in rows]
+    return [one if one is None else _checked_id(one, place, settings) for place, one in enumerate(found)]
+
+
+def _checked_id(found: Any, place: int, settings: Settings) -> str:
+    if type(found) not in (str, int) or not 1 <= len(str(found)) <= settings.characters:
+        raise bad_row(place, f"its id must be a whole number or a text of 1 to {settings.characters} characters")
+    return str(found)
+
+
+class Layout(NamedTuple):
+    """The columns of a model's rows, with the type of their values in JSON; None until a value that is not null has come."""
+
+    columns: dict[str, str | None]
+    gaps: bool = True  # whether a value may be null
+
+    def widened(self, rows: Sequence[dict[str, Any]], settings: Settings) -> Layout:
+        """Return the columns with what these rows settle: all names where there are none yet, and types that are open."""
+        columns = self.columns or dict.fromkeys(rows[0])
+        if not self.columns:
+            _check_columns(columns, settings)
+        opened = [name for name, kind in columns.items() if kind is None]
+        return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
+
+    def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
+        """Return the columns of one row, checked as ``read`` does: the cheap way for few rows."""
+        found = {}
+        for name, kind in self.columns.items():
+            if name not in row:
+                raise bad_row(place, f"there is no column {name!r}")
+            value = found[name] = row[name]
+            if kind is not None and not self._allows(kind, value):
+                self.read([row] * (place + 1))  # says what is wrong with it
+        return found
+
+    def _allows(self, kind: str, value: Any) -> bool:
+        if value is None:
+            return self.gaps
+        return type(value) in TYPES[kind] and (type(value) in (str, bool) or -MOST <= value <= MOST)
+
+    def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
+        """Return the rows as columns, float64 where they hold numbers; raises for the first row that does not fit."""
+        found = {}
+        for name, kind in self.columns.items():
+            try:
+                values = list(map(itemgetter(name), rows))
+            except KeyError:
+                place = next(place for place, row in enumerate(rows) if name not in row)
+                raise bad_row(place, f"there is no column {name!r}") from None
+            found[name] = _column(values, name, kind, self.gaps)
+        return found
+
+
+def _check_columns(columns: Iterable[str], settings: Settings) -> None:
+    names = list(columns)
+    if not 1 <= len(names) <= settings.columns:
+        raise bad_row(0, f"there must be 1 to {settings.columns:,} columns, not {len(names):,}")
+    if max(map(len, names)) > settings.characters:
+        raise bad_row(0, f"the names of columns must have at most {settings.characters} characters")
+
+
+def _kind_of(rows: Sequence[dict[str, Any]], name: str) -> str | None:
+    for row in rows:
+        value = row.get(name)
+        if value is not None:
+            return next((kind for kind, types in TYPES.items() if type(value) in types), "numbers")
+    return None
+
+
+def _column(values: list[Any], name: str, kind: str | None, gaps: bool) -> np.ndarray:
+    if kind is None:
+        return objects(values)
+    allowed = TYPES[kind] | {NOTHING} if gaps else TYPES[kind]
+    if not allowed.issuperset(map(type, values)):
+        place = next(place for place, value in enumerate(values) if type(value) not in allowed)
+        raise bad_row(place, f"column {name!r} holds {kind}, not {_shown(values[place])}")
+    if kind == "numbers":
+        return _numbers(values, name)
+    if kind == "text or numbers":
+        _check_finite([value if type(value) in (int, float) else None for value in values], name)
+    return objects(values)
+
+
+def _numbers(values: list[Any], name: str) -> np.ndarray:
+    try:
+        column = np.array(values, dtype=np.float64)
+    except OverflowError:
+        _check_finite(values, name)
+        raise
+    if not (np.abs(column) <= MOST).all():  # NaN where a value is null, or given as such
+        _check_finite(values, name)
+    return column
+
+
+def _check_finite(values: list[Any], name: str) -> None:
+    for place, value in enumerate(values):
+        if value is not None and not -MOST <= value <= MOST:
+            raise bad_row(place, f"{_shown(value)} in column {name!r} is no number that can be learned; send null for a gap")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

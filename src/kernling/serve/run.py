@@ -1,0 +1,88 @@
+"""The process: sockets, signals, and what holds while it runs."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from .app import create_app
+from .demo import Demo
+from .guard import find_token
+from .service import Service
+from .settings import Settings
+from .warmup import warm_up
+
+GRACE = 10  # seconds for open requests when the service stops
+SWITCH = 0.0005  # seconds after which a thread that computes lets others go on: a tenth of Python's own
+FILES = 65_536
+
+
+class Server(uvicorn.Server):
+    """A server whose streams end when a signal asks it to stop."""
+
+    def __init__(self, config: uvicorn.Config, stopping: threading.Event):
+        super().__init__(config)
+        self.stopping = stopping
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop, at once if Ctrl-C comes twice.
+
+        Unlike uvicorn's, it does not have the signal raised again in the end: that would come before snapshots are written.
+        """
+        self.stopping.set()
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def serve(
+    folder: Path,
+    host: str,
+    port: int,
+    *,
+    token_file: Path | None = None,
+    settings: Settings | None = None,
+    demo: bool = False,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Serve the models in a folder until a signal comes; what was acknowledged is finished and kept."""
+    token = find_token(token_file, host)
+    sys.setswitchinterval(SWITCH)
+    _allow_many_files()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=1024) as listener:
+        service = Service(folder, settings)
+        stopping = threading.Event()
+        demonstration = Demo(service) if demo else None
+        try:
+            warm_up(service)
+            app = create_app(service, token, stopping)
+            config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE)
+            tell(f"kernling serves {len(service.models)} models on http://{_shown(host)}:{listener.getsockname()[1]}")
+            Server(config, stopping).run(sockets=[listener])
+        finally:
+            if demonstration:
+                demonstration.stop()
+            service.stop()
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files, of which every connection is one, as far as the system allows."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        if soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

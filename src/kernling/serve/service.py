@@ -1,0 +1,310 @@
+"""The service behind the endpoints: one thread learns and writes the journal, one keeps snapshots, all others read."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .drafts import Draft
+from .history import History
+from .ids import KnownIds
+from .jobs import Job, Jobs
+from .journal import opened
+from .live import LiveModel, State, Traits
+from .recovery import recovered
+from .refusal import Refused, first_line
+from .rows import Layout, check_name
+from .settings import Settings
+from .snapshots import Snapshots
+from .specs import checked_spec, layout_of, targets_of
+from .targets import Targets
+from .waiting import Waiting
+
+TICK = 1.0  # seconds between two moments of the histories
+ERRORS = 20  # that are remembered for each model
+NONE_KNOWN = KnownIds(0)
+_LOG = logging.getLogger(__name__)
+LABEL_ONLY = "no model is called {!r}: send a row with its target first, or create it"
+
+
+class Service:
+    """Models in a folder, which predict and learn.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.serve.service import Service
+    >>> service = Service(Path("service"))
+    >>> service.learn("flights", [{"km": 2.5, "target": "late", "id": 7}]).result()
+    {'learned': 1, 'repeated': [], 'unknown': []}
+    >>> service.learn("flights", [{"km": 2.5, "target": "late", "id": 7}]).result()
+    {'learned': 0, 'repeated': ['7'], 'unknown': []}
+    >>> service.stop()
+    """
+
+    def __init__(self, folder: Path, settings: Settings | None = None):
+        self.settings = settings or Settings()
+        self.jobs = Jobs(self.settings.queue_rows)
+        self.models: dict[str, LiveModel] = {}
+        self.known: dict[int, KnownIds] = {}
+        self.histories: dict[int, History] = {}
+        self.errors: dict[str, deque[dict[str, Any]]] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()  # (model, what) since the start: learned, repeated, unknown, refused
+        self.failures: dict[str, str] = {}  # why nothing can be written, as long as that is so
+        self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
+        self._stopping = threading.Event()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder / "lock.sqlite")
+        self.snapshots = Snapshots(folder / "snapshots")
+        self.journal, damage = opened(folder / "journal.sqlite")
+        self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
+        self.journal.go_on_after(*self.snapshots.last())
+        self._recover(damage)
+        self._learner = threading.Thread(target=self._learn_forever, name="learner")
+        self._keeper = threading.Thread(target=self._keep_forever, name="keeper")
+        self._learner.start()
+        self._keeper.start()
+
+    def _recover(self, damage: str | None) -> None:
+        for entry in self.journal.models():
+            model, history, told = recovered(entry, self.journal, self.snapshots, self.settings)
+            self._enter(model, KnownIds(self.settings.known_ids, self.journal.ids(entry.number, self.settings.known_ids)))
+            self.histories[model.number] = History(history)
+            for sentence in [*([damage] if damage else []), *told]:
+                self.remember_error(model.name, sentence)
+                _LOG.warning("%s: %s", model.name, sentence)
+
+    def stop(self) -> None:
+        """Finish what was accepted, write snapshots and close all files."""
+        self.jobs.close()
+        self._learner.join()
+        self._stopping.set()
+        self._keeper.join()
+        for model in self.models.values():
+            self._snapshot(model)
+        self.waiting.close()
+        self.journal.close()
+        self._lock.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been stopped."""
+        return self._keeper.is_alive()
+
+    # ------------------------------------------------------------------ requests
+
+    def learn(self, name: str, rows: list[dict[str, Any]]) -> Future:
+        """Have rows with targets learned; the answer says what was learned, repeated and unknown."""
+        if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
+            raise Refused(404, LABEL_ONLY.format(check_name(name)))
+        return self.jobs.put(Job(name, rows))
+
+    def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
+        """Have a model created: from a spec, or as one that has learned elsewhere."""
+        traits = None if model is None else Traits(layout_of(model), targets_of(model))
+        return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
+
+    def model(self, name: str) -> LiveModel:
+        """Return a model by name."""
+        try:
+            return self.models[name]
+        except KeyError:
+            raise Refused(404, LABEL_ONLY.format(check_name(name))) from None
+
+    def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+        """Keep predicted rows for their labels, but not those that were learned."""
+        known = self.known[model.number]
+        new = [place for place, one in enumerate(ids) if one not in known]
+        try:
+            self.waiting.keep(model.number, [ids[place] for place in new], [rows[place] for place in new])
+        except sqlite3.Error as error:
+            raise self._unwritten("waiting", error) from None
+        self.failures.pop("waiting", None)
+
+    def facts(self, model: LiveModel) -> dict[str, Any]:
+        """Return what there is to say about a model."""
+        return {
+            "name": model.name,
+            "task": model.traits.targets.task,
+            **model.published.facts(),
+            "waiting": self.waiting.counts[model.number],
+            "evicted": self.waiting.evicted[model.number],
+            "example": model.example,
+            "errors": list(self.errors[model.name]),
+        }
+
+    def remember_error(self, name: str, sentence: str) -> None:
+        """Have the page show an error."""
+        self.errors.setdefault(name, deque(maxlen=ERRORS)).append({"time": time.time(), "error": sentence})
+
+    def _unwritten(self, where: str, error: Exception) -> Refused:
+        self.failures[where] = f"nothing can be written: {first_line(error)}"
+        return Refused(507, f"{self.failures[where]}; nothing was changed", retry_after=10)
+
+    # ------------------------------------------------------------------ the thread that learns
+
+    def _learn_forever(self) -> None:
+        while taken := self.jobs.take(self.settings.block_rows):
+            jobs = [job for job in taken if job.is_wanted()]
+            try:
+                self._work(jobs)
+            except Exception as error:  # whatever it is, the thread has to go on
+                refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
+                for job in jobs:
+                    if not job.future.done():
+                        job.future.set_exception(refused)
+
+    def _work(self, jobs: Sequence[Job]) -> None:
+        """Write to the journal what jobs are going to change; then change it, and answer."""
+        drafts: dict[str, Draft] = {}
+        created: list[tuple[Job, LiveModel]] = []
+        with self.journal.commit():
+            for job in jobs:
+                try:
+                    if job.spec is not None:
+                        created.append((job, self._create(job, drafts)))
+                    else:
+                        self._draft(job, drafts).add(job, self.waiting)
+                except Refused as refused:
+                    if job.name in self.models:
+                        self.counts[job.name, "refused"] += 1
+                        self.remember_error(job.name, str(refused))
+                    job.future.set_exception(refused)
+            written = [(self._write(draft), draft) for draft in drafts.values() if draft.pieces]
+        self.failures.pop("journal", None)
+        for job, model in created:
+            self._enter(model, KnownIds(self.settings.known_ids))
+            job.future.set_result({"name": model.name})
+        for position, draft in written:
+            self._teach(position, draft)
+        for draft in drafts.values():
+            for job, answer in draft.empty:
+                self._answer(job, answer)
+
+    def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
+        """Return where the rows of a job go; a name that is not known gets a new model, once a row proves right."""
+        if job.name not in drafts:
+            model = self.models.get(job.name)
+            if model is None:
+                check_name(job.name)
+                self._check_room(drafts)
+                model = self._new_model(0, job.name, checked_spec({}))
+            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings)
+        return drafts[job.name]
+
+    def _create(self, job: Job, drafts: dict[str, Draft]) -> LiveModel:
+        check_name(job.name)
+        if job.name in self.models or (job.name in drafts and drafts[job.name].is_used):
+            raise Refused(409, f"there is a model called {job.name!r} already")
+        self._check_room(drafts)
+        model = self._new_model(0, job.name, job.spec or {})
+        model.traits = job.traits or model.traits
+        self._number(model, model.traits)
+        if job.model is not None:
+            model.set_state(State(job.model))
+            self.snapshots.write(model.number, model.published, ())
+        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings)
+        return model
+
+    def _number(self, model: LiveModel, traits: Traits) -> None:
+        """Enter a new model into the journal."""
+        model.number = self.journal.add_model(model.name, model.spec, traits.to_plain())
+        self.snapshots.remove(model.number)  # of a model whose entry could not be written
+
+    def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
+        traits = Traits(Layout({}), Targets(spec.get("task")))
+        return LiveModel(number, name, spec, traits, first_rows=self.settings.first_rows, window=self.settings.window)
+
+    def _check_room(self, drafts: dict[str, Draft]) -> None:
+        if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
+            raise Refused(507, f"there are {self.settings.models} models already, which is the most")
+
+    def _write(self, draft: Draft) -> int:
+        """Enter a draft into the journal."""
+        model = draft.model
+        if not model.number:
+            self._number(model, draft.traits)
+        elif draft.traits != model.traits:
+            self.journal.set_traits(model.number, draft.traits.to_plain())
+        surplus = len(draft.known) + len(draft.ids) - self.settings.known_ids
+        if surplus > 0 and draft.ids:
+            self.journal.forget_ids(model.number, surplus)
+        return self.journal.append(model.number, draft.block, draft.ids)
+
+    def _enter(self, model: LiveModel, known: KnownIds) -> None:
+        self.known[model.number] = known
+        self.histories[model.number] = History()
+        self.errors.setdefault(model.name, deque(maxlen=ERRORS))
+        self._saved[model.number] = (model.published.position, time.monotonic())
+        self.models[model.name] = model
+
+    def _teach(self, position: int, draft: Draft) -> None:
+        """Learn what is in the journal now, and answer."""
+        model = draft.model
+        model.traits = draft.traits
+        if model.name not in self.models:
+            self._enter(model, KnownIds(self.settings.known_ids))
+        self.known[model.number].add(draft.ids)
+        with suppress(sqlite3.Error):  # the ids are known now, so a row that stays does no harm
+            self.waiting.remove(model.number, draft.labelled)
+        outcomes = model.learn(position, draft.block)
+        for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
+            if outcome is None:
+                self._answer(job, answer)
+            else:
+                self.remember_error(model.name, outcome)
+                job.future.set_exception(Refused(422, outcome))
+
+    def _answer(self, job: Job, answer: dict[str, Any]) -> None:
+        self.counts[job.name, "learned"] += answer["learned"]
+        for what in ("repeated", "unknown"):
+            self.counts[job.name, what] += len(answer[what])
+        job.future.set_result(answer)
+
+    # ------------------------------------------------------------------ the thread that keeps
+
+    def _keep_forever(self) -> None:
+        while not self._stopping.wait(TICK):
+            for model in list(self.models.values()):
+                try:
+                    self._look_after(model)
+                except Exception as error:  # whatever it is, the thread has to go on
+                    self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
+            with suppress(sqlite3.Error):  # tried again soon
+                self.waiting.evict_old()
+
+    def _look_after(self, model: LiveModel) -> None:
+        self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])
+        if time.monotonic() - self._saved[model.number][1] >= self.settings.snapshot_seconds:
+            self._snapshot(model)
+
+    def _snapshot(self, model: LiveModel) -> None:
+        """Keep a model that has learned since the last snapshot; a failure is told, and tried again later."""
+        state = model.published
+        position = self._saved[model.number][0]
+        if state.model is not None and state.position > position:
+            try:
+                self.journal.cut(model.number, self.snapshots.write(model.number, state, self.histories[model.number].moments))
+                position = state.position
+            except (OSError, TypeError, ValueError) as error:
+                self.remember_error(model.name, f"no snapshot could be written: {first_line(error)}")
+        self._saved[model.number] = (position, time.monotonic())
+
+
+def _locked(path: Path) -> sqlite3.Connection:
+    """Hold the lock of a folder, which another process then cannot use."""
+    database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
+    try:
+        database.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        database.close()
+        raise ValueError(f"another service uses {path.parent}: stop it, or choose another folder with --data") from None
+    return database

@@ -1,0 +1,99 @@
+"""How models are created: from the JSON of a request, or around a model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import registry
+from ..pipeline import StreamPipeline, last_step
+from ..streams.schema import Schema
+from .refusal import Refused, first_line
+from .rows import Layout
+from .targets import KINDS, Targets
+
+TASKS = ("classification", "regression")
+KEYS = ("estimator", "parameters", "task")
+SEED = 0  # of models for which none is given: a journal that is learned again must toss the same coins
+
+
+def checked_spec(spec: Any) -> dict[str, Any]:
+    """Return a spec once it has proved right.
+
+    Examples
+    --------
+    >>> from kernling.serve.specs import checked_spec
+    >>> checked_spec({"estimator": "SPAClassifier", "parameters": {"gamma": 2.0}})["task"]
+    'classification'
+    """
+    if not isinstance(spec, dict) or not set(spec) <= set(KEYS):
+        raise Refused(422, f"a model is created by a JSON object of {', '.join(KEYS)}, which may all be left out")
+    estimator, parameters, task = spec.get("estimator"), spec.get("parameters", {}), spec.get("task")
+    if task is not None and task not in TASKS:
+        raise Refused(422, f"task must be one of {', '.join(TASKS)}")
+    if not isinstance(parameters, dict):
+        raise Refused(422, "parameters must be a JSON object of names and values")
+    if estimator is None:
+        if parameters:
+            raise Refused(422, "parameters need the estimator that they belong to")
+        return {"task": task}
+    cls = _estimator_class(estimator)
+    if task not in (None, cls.task):
+        raise Refused(422, f"{cls.__name__} is for {cls.task}: leave task out")
+    known = cls().get_params(deep=False)
+    if not set(parameters) <= set(known):
+        raise Refused(422, f"{cls.__name__} has the parameters {', '.join(known)}, and no others")
+    try:
+        cls.check_parameters(known | parameters)
+    except (TypeError, ValueError) as error:
+        raise Refused(422, first_line(error)) from None
+    return {"estimator": cls.__name__, "parameters": parameters, "task": cls.task}
+
+
+def _estimator_class(name: Any) -> Any:
+    names = registry.public_names(main=True) | registry.public_names(main=False)
+    entry = next((one for one in registry.METHODS.values() if name in one.estimators), None)
+    found = registry.estimator(entry.name, name) if entry else None
+    if found is None or found.task not in TASKS:
+        raise Refused(422, f"estimator must be a classifier or regressor of kernling, such as {next(iter(names))}")
+    return found
+
+
+def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
+    """Return a pipeline that has learned nothing."""
+    model = _estimator_class(spec["estimator"])(**spec["parameters"]) if spec.get("estimator") else None
+    pipeline = StreamPipeline.auto(model, task=task)
+    last = pipeline.steps[-1][1]
+    if last.get_params(deep=False).get("random_state", SEED) is None:
+        last.set_params(random_state=SEED)
+    return pipeline
+
+
+def targets_of(model: Any) -> Targets:
+    """Return what a model that has learned something learns."""
+    if last_step(model).task not in TASKS:
+        raise Refused(422, "the file must hold a classifier or a regressor")
+    if model.task == "regression":
+        return Targets("regression")
+    labels = model.classes_.tolist()
+    kind = {float: "whole numbers"}.get(type(labels[0])) or KINDS.get(type(labels[0]))
+    if kind is None:
+        raise Refused(422, "the labels of the model must be text, booleans or whole numbers")
+    return Targets("classification", kind)
+
+
+def layout_of(model: Any) -> Layout:
+    """Return the columns of a model that has learned something."""
+    schema = schema_of(model)
+    if schema is None:
+        names = getattr(model, "feature_names_in_", None)
+        found = [f"x{place}" for place in range(model.n_features_in_)] if names is None else names.tolist()
+        return Layout(dict.fromkeys(found, "numbers"), gaps=False)
+    kinds = {"number": "numbers", "boolean": "booleans", "category": "text or numbers", "date": "text or numbers"}
+    columns = {column.name: kinds[column.treatment] for column in schema if column.treatment != "ignore"}
+    return Layout(dict(columns), gaps=model.steps_[0][1].missing == "impute")
+
+
+def schema_of(model: Any) -> Schema | None:
+    """Return how a model treats the columns of tables; None for one that takes numbers only."""
+    steps = getattr(model, "steps_", None)
+    return getattr(steps[0][1], "schema_", None) if steps else None

@@ -1,0 +1,121 @@
+"""Rows that were predicted and wait for their labels.
+
+They are in a database of their own, whose commits do not wait for the disk (``synchronous=NORMAL``): a prediction is answered
+quickly, its row survives the end of the process however it comes, and after a loss of power a label may find its row unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .journal import connect
+from .settings import Settings
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, model INTEGER NOT NULL, id TEXT NOT NULL, since REAL NOT NULL,
+    row TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS by_id ON waiting (model, id);
+CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
+"""
+PAGES = 8_192  # of the log, between two that wait for the disk
+DAY = 86_400.0
+
+
+class Waiting:
+    """Rows by model and id, bounded in number and age; threads may share it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.serve.settings import Settings
+    >>> from kernling.serve.waiting import Waiting
+    >>> waiting = Waiting(Path("waiting.sqlite"), Settings(waiting_rows=1))
+    >>> waiting.keep(1, ["a", "b"], [{"km": 2.5}, {"km": 3.5}])
+    >>> waiting.find(1, ["a", "b"]), waiting.evicted[1]
+    ({'b': {'km': 3.5}}, 1)
+    """
+
+    def __init__(self, path: Path, settings: Settings):
+        self.settings = settings
+        self.counts: Counter[int] = Counter()  # rows that wait, by model
+        self.evicted: Counter[int] = Counter()  # rows that had to go since the start, by model
+        self._lock = threading.Lock()
+        try:
+            self._open(path)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:  # damaged: these rows are a convenience, and a label that finds none is told so
+            for end in ("", "-wal", "-shm"):
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
+        self._database = connect(path, "NORMAL")
+        self._database.executescript(TABLES)
+        self._database.execute(f"PRAGMA wal_autocheckpoint={PAGES}")
+        self.counts = Counter(dict(self._database.execute("SELECT model, COUNT(*) FROM waiting GROUP BY model")))
+
+    @contextmanager
+    def _commit(self) -> Iterator[sqlite3.Connection]:
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield self._database
+
+    def keep(self, model: int, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+        """Keep rows; of an id that waits already the first row stays, and where there are too many, the oldest go."""
+        now = time.time()
+        values = [(model, one, now, json.dumps(row)) for one, row in zip(ids, rows, strict=True)]
+        with self._lock:
+            with self._commit() as database:
+                before = database.total_changes
+                database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, row) VALUES (?, ?, ?, ?)", values)
+                count = self.counts[model] + database.total_changes - before
+                surplus = max(count - self.settings.waiting_rows, 0)
+                if surplus:
+                    oldest = "SELECT number FROM waiting WHERE model = ? ORDER BY number LIMIT ?"
+                    database.execute(f"DELETE FROM waiting WHERE number IN ({oldest})", (model, surplus))
+            self.counts[model] = count - surplus
+            self.evicted[model] += surplus
+
+    def find(self, model: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows of those ids that wait."""
+        query = "SELECT row FROM waiting WHERE model = ? AND id = ?"
+        with self._lock:
+            found = [(one, self._database.execute(query, (model, one)).fetchone()) for one in ids]
+        return {one: json.loads(row[0]) for one, row in found if row}
+
+    def remove(self, model: int, ids: Sequence[str]) -> None:
+        """Forget rows whose labels have come."""
+        if not ids:
+            return
+        with self._lock:
+            with self._commit() as database:
+                before = database.total_changes
+                database.executemany("DELETE FROM waiting WHERE model = ? AND id = ?", [(model, one) for one in ids])
+                gone = database.total_changes - before
+            self.counts[model] -= gone
+
+    def evict_old(self) -> None:
+        """Forget rows that have waited for too long."""
+        since = time.time() - self.settings.waiting_days * DAY
+        with self._lock:
+            with self._commit() as database:
+                query = "SELECT model, COUNT(*) FROM waiting WHERE since < ? GROUP BY model"
+                old = dict(database.execute(query, (since,)).fetchall())
+                if old:
+                    database.execute("DELETE FROM waiting WHERE since < ?", (since,))
+            self.counts.subtract(old)
+            self.evicted.update(old)
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._lock:
+            self._database.close()

@@ -1,0 +1,124 @@
+"""Predicts from the JSON of a model by the words of docs/guide/export.md, and by nothing of kernling."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+NO_DATE = -(2**63)
+
+
+def scores(held: dict[str, Any], rows: list[Any]) -> np.ndarray:
+    """Scores (rows, outputs), or rows after the last step."""
+    return np.array([_scores(held, row) for row in rows])
+
+
+def labels(held: dict[str, Any], scored: np.ndarray) -> list[Any]:
+    """What the scores mean."""
+    output = held["output"]
+    if output["kind"] == "inside":
+        return [1 if score >= 0.0 else -1 for (score,) in scored]
+    classes = output["classes"]
+    places = (scored[:, 0] >= 0.0).astype(int) if len(classes) == 2 else scored.argmax(axis=1)
+    return [classes[place] for place in places]
+
+
+def probabilities(held: dict[str, Any], scored: np.ndarray) -> np.ndarray:
+    """The probability of each class."""
+    if held["output"]["probability"] == "sigmoid":
+        second = 1.0 / (1.0 + np.exp(-scored))
+        return np.hstack([1.0 - second, second])
+    powers = np.exp(scored - scored.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
+    x = row
+    if held["columns"] is not None:
+        x = [number for column in held["columns"] for number in _encoded(column, row[column["name"]])]
+    x = np.asarray(x, dtype=np.float64)
+    assert len(x) == held["width"]
+    for step in held["steps"]:
+        x = _scaled(step, x)
+    if held["output"] is None:
+        return x
+    score = np.array(held["offset"], dtype=np.float64)
+    for part in held["parts"]:
+        score = score + PARTS[part["kind"]](part, x)
+    ball = held["output"].get("ball")
+    if ball is None:
+        return score
+    own = 1.0 if ball["kernel"]["name"] not in ("poly", "linear") else _kernel(ball["kernel"], x, x[np.newaxis])
+    return ball["radius"] - np.sqrt(np.maximum(0.0, ball["squared_norm"] - 2.0 * score + own))
+
+
+def _scaled(step: dict[str, Any], x: Any) -> Any:
+    x = step["low"] + np.array(step["factor"]) * (x - np.array(step["shift"]))
+    return x if step["reach"] is None else np.clip(x, -step["reach"], step["reach"])
+
+
+def _encoded(column: dict[str, Any], value: Any) -> list[float]:
+    if column["treatment"] == "category":
+        return _category(column, value)
+    if column["treatment"] == "date":
+        missing = value == NO_DATE
+        number = column["fill"] if missing else (value - column["origin"]) / 86_400
+        rest = [0.0] * (6 if column["clock"] else 4) if missing else _angles(value, column["clock"])
+    else:
+        missing = value is None or not math.isfinite(value)
+        number, rest = column["fill"] if missing else float(value), []
+    number = number if column["scale"] is None else float(_scaled(column["scale"], number))
+    return [number, *rest, *([float(missing)] if column["gaps"] else [])]
+
+
+def _category(column: dict[str, Any], value: str) -> list[float]:
+    known, others = column["categories"], column["others"]
+    row = [0.0] * (len(known) + others + column["gaps"])
+    if column["gaps"] and value == "":
+        row[-1] = 1.0
+    else:
+        row[known.index(value) if value in known else len(known) + zlib.crc32(value.encode()) % others] = 1.0
+    return row
+
+
+def _angles(seconds: int, clock: bool) -> list[float]:
+    date = datetime.fromtimestamp(seconds, UTC)
+    turns = [(date.month - 1) / 12, date.weekday() / 7, *([seconds % 86_400 / 86_400] if clock else [])]
+    return [f(2.0 * math.pi * turn) for turn in turns for f in (math.sin, math.cos)]
+
+
+def _kernel_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    return np.array(part["coefficients"]) @ _kernel(part["kernel"], x - np.array(part["centre"]), np.array(part["points"]))
+
+
+def _fourier_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    angles = np.array(part["frequencies"]) @ (x - np.array(part["centre"])) + np.array(part["phase"])
+    return np.array(part["cosines"]) @ np.cos(angles) + np.array(part["sines"]) @ np.sin(angles)
+
+
+def _linear_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    return np.array(part["coefficients"]) @ x
+
+
+PARTS = {"kernel": _kernel_part, "fourier": _fourier_part, "linear": _linear_part}
+
+
+def _kernel(kernel: dict[str, Any], x: np.ndarray, points: np.ndarray) -> np.ndarray:
+    name, gamma, degree = kernel["name"], kernel["gamma"], kernel["degree"]
+    q = ((points - x) ** 2).sum(axis=1)
+    r = np.sqrt(q)
+    s = {"matern32": math.sqrt(3.0), "matern52": math.sqrt(5.0)}.get(name, 0.0) * gamma * r
+    return {
+        "rbf": lambda: np.exp(-gamma * q),
+        "exponential": lambda: np.exp(-gamma * r),
+        "matern32": lambda: (1.0 + s) * np.exp(-s),
+        "matern52": lambda: (1.0 + s + s**2 / 3.0) * np.exp(-s),
+        "rational_quadratic": lambda: (1.0 + gamma * q / degree) ** -degree,
+        "cauchy": lambda: 1.0 / (1.0 + gamma * q),
+        "poly": lambda: (gamma * (points @ x) + kernel["coef0"]) ** degree,
+        "linear": lambda: points @ x,
+    }[name]()

@@ -1,0 +1,148 @@
+"""Auto: what the mixture promises beyond the checks of every method; tests/oracles/auto.py has its slow version."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernling as kl
+from kernling.components.early import SETTLE
+from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
+
+SMALL = {"points": 30, "window": 50}
+
+
+def moving(n: int, seed: int = 0, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Rows on scales that differ a lot, and labels by a line that turns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    angle = np.linspace(0.0, 6.0, n)
+    y = (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] > 0.2).astype(int)
+    return X * 10.0 ** np.arange(d) + 5.0, y
+
+
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+def test_events_one_by_one_lead_to_the_model_of_one_call(cls):
+    X, y = moving(SETTLE[-1] + 60)
+    whole = cls(**SMALL).fit(X, y)
+    single = cls(**SMALL)
+    for x, label in zip(X, y, strict=True):
+        single.learn_one(x, label)
+    assert single.gamma_ == pytest.approx(whole.gamma_, rel=1e-12)
+    np.testing.assert_allclose(single._scores(X[:50]), whole._scores(X[:50]), rtol=1e-6, atol=1e-6)
+    assert single.n_stored_ == whole.n_stored_
+
+
+def test_bytes_are_constant_from_the_first_event_on():
+    X, y = moving(3000)
+    model = kl.AutoClassifier(**SMALL).partial_fit(X[:1], y[:1], classes=[0, 1])
+    first = model.nbytes_
+    for part in np.array_split(np.arange(1, 3000), 7):
+        assert model.partial_fit(X[part], y[part]).nbytes_ == first
+
+
+def test_gamma_is_that_of_scaled_rows_and_stays_once_it_has_settled():
+    X, y = moving(1500)
+    model = kl.AutoClassifier(**SMALL).fit(X[: SETTLE[-1]], y[: SETTLE[-1]])
+    settled = model.gamma_
+    assert settled == pytest.approx(1.0 / X.shape[1])  # four columns of variance 1
+    assert model.partial_fit(100.0 * X, y).gamma_ == settled
+
+
+def test_it_follows_a_border_that_turns():
+    X, y = moving(6000)
+    model = kl.AutoClassifier(points=60, window=200)
+    mistakes = (model.predict_then_learn(X, y) != y).sum()
+    assert mistakes < 0.4 * (kl.KRLSClassifier(features="linear").predict_then_learn(X, y) != y).sum()  # never forgets
+    weights = model.expert_weights_
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert weights["lately"] > weights["straight"]
+
+
+def test_the_vote_makes_no_more_mistakes_than_is_certified():
+    X, y = moving(2000)
+    model = kl.AutoClassifier(**SMALL)
+    said = model.predict_then_learn(X, y, classes=[0, 1])
+    found = model.certificate()
+    assert found["mistakes"] == pytest.approx((said != y).sum())
+    assert found["best_expert_mistakes"] <= found["mistakes"] * 2.0
+    assert found["mistakes"] <= found["mistakes_bound"]
+
+
+def test_labels_are_the_argmax_of_scores_and_of_probabilities():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3]) + 5
+    model = kl.AutoClassifier(**SMALL).fit(X, y)
+    proba, labels = model.predict_proba(X), model.predict(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], labels)
+    np.testing.assert_array_equal(model.classes_[model.decision_function(X).argmax(axis=1)], labels)
+
+
+def test_a_class_that_comes_late_is_learned():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 2))
+    y = np.where(X[:, 0] > 0.0, "right", "left").astype(object)
+    y[700:][X[700:, 1] > 1.0] = "above"
+    model = kl.AutoClassifier(**SMALL).partial_fit(X[:700], y[:700])
+    said = model.predict_then_learn(X[700:], y[700:])
+    assert list(model.classes_) == ["above", "left", "right"]
+    assert (said != y[700:])[300:].mean() < 0.15
+
+
+def test_targets_of_any_size_are_predicted():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2.0, 2.0, size=(1500, 2))
+    y = 1e6 + 3e4 * np.sin(2.0 * X[:, 0]) + 100.0 * rng.normal(size=1500)
+    said = kl.AutoRegressor(points=60, window=100).predict_then_learn(X, y)
+    assert np.sqrt(np.mean((said - y)[500:] ** 2)) < 0.1 * y.std()
+
+
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+def test_wide_sparse_rows_give_the_model_of_dense_ones(cls):
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((120, 600)) < 0.03, rng.normal(size=(120, 600)), 0.0)
+    y = (X[:, :300].sum(axis=1) > 0.0).astype(int)
+    dense, wide = cls(**SMALL).fit(X, y), cls(**SMALL).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(wide._scores(X), dense._scores(X), rtol=1e-8, atol=1e-8)
+    assert dense._state.straight.squares.shape == (601,)  # the diagonal only
+
+
+def test_a_young_model_can_be_saved(tmp_path):
+    X, y = moving(3, d=54)
+    model = kl.AutoClassifier().partial_fit(X, y)
+    kl.save(model, tmp_path / "young.kern")
+    assert kl.load(tmp_path / "young.kern").t_ == 3
+
+
+def test_columns_of_one_scale_stay_as_they_are():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.random(50), rng.integers(0, 2, 50)])
+    scaled, scales = scaled_rows(new_scales(2), X, np.ones(50))
+    np.testing.assert_array_equal(scaled, X)
+    X[-1, 0] = 1.5  # now the columns differ: only the one of 0 and 1 stays
+    scaled, scales = scaled_rows(new_scales(2), X, np.ones(50))
+    np.testing.assert_array_equal(scaled[:-1], X[:-1])
+    assert scaled[-1, 0] == pytest.approx((1.5 - X[:, 0].mean()) / X[:, 0].std())
+    np.testing.assert_allclose(rows_as_known(scales, X)[:, 0], (X[:, 0] - X[:, 0].mean()) / X[:, 0].std())
+    np.testing.assert_array_equal(rows_as_known(scales, X)[:, 1], X[:, 1])
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_models_that_settled_apart_do_not_merge():
+    X, y = moving(100)
+    models = [kl.AutoClassifier(standardise=False, **SMALL).fit(factor * X, y) for factor in (1.0, 2.0)]
+    with pytest.raises(ValueError, match="give a number, or begin both from one model"):
+        kl.merge(models)
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_least_squares_of_merged_models_are_those_of_all_events():
+    X, y = moving(400)
+    start = kl.AutoRegressor(standardise=False, gamma=0.1, **SMALL).fit(X[:200], y[:200])
+    parts = [kl.merge([start]).partial_fit(X[part], y[part]) for part in (slice(200, 300), slice(300, 400))]
+    merged = kl.merge(parts, start=start)
+    assert merged.t_ == 400
+    assert np.isfinite(merged.predict(X)).all()
+    kept, *sums = (np.tril(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
+    np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)

@@ -1,0 +1,278 @@
+"""The mixture by its definition, one event at a time: every expert learns, the weights follow; nothing is done in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .common import Case, kernel_values
+from .krls import KRLS
+
+SETTLE = (16, 64, 256, 1024)
+
+
+class Restored(KRLS):
+    """Kernel least squares whose ridge, which forgetting eats up, is restored after fixed counts of events."""
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int, keep: float = 1.0, period: int = 0):
+        self.keep, self.period = keep, period
+        super().__init__(params | {"forget": np.log(0.5) / np.log(keep) if keep < 1.0 else None}, d, outputs)
+
+    def learn(self, x, y, weight, u):
+        super().learn(x, y, weight, u)
+        forgotten = len(self.rows) % self.period if self.period else 0
+        if self.since != forgotten:
+            self.since = forgotten
+            self.solution()
+
+
+class Window:
+    """The latest events, with columns of coefficients for each power of the kernel."""
+
+    def __init__(self, params: dict[str, Any], powers: int, columns: int):
+        self.params, self.powers, self.columns = params, powers, columns
+        self.rows: list[np.ndarray] = []
+        self.coef: list[np.ndarray] = []
+
+    def sums(self, x: np.ndarray) -> np.ndarray:
+        """(powers, columns)"""
+        if not self.rows:
+            return np.zeros((self.powers, self.columns))
+        k = kernel_values(self.params, np.array(self.rows), x)
+        return np.array([np.tensordot(k ** (4.0**p), np.array(self.coef)[:, p], 1) for p in range(self.powers)])
+
+    def nearest(self, x: np.ndarray) -> float:
+        """The mean target of the five nearest events."""
+        if not self.rows:
+            return 0.0
+        near = np.argsort(-kernel_values(self.params, np.array(self.rows), x), kind="stable")[:5]
+        _, total, weight = np.array(self.coef)[near, 0].sum(axis=0)
+        return total / weight
+
+    def enter(self, x: np.ndarray, entry: np.ndarray) -> None:
+        self.rows = [*self.rows, x][-self.params["window"] :]
+        self.coef = [*self.coef, entry][-self.params["window"] :]
+
+
+def passive_aggressive(f: np.ndarray, y: float, weight: float) -> np.ndarray:
+    """The coefficients of an event with these scores."""
+    if len(f) == 1:
+        loss = 1.0 - y * f[0]
+        return np.array([y * min(2.0 * weight, loss)]) if loss > 0.0 else np.zeros(1)
+    label = int(y)
+    rival = max((k for k in range(len(f)) if k != label), key=lambda k: (f[k], -k))
+    loss = 1.0 - f[label] + f[rival]
+    step = np.zeros(len(f))
+    if loss > 0.0:
+        step[[label, rival]] = min(2.0 * weight, loss) / 2.0 * np.array([1.0, -1.0])
+    return step
+
+
+class Running:
+    """Mean and deviation of the rows so far."""
+
+    def __init__(self):
+        self.rows: list[np.ndarray] = []
+
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        """A row by the rows so far and itself."""
+        return self.by(x, np.array([*self.rows, x]))
+
+    def known(self, x: np.ndarray) -> np.ndarray:
+        """A row by the rows so far."""
+        return self.by(x, np.array(self.rows))
+
+    def by(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        spread = rows.std(axis=0)
+        alike = (rows == rows[0]).all(axis=0)
+        z = np.where(alike, 0.0, (x - rows.mean(axis=0)) / np.where(alike, 1.0, spread))
+        binary = np.isin(rows, (0.0, 1.0)).all(axis=0)
+        stays = np.ones_like(binary) if ((rows >= 0.0) & (rows <= 1.0)).all() else binary
+        return np.where(stays, x, z)
+
+
+class Auto:
+    """The experts of both tasks, and how they begin anew."""
+
+    uniforms = 0
+    powers: int
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int):
+        self.params, self.d, self.outputs = params, d, outputs
+        self.gamma = 1.0 / d if params["gamma"] == "scale" else params["gamma"]
+        self.running = Running()
+        self.events: list[tuple[np.ndarray, float, float]] = []
+        self.begin()
+
+    @property
+    def points(self) -> list[np.ndarray]:
+        return self.smooth.points
+
+    def begin(self) -> None:
+        o = self.params | {"gamma": self.gamma, "novelty": 0.02, "features": "points", "ridge": 0.1}
+        self.smooth = Restored(o, self.d, self.outputs)
+        straight = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
+        lately = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
+        self.squares = [self.smooth, straight, lately]
+        self.window = Window(o, self.powers, self.columns())
+
+    def seen(self, x: np.ndarray) -> np.ndarray:
+        return self.running.scaled(x) if self.params["standardise"] else x
+
+    def learn(self, x, y, weight, u):
+        z = self.seen(x)
+        self.mix(z, y, weight)
+        self.experts_learn(z, self.target(y), weight)
+        self.running.rows.append(x)
+        self.events.append((x, y, weight))
+        self.learned(y)
+        if len(self.events) in SETTLE and (self.params["standardise"] or self.params["gamma"] == "scale"):
+            self.settle()
+
+    def settle(self) -> None:
+        rows = [self.running.known(x) if self.params["standardise"] else x for x, _, _ in self.events]
+        if self.params["gamma"] == "scale":
+            self.gamma = 1.0 / (self.d * np.var(rows))
+        self.begin()
+        for z, (_, y, weight) in zip(rows, self.events, strict=True):
+            self.experts_learn(z, self.known_target(y), weight)
+
+    def target(self, y: float) -> float:
+        return y
+
+    known_target = target
+
+    def learned(self, y: float) -> None:
+        pass
+
+    def experts_learn(self, z: np.ndarray, y: float, weight: float) -> None:
+        entry = self.entry(self.window.sums(z), y, weight)
+        for expert in self.squares:
+            expert.learn(z, y, weight, 0.0)
+        if entry.any():
+            self.window.enter(z, entry)
+
+
+class AutoClasses(Auto):
+    powers = 2
+
+    def __init__(self, params, d, outputs):
+        super().__init__(params, d, outputs)
+        K, M = max(2, outputs), 5
+        self.votes, self.pull, self.bias = np.full(M + 1, 1 / (M + 1)), np.full(M, 3 / M), np.zeros(K)
+        self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
+
+    def columns(self) -> int:
+        return self.outputs
+
+    def entry(self, sums, y, weight):
+        return np.array([passive_aggressive(f, y, weight) for f in sums])
+
+    def best(self, f: np.ndarray) -> int:
+        if self.outputs == 1:
+            return int(f[1] >= f[0] - 1e-10)
+        return int(np.flatnonzero(f > f.max() - 1e-10)[0])
+
+    def opinions(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
+        """Centred scores of the experts, those as the stacked expert sees them, and everybody's choice."""
+        scores = np.array([*(expert.scores(z) for expert in self.squares), *self.window.sums(z)])
+        scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
+        x = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
+        return scores, x, [*map(self.best, x), self.best(self.bias + self.pull @ x)]
+
+    def winner(self, chosen: list[int]) -> int:
+        votes = np.bincount(chosen, self.votes, len(self.bias))
+        votes[chosen[-1]] += 1e-9
+        return self.best(votes)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        _, seen, chosen = self.opinions(self.seen(x))
+        logits = self.bias + self.pull @ seen
+        winner, likeliest = self.winner(chosen), chosen[-1]
+        if winner != likeliest:
+            both = np.log(np.mean(np.exp(logits[[winner, likeliest]])))
+            logits[winner], logits[likeliest] = both + 1e-9, both - 1e-9
+        return logits[1:] - logits[:1] if self.outputs == 1 else logits
+
+    def mix(self, z, y, weight):
+        label = int(y) if self.outputs > 1 else int(y > 0)
+        scores, x, chosen = self.opinions(z)
+        logits = self.bias + self.pull @ x
+        self.votes = self.votes * np.exp(-0.1 * weight * (np.array(chosen) != label))
+        self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / len(self.votes)
+        p = np.exp(logits - logits.max())
+        slope = weight * (p / p.sum() - (np.arange(len(p)) == label))
+        for name, gradient in (("bias", slope), ("pull", x @ slope)):
+            squares = 0.999 * getattr(self, f"{name}_squares") + gradient**2
+            setattr(self, f"{name}_squares", squares)
+            setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
+        self.pull = np.maximum(self.pull, 0.0)
+        rate = max(0.001, 1.0 / (len(self.events) + 2.0))
+        self.scale = (1.0 - rate) * self.scale + rate * np.maximum((scores**2).mean(axis=1), 1e-9)
+
+
+class AutoValues(Auto):
+    powers = 3
+
+    def __init__(self, params, d, outputs):
+        super().__init__(params, d, outputs)
+        self.values = Running()
+        self.seen_predictions: list[np.ndarray] = []
+        self.seen_targets: list[float] = []
+        self.seen_weights: list[float] = []
+        self.v = np.zeros(10)
+
+    def columns(self) -> int:
+        return 3
+
+    def target(self, y: float) -> float:
+        values = np.array([*self.values.rows, y])
+        return 0.0 if (values == values[0]).all() else (y - values.mean()) / values.std()
+
+    def known_target(self, y: float) -> float:
+        return (y - np.mean(self.values.rows)) / np.std(self.values.rows)
+
+    def learned(self, y: float) -> None:
+        self.values.rows.append(y)
+
+    def entry(self, sums, y, weight):
+        return np.array([[(1.0 - 0.7**weight) * (y - lms), weight * y, weight] for lms, _, _ in sums])
+
+    def predictions(self, z: np.ndarray) -> np.ndarray:
+        sums = self.window.sums(z)
+        squares = np.concatenate([expert.scores(z) for expert in self.squares])
+        around = sums[:, 1] / (sums[:, 2] + 1e-3)
+        return np.clip(np.concatenate([squares, sums[:, 0], around, [self.window.nearest(z)]]), -5.0, 5.0)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        values = self.values.rows or [0.0]
+        p = self.predictions(self.seen(x))
+        return np.array([np.mean(values) + np.std(values) * np.clip(p.mean() + p @ self.v, -5.0, 5.0)])
+
+    def mix(self, z, y, weight):
+        p = self.predictions(z)
+        self.seen_predictions.append(p)
+        self.seen_targets.append(self.target(y) - p.mean())
+        self.seen_weights.append(weight)
+        P, n = np.array(self.seen_predictions), len(self.seen_targets)
+        s = np.array(self.seen_weights) * 0.999 ** np.arange(n - 1.0, -1.0, -1.0)
+        ridge = 10.0 * 0.999 ** (n % 1000)
+        self.v = np.linalg.solve(ridge * np.eye(10) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
+
+
+def auto(oracle: type, stream: str, **params) -> Case:
+    return Case(oracle, stream, {"points": 40, "window": 60, **params})
+
+
+CASES: dict[str, list[Case]] = {
+    "AutoClassifier": [
+        auto(AutoClasses, "binary", gamma=0.4),
+        auto(AutoClasses, "multiclass", points=15),
+        auto(AutoClasses, "multiclass", standardise=False, kernel="cauchy", gamma=0.6),
+    ],
+    "AutoRegressor": [
+        auto(AutoValues, "regression", gamma=0.4),
+        auto(AutoValues, "regression", standardise=False, points=12),
+    ],
+}

@@ -1,0 +1,104 @@
+"""The page in a real browser."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from serving import served
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+playwright = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright, which is not installed")
+WAIT = 30_000  # milliseconds, on a machine that may be busy
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="the page is tested in Chromium, which is not installed")
+
+
+def rows(n, seed):
+    rng = np.random.default_rng(seed)
+    return [
+        {"km": round(a, 2), "city": "Oslo" if b > 0 else "Rome", "target": "late" if a * b > 0 else "on time"}
+        for a, b in rng.normal(size=(n, 2)).tolist()
+    ]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("service")) as (server, client):
+        client.post("/models/flights/learn", json=rows(300, seed=0)).raise_for_status()
+        yield server
+
+
+@pytest.fixture
+def page(browser, server):
+    """The page of a server; what goes wrong on it is collected."""
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    page.wrong = []
+    page.on("console", lambda message: message.type == "error" and page.wrong.append(message.text))
+    page.on("pageerror", lambda error: page.wrong.append(str(error)))
+    page.on("request", lambda request: server.address in request.url or page.wrong.append(request.url))
+    page.goto(server.address)
+    yield page
+    page.close()
+
+
+def events_shown(page):
+    playwright.expect(page.locator("#facts dd").first).to_be_visible(timeout=WAIT)
+    return int(re.sub(r"\D", "", page.locator("#facts dd").first.evaluate("one => one.firstChild.textContent")))
+
+
+def test_a_row_is_predicted_by_keyboard_and_named_for_screen_readers(server, page):
+    events_shown(page)
+    page.get_by_role("button", name="flights").focus()
+    field, said = page.get_by_label("A JSON object of columns and values"), page.locator("#said")
+    while not field.evaluate("one => one === document.activeElement"):
+        page.keyboard.press("Tab")
+    field.fill('{"km": 1.0, "city": "Oslo"}')
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    with server.client() as client:
+        label = client.post("/models/flights/predict", json={"km": 1.0, "city": "Oslo"}).json()[0]["label"]
+        assert client.get("/models/flights").json()["waiting"] == 1  # the client's, not the page's
+    playwright.expect(said).to_have_text(label, timeout=WAIT)
+    field.fill('{"km": 1.0}')
+    page.get_by_role("button", name="Predict").click()
+    playwright.expect(said).to_contain_text("no column 'city'", timeout=WAIT)
+    for image in page.get_by_role("img").all():
+        assert re.fullmatch(r"[A-Z].*: \S.*", image.get_attribute("aria-label"))
+    assert page.locator("html").get_attribute("lang") == "en"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits(page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    events_shown(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (int(re.findall(r"\d+", ground)[0]) < 100) == (scheme == "dark")
+
+
+def test_the_page_is_live_and_survives_a_restart(server, page):
+    before = events_shown(page)
+    first = page.locator("#facts dd").first
+    with server.client() as client:
+        client.post("/models/flights/learn", json=rows(50, seed=1))
+    playwright.expect(first).to_contain_text(str(before + 50), timeout=WAIT)
+    playwright.expect(page.locator("#charts svg path").first).to_be_attached(timeout=WAIT)
+    assert page.wrong == []
+    server.kill()
+    playwright.expect(page.locator("#status")).to_contain_text("trying again", timeout=WAIT)
+    server.start(port=int(server.address.rpartition(":")[2]))
+    playwright.expect(page.locator("#status")).to_have_text("live", timeout=WAIT)
+    with server.client() as client:
+        client.post("/models/flights/learn", json=rows(50, seed=2))
+    playwright.expect(first).to_contain_text(str(before + 100), timeout=WAIT)
