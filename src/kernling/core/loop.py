@@ -17,6 +17,7 @@ import numpy as np
 
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
+from .jit import entry_point
 from .limits import Diverged, within
 from .rows import Rows, as_rows, read_only, row_count
 from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
@@ -143,7 +144,7 @@ class Single:
         if stopped == 0:
             state = _with_room(state, max(1, self._setup.room))
             stopped = self._run.learn_event(state, x, y, weight, largest)
-        if stopped == 1 and (state is not self._learned or within(self._floats, FINITE)):
+        if stopped == 1 and (state is not self._learned or self._is_finite(self._floats, FINITE)):
             return state
         if state is self._learned:
             self._memory[:] = self._before
@@ -159,6 +160,7 @@ class Single:
         if state is not self._learned:
             state, self._memory, floats = packed(state)
             self._floats = self._memory[np.newaxis, :floats]
+            self._is_finite = entry_point(within, self._floats, FINITE)
             self._before = np.empty_like(self._memory)
             self._learned = state
         self._before[:] = self._memory
