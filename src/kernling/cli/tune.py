@@ -10,6 +10,7 @@ from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Results, _check_outputs, _where_it_stopped
+from .status import Status
 
 if TYPE_CHECKING:
     from ..estimators.ranges import Range
@@ -54,8 +55,9 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    with Interrupts() as interrupts, interrupts.held_back():
+    with Interrupts() as interrupts, Status("reading") as status, interrupts.held_back():
         (X, y), chunks = source.begin()
+        status.show("compiling")
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
         ranges = asked or _not_fixed(model, fixed)
         running = Search(
@@ -71,7 +73,8 @@ def tune(
             seed=seed,
             on_rung=_tell_rung,
         )
-        feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
+        search = running
+        feed(search, chunks, cut=PIECE, guard=interrupts.deferred, after=lambda: status.show(f"{search.events:,} events"))
     if running and running.events:
         found = running.end()
         if save:
