@@ -23,7 +23,7 @@ from kernling.core.state import is_finite
 from oracles import Case, stream
 
 LENGTH = 40
-BUFFERS = {"_single", "_place"}  # made when first needed, and never part of the model
+BUFFERS = {"_one", "_turns", "_encoded"}  # made when first needed, and never part of the model
 OF_SCIKIT_LEARN = ("Reshape your data", "The feature names should match")  # its own checks want these at length
 TINY = 5e-324  # the smallest positive number
 

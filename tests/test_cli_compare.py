@@ -61,7 +61,19 @@ def test_tune_gives_a_model_and_the_options_for_it():
     model = kernling.load("m.kern")
     assert model.t_ == 1500
     assert output.splitlines()[-1] == f"--set gamma={model.model_.gamma!r} --set loss={model.model_.loss}"
-    call("run", *data, "--set", "delta=0.1", *output.splitlines()[-1].split(), "--scale", "standard", "--save", "again.kern")
+    call(
+        "run",
+        *data,
+        "--learner",
+        "avm",
+        "--set",
+        "delta=0.1",
+        *output.splitlines()[-1].split(),
+        "--scale",
+        "standard",
+        "--save",
+        "again.kern",
+    )
     assert np.array_equal(kernling.load("again.kern").model_.dual_coef_, model.model_.dual_coef_)
 
 
@@ -105,7 +117,7 @@ def test_tune_saves_the_best_before_the_damage(folder):
     options = ("--candidates", 3, "--first", 200, "--save", "m.kern", "--results", "r.csv", "--scale", "standard", "--dense")
     told = call("tune", damaged(folder), *options, "--n-features", 2, code=1)
     assert "line 1501" in told.stderr
-    assert "--resume m.kern --skip 1500" in told.stderr
+    assert "with --resume m.kern\n" in told.stderr
     assert kernling.load("m.kern").t_ == 1500
     assert [row["events"] for row in read_rows("r.csv")] == [1500, 600, 200, 200]
     assert "--set gamma=" in told.stdout
@@ -137,7 +149,7 @@ def test_ctrl_c_keeps_what_was_learned(folder, command):
     assert learned > 1000
     if command == "tune":
         assert kernling.load("m.kern").t_ == learned
-        assert "continue with --resume m.kern\n" in told
+        assert "with --resume m.kern and the rows that follow" in told
 
 
 def test_signals_reach_the_command_line_while_pyarrow_reads():

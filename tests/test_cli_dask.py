@@ -20,7 +20,7 @@ from kernling.streams import synthetic
 
 pytestmark = pytest.mark.xdist_group("scale")
 ROWS = 1500
-SETTINGS = ("--set", "gamma=4", "--set", "delta=0.3", "--target", "label")
+SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3", "--target", "label")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from kernling.evaluate import read_rows
 from kernling.streams import synthetic
 
 STRICT = ("--target", "colour", "--missing", "error")
-SETTINGS = ("--set", "gamma=4", "--set", "delta=0.3")
+SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3")
 ROWS = 3000
 X, y = synthetic("checkerboard", ROWS).load()
 
@@ -133,7 +133,7 @@ def test_damaged_line_is_named_and_leaves_a_model_to_go_on_with(text, options, m
     assert message in result.stderr
     assert result.stderr.count("error: ") == 1
     assert kernling.load("m.kern").t_ == 2000
-    assert "--resume m.kern --skip 2000" in result.stderr
+    assert "--resume m.kern and the rows that follow" in result.stderr
     rest = {"csv": csv, "libsvm": libsvm}[options[1]](slice(2000, None))
     call("run", "-", "--format", options[1], "--resume", "m.kern", "--save", "m.kern", stdin=rest)
     whole = {"csv": csv, "libsvm": libsvm}[options[1]]()
@@ -197,7 +197,7 @@ def test_resuming_is_the_uncut_run_bit_for_bit(mixed):
     common = (*MIXED, "--checkpoint-every", 250)
     call("run", "mixed.csv", *common, "--save", "whole.kern")
     call("run", "mixed.csv", *common, "--rows", 1000, "--save", "m.kern")
-    call("run", "mixed.csv", "--resume", "m.kern", "--skip", 1000, "--checkpoint-every", 250, "--save", "m.kern")
+    call("run", "mixed.csv", "--resume", "m.kern", "--checkpoint-every", 250, "--save", "m.kern")
     whole, resumed = models.read("whole.kern"), models.read("m.kern")
     assert resumed.reading == whole.reading
     contents, other = whole.model.to_contents(), resumed.model.to_contents()
@@ -210,7 +210,7 @@ def test_resuming_is_the_uncut_run_bit_for_bit(mixed):
 def test_resume_skips_what_was_learned(folder):
     (folder / "board.libsvm.gz").write_bytes(gzip.compress(libsvm().encode()))
     call("run", "board.libsvm.gz", "--dense", *SETTINGS, "--rows", 1234, "--save", "m.kern")
-    call("run", "board.libsvm.gz", "--resume", "m.kern", "--skip", 1234, "--save", "m.kern")
+    call("run", "board.libsvm.gz", "--resume", "m.kern", "--save", "m.kern")
     same("m.kern", reference())
 
 
@@ -240,13 +240,13 @@ def test_signals_save_what_was_promised(folder, number):
     assert process.returncode == 128 + number, told
     learned = kernling.load("m.kern").t_
     assert learned >= 1000
-    assert "continue with --resume m.kern\n" in told  # what came through a pipe does not come again: nothing is to be skipped
+    assert "with --resume m.kern and the rows that follow" in told
 
 
 def test_checkpoints_are_whole_models(folder, monkeypatch):
     (folder / "board.libsvm").write_text(libsvm())
     kept = []
-    monkeypatch.setattr(models, "save", lambda model, path, reading: kept.append(model.t_))
+    monkeypatch.setattr(models, "save", lambda model, path, *_: kept.append(model.t_))
     call("run", "board.libsvm", *SETTINGS, "--save", "m.kern", "--checkpoint-every", 800)
     assert kept == [800, 1600, 2400, 3000]
 
@@ -256,7 +256,7 @@ def test_how_often_is_measured_or_saved_changes_nothing(folder, option):
     kinds = np.array(["x", "y", "z"])[np.arange(ROWS) // (ROWS // 3)]  # the first 100 rows know one of them
     table = pyarrow.table({"kind": kinds, "a": 1000.0 * X[:, 0], "b": X[:, 1], "late": y})
     pyarrow.parquet.write_table(table, "rows.parquet")
-    common = ("rows.parquet", "--target", "late", "--categorical", "kind", "--scale", "standard", "--save")
+    common = ("rows.parquet", "--learner", "avm", "--target", "late", "--categorical", "kind", "--scale", "standard", "--save")
     call("run", *common, "whole.kern")
     call("run", *common, "often.kern", *option)
     whole, often = models.read("whole.kern"), models.read("often.kern")
@@ -294,9 +294,9 @@ def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
 
 def test_regression_is_seen_from_the_target(folder):
     call("run", "-", "--format", "csv", "--target", "-1", "--save", "m.kern", stdin="x,y\n" + "1,0.5\n2,1\n" * 50)
-    assert type(kernling.load("m.kern").model_).__name__ == "AVMRegressor"
+    assert type(kernling.load("m.kern").model_).__name__ == "AutoRegressor"
     call("run", "-", "--format", "csv", "--target", "y", "--save", "m.kern", stdin="x,y\n" + "1,0\n2,1\n" * 50)
-    assert type(kernling.load("m.kern").model_).__name__ == "AVMClassifier"
+    assert type(kernling.load("m.kern").model_).__name__ == "AutoClassifier"
 
 
 def test_scores_and_probabilities():

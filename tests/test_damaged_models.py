@@ -178,6 +178,15 @@ def test_contents_that_do_not_fit(whole, path, name):
     refuse(forged(whole, FORGERIES[name]), path)
 
 
+@pytest.mark.parametrize(("features", "far"), [("fourier", 1e149), ("fourier", 1e13), ("linear", 1.0)])
+def test_a_centre_of_features_where_no_row_can_be(path, features, far):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    kernling.save(kernling.AOGDClassifier(gamma=1.0, features=features).partial_fit(X, X[:, 0] > 0.0), path)
+    whole = path.read_bytes()
+    assert np.isfinite(kernling.load(path).decision_function(X)).all()
+    refuse(forged(whole, set_array("model.centre", [far, 0.0, 0.0])), path)
+
+
 @pytest.mark.parametrize("text", ["[]", "7", "null", '"text"', "{}"])
 def test_headers_of_another_kind(path, text):
     arrays = {"state": np.zeros(3)}

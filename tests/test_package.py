@@ -42,6 +42,17 @@ def test_type_checkers_see_the_public_names(path):
     assert path.read_text() == stubs.stubs()[path], "run python tests/stubs.py"
 
 
+def test_estimators_come_without_pandas_and_statistics_until_these_are_used():
+    statement = "import kernling; kernling.AVMClassifier"
+    assert loaded_after(statement) >= {"sklearn", "numba"}
+    assert "pandas" not in loaded_after(statement)
+    use = (
+        "import sklearn.utils.fixes as fixes; assert fixes.pd.DataFrame({'a': [1]}).a[0] == 1; import pandas; pandas.DataFrame"
+    )
+    assert "pandas" in loaded_after(f"{statement}; {use}")
+    assert "pandas" in loaded_after(f"import pandas; {statement}; assert kernling.deferred.HASTY in sys.modules")
+
+
 @pytest.mark.parametrize("name", registry.METHODS)
 def test_every_method_has_a_title_and_says_whom_to_cite(name):
     learner = registry.find(name).learner()
@@ -63,7 +74,7 @@ def test_unknown_names_are_refused():
 
 def test_importing_is_light():
     assert not {"numba", "sklearn", "scipy", "numpy"} & loaded_after("import kernling")
-    assert not {"numba", "sklearn", "scipy", "numpy"} & loaded_after("import kernling.cli")
+    assert not {"numba", "sklearn", "scipy", "numpy", "fastapi", "uvicorn"} & loaded_after("import kernling.cli")
     assert "numba" in loaded_after("import kernling; kernling.AVMClassifier")
 
 

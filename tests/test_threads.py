@@ -1,12 +1,14 @@
 """Threads: models that learn at the same time do not disturb each other, nor does learning disturb predicting."""
 
 import copy
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import checks
+import kernling
 from oracles import CASES, stream
 
 ESTIMATORS = checks.estimators()
@@ -50,3 +52,69 @@ def test_predicting_while_a_copy_learns(cls):
         done.result()
     for scores in seen:
         np.testing.assert_array_equal(scores, expected)
+
+
+@pytest.fixture
+def impatient():
+    """Threads that interrupt each other all the time."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+SHARED = [kernling.AVMClassifier, kernling.SPAClassifier, kernling.AOGDClassifier, kernling.KRLSRegressor]
+
+
+def fitted(cls, events=100):
+    X, y = stream("binary", LENGTH)
+    options = {} if cls is kernling.KRLSRegressor else {"random_state": 0}
+    return cls(gamma=1.0, **options).partial_fit(X[:events], y[:events]), X, y
+
+
+@pytest.mark.parametrize("cls", SHARED, ids=lambda cls: cls.__name__)
+def test_threads_share_a_model_that_predicts(cls, impatient):
+    model, X, _ = fitted(cls)
+    expected = [model.score_one(x) for x in X]
+    labels = [model.predict_one(x) for x in X]
+    rows = np.asarray(model.predict(X[:50]))
+
+    def ask(first):
+        order = np.roll(np.arange(LENGTH), first)
+        for i in order:
+            assert model.score_one(X[i]) == expected[i]
+            assert model.predict_one(X[i]) == labels[i]
+            if i % 100 == 0:
+                np.testing.assert_array_equal(model.predict(X[:50]), rows)
+
+    with ThreadPoolExecutor(4) as pool:
+        for job in [pool.submit(ask, 150 * thread) for thread in range(4)]:
+            job.result()
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["events", "chunks"])
+@pytest.mark.parametrize("cls", SHARED, ids=lambda cls: cls.__name__)
+def test_answers_beside_learning_are_those_of_a_model_between_two_calls(cls, bulk, impatient):
+    model, X, y = fitted(cls)
+    chunks = [slice(i, i + (20 if bulk else 1)) for i in range(100, 300, 20 if bulk else 1)]
+
+    def learn(model, part):
+        if bulk:
+            model.partial_fit(X[part], y[part])
+        else:
+            model.learn_one(X[part.start], y[part.start])
+
+    twin = copy.deepcopy(model)
+    possible = {twin.score_one(X[0])}
+    for part in chunks:
+        learn(twin, part)
+        possible.add(twin.score_one(X[0]))
+    with ThreadPoolExecutor(3) as pool:
+        done = pool.submit(lambda: [learn(model, part) for part in chunks])
+        jobs = []
+        while not done.done():
+            jobs = [pool.submit(model.score_one, X[0]) for _ in range(20)]
+            assert {job.result() for job in jobs} <= possible
+            assert len(model.predict(X[:5])) == 5
+        done.result()
+    checks.assert_identical(model, twin)

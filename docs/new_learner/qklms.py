@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernling.components.coverage import Coverage, feature_distance, find_cell
-from kernling.core import loop, losses
+from kernling.core import losses, run
 from kernling.core.jit import inline
 from kernling.core.updates import add, insert
 from kernling.estimators.constraints import OneOf, Real
@@ -65,7 +65,7 @@ def apart(params: Params, a: PointState, b: PointState) -> Reduction:
     return Reduction(coverage=params.coverage)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
 
 
 class QKLMSRegressor(StepSize, IsotropicKernel, OnlineRegressor):

@@ -3,9 +3,11 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from . import deferred as _deferred
 from . import registry as _registry
 
-__version__ = "0.1.0"
+_deferred.install()
+__version__ = "0.2.0"
 
 _OTHERS = {
     "StreamPipeline": "pipeline",

@@ -26,6 +26,7 @@ from .atomic import replaced
 FORMAT = 3
 SUM = b'"sha256":"'  # the bytes before the checksum, which cannot occur in quoted text
 BLANK = "0" * 64
+BEFORE = "before"  # array with the file of an earlier model
 LIBRARIES = ("kernling", "numpy", "numba", "scikit-learn")
 
 
@@ -35,12 +36,21 @@ class Saved(NamedTuple):
     model: Any
     reading: dict[str, Any]  # options for reading its rows, apart from its columns; empty if not saved
     header: dict[str, Any]
+    place: dict[str, Any] | None = None  # position in the data that a command has learned
+    before: bytes | None = None  # file of an earlier model, for a run that stopped where it cannot be continued exactly
 
 
-def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike,
+    reading: dict[str, Any] | None = None,
+    place: dict[str, Any] | None = None,
+    before: Any = None,
+) -> None:
     """Save a fitted estimator or pipeline to a file; an existing file is replaced atomically.
 
-    ``reading`` has options for reading its rows from files, such as the name of the target, as JSON-compatible data.
+    ``reading`` has options for reading its rows from files, such as the name of the target, and ``place`` the position in them,
+    both as JSON-compatible data.  ``before`` is an earlier model, from which a run can be continued exactly.
 
     Examples
     --------
@@ -50,6 +60,15 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
     >>> print(kl.load("model.kern").t_)
     4
     """
+    data = _packed(model, reading, place, None if before is None else _packed(before))
+    with replaced(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _packed(
+    model: Any, reading: dict[str, Any] | None = None, place: dict[str, Any] | None = None, before: bytes | None = None
+) -> bytes:
+    """Return the contents of a model file."""
     if not hasattr(model, "to_contents"):
         cure = "use a StreamPipeline of kernling's own steps instead, or pickle" if hasattr(model, "steps") else "pickle it"
         raise TypeError(f"a model file holds kernling's estimators and pipelines, not a {type(model).__name__}: {cure}")
@@ -61,13 +80,12 @@ def save(model: Any, path: str | os.PathLike, reading: dict[str, Any] | None = N
         "versions": versions(),
         **contents.header,
     }
-    if reading:
-        header["reading"] = reading
+    header |= {name: value for name, value in (("reading", reading), ("place", place)) if value}
     text = json.dumps(header, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in contents.arrays.items()}
-    data = signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
-    with replaced(path) as temporary:
-        temporary.write_bytes(data)
+    if before is not None:
+        arrays[BEFORE] = np.frombuffer(before, np.uint8)
+    return signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": BLANK}))
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -88,18 +106,26 @@ def load(path: str | os.PathLike) -> Any:
 
 def read(path: str | os.PathLike) -> Saved:
     """Read a model file with all of its contents."""
-    header, arrays = _read(Path(path))
+    return unpacked(Path(path).read_bytes(), path)
+
+
+def unpacked(data: bytes, path: str | os.PathLike) -> Saved:
+    """Return the contents of a model file; ``path`` is for messages."""
+    header, arrays = _checked(data, path)
+    before = arrays.pop(BEFORE, None)
     try:
         cls: Any = registry.estimator(header["learner"], header["estimator"])
-        return Saved(cls.from_contents(header, arrays), header.get("reading", {}), header)
+        model = cls.from_contents(header, arrays)
+        return Saved(
+            model, header.get("reading", {}), header, header.get("place"), None if before is None else before.tobytes()
+        )
     except Exception as error:  # any error here means that the file is invalid
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error
 
 
-def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+def _checked(data: bytes, path: str | os.PathLike) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the header and arrays of a file after checking its integrity."""
-    data = path.read_bytes()
     try:
         size = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + size])["__metadata__"]

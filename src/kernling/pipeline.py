@@ -13,6 +13,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .core.loop import Interrupted
+from .estimators.base import OnlineEstimator
 from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents
@@ -59,7 +61,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     - ``predict`` and similar methods use the current state and learn nothing.
     - ``fit`` resets the pipeline, fits each step to all rows and then transforms them, like scikit-learn's Pipeline.
 
-    A call that raises an error leaves all steps unchanged.  Sample weights only affect the last step.
+    A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
     of columns, lists of dictionaries, kernling.streams.Table` that a file is read as.  See ``auto``.~or the
@@ -97,7 +99,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         Parameters
         ----------
         model : estimator, optional
-            The last step; by default AVMClassifier or AVMRegressor.
+            The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events arrive one by one.
@@ -137,7 +139,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
-        with self._untouched_on_error():
+        with self._untouched_on_error(self._twin()):
             X = self._stream(X, y)
             self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
         return self
@@ -145,7 +147,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     @_last_has("predict_then_learn")
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
-        with self._untouched_on_error():
+        with self._untouched_on_error(self._twin()):
             X = self._stream(X, y)
             options = _given(classes=classes, sample_weight=sample_weight)
             return self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
@@ -425,20 +427,29 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
 
     @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """Restore all steps but the last, which does this itself, if an error is raised."""
+    def _untouched_on_error(self, twin: Any = None) -> Iterator[None]:
+        """Restore all steps if an error is raised: the last step restores itself, or after Ctrl-C is replaced by its twin."""
         before = dict(self.__dict__)
         parts = [part for _, part in before.get("steps_", ())[:-1]]
         held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
         try:
             yield
-        except Exception:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
             for part, attributes in zip(parts, held, strict=True):
                 part.__dict__.clear()
                 part.__dict__.update(attributes)
-            raise
+            if not isinstance(error, Interrupted):
+                raise
+            if twin is not None:
+                self.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], twin)]
+            raise Interrupted("stopped; the pipeline is as it was before this call") from None
+
+    def _twin(self) -> Any:
+        """Return a copy of the last step, which learning does not change."""
+        last = self.steps_[-1][1] if hasattr(self, "steps_") else None
+        return copy.deepcopy(last) if isinstance(last, OnlineEstimator) else None
 
 
 def last_step(model: Any) -> Any:

@@ -76,6 +76,7 @@ _ENTRIES = (
     Entry("koil", "KOILClassifier"),
 )
 METHODS = {entry.name: entry for entry in _ENTRIES}
+DEFAULT = "auto"  # the method where none is asked for
 
 # Estimators that wrap others and may be named in model files and results.
 AROUND = {"StreamPipeline": "pipeline"}

@@ -84,7 +84,7 @@ def test_an_edited_source_changes_the_key(edited):
     for path, old, new in [
         ("core/losses.py", "", "\nCHANGED = True\n"),
         ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
-        ("core/loop.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
+        ("core/run.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
         ("components/coverage.py", "inside = False", "inside = 0 > 1"),
     ]:
         found.add(edited(path, old, new)[0])
@@ -174,7 +174,7 @@ def test_entries_of_other_users_need_to_be_trusted(entry, tmp_path):
 def test_compiled_parts_refuse_calls_from_python():
     from kernling.core.block import fill
 
-    with pytest.raises(TypeError, match="fill is for compiled code only"):
+    with pytest.raises(TypeError, match="fill can be called only by compiled code"):
         fill(np.zeros(3), 1.0)
 
 
@@ -183,3 +183,44 @@ def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked.write_text("not a folder")
     program = "import numpy as np; from kernling.components.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "3"
+
+
+PLAIN = """
+import sys
+sys.modules["kernling.core.lean"] = None  # as if Numba had moved what it needs
+
+import numpy as np
+from kernling.core import jit
+from kernling.core.averages import AVERAGE, averaged_share
+from kernling.core.expansion import EVENTS, TOTAL, new_expansion
+
+assert jit.lean is None
+model = new_expansion(2, 1, np.float64, groups=2)
+model.clock[EVENTS], model.clock[TOTAL] = 4.0, 2.0
+print(averaged_share(model, AVERAGE, 1.0))
+"""
+
+PLAIN_METHOD = """
+import sys
+if sys.argv[1] == "plain":
+    sys.modules["kernling.core.lean"] = None
+
+import numpy as np, kernling
+X = np.random.default_rng(0).normal(size=(300, 3))
+y = (X[:, 0] > 0).astype(int)
+model = kernling.AVMClassifier().fit(X, y)
+model.learn_one(X[0], 0)
+print(abs(model.decision_function(X)).sum().round(9), model.score_one(X[1]))
+"""
+
+
+def test_without_private_parts_of_numba_the_same_is_compiled(run_python, tmp_path):
+    for _ in range(2):  # compiled, then found
+        assert float(run_python(PLAIN, KERNLING_CACHE=str(tmp_path))) == 1.0
+
+
+@pytest.mark.long
+def test_without_private_parts_of_numba_a_method_does_the_same(run_python, tmp_path):
+    usual = run_python(PLAIN_METHOD, "usual")
+    for _ in range(2):
+        assert run_python(PLAIN_METHOD, "plain", KERNLING_CACHE=str(tmp_path)) == usual

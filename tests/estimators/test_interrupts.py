@@ -31,3 +31,70 @@ print("never lost")
 def test_a_signal_is_never_lost(run_python):
     for rows in ("20", "3000"):
         assert run_python(LOOP, rows).strip() == "never lost"
+
+
+PIPELINE = """
+import signal
+import numpy as np
+import kernling as kl
+from kernling.core import loop
+from kernling.streams import Standardise
+
+rng = np.random.default_rng(0)
+X = rng.normal(50.0, 3.0, size=(3000, 3))
+y = X[:, 0] + X[:, 1]
+usual = loop._call_length
+loop._call_length = lambda state, setup: setup.block_size  # so that there are many places to stop at
+
+
+def new():
+    model = kl.SPARegressor(gamma=0.5, random_state=0)
+    return kl.StreamPipeline([("scale", Standardise()), ("model", model)], target=Standardise())
+
+
+def interrupt_after(calls):
+    left = [calls]
+
+    def length(state, setup):
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return setup.block_size
+
+    loop._call_length = length
+
+
+def contents(model):
+    held = model.to_contents()
+    return held.header, {name: array.tobytes() for name, array in held.arrays.items()}
+
+
+for learn in ("partial_fit", "predict_then_learn"):
+    model, straight = (new().partial_fit(X[:500], y[:500]) for _ in range(2))
+    before = contents(model)
+    interrupt_after(3)
+    try:
+        getattr(model, learn)(X[500:2000], y[500:2000])
+        raise SystemExit("not stopped")
+    except KeyboardInterrupt as error:
+        assert "as it was before" in str(error), error
+    assert contents(model) == before, "not as it was"
+    loop._call_length = usual
+    for each in (model, straight):
+        getattr(each, learn)(X[500:2000], y[500:2000])
+        each.learn_one(X[2000], y[2000])
+    assert contents(model) == contents(straight), "goes on otherwise"
+    fresh = new()
+    interrupt_after(3)
+    try:
+        getattr(fresh, learn)(X, y)
+        raise SystemExit("not stopped")
+    except KeyboardInterrupt:
+        assert not hasattr(fresh, "steps_")
+    loop._call_length = usual
+print("all or nothing")
+"""
+
+
+def test_ctrl_c_in_a_chunk_leaves_scales_and_model_of_a_pipeline_at_the_same_event(run_python):
+    assert run_python(PIPELINE).strip() == "all or nothing"

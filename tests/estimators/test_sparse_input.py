@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.preprocessing import MaxAbsScaler
 
 import kernling as kl
+from kernling.streams import Encode
 
 ROWS = sparse.random_array((40, 6), density=0.5, rng=np.random.default_rng(0), format="csr")
 LABELS = np.arange(40) % 2
@@ -81,3 +84,28 @@ def test_wide_indices_duplicates_and_unsorted_columns(model):
 def test_one_dimension_is_no_table(model):
     with pytest.raises(ValueError, match="but 2 are required"):
         model.predict(sparse.coo_array(np.ones(6)))
+
+
+class Untouched(MaxAbsScaler):
+    """A transformer that fails whenever rows reach it."""
+
+    def partial_fit(self, X, y=None):
+        raise AssertionError("rows that were not checked have reached a step")
+
+    transform = partial_fit
+
+
+@pytest.mark.parametrize(("form", "what"), CASES)
+@pytest.mark.parametrize("first", [Untouched(), MaxAbsScaler(), Encode(), None], ids=lambda first: type(first).__name__)
+def test_pipelines_check_sparse_rows_before_their_steps_see_them(model, form, what, first):
+    steps = [] if first is None else [("first", first)]
+    pipeline = kl.StreamPipeline([*steps, ("model", clone(model))])
+    X = broken(form, what)
+    for call in ("partial_fit", "fit", "predict_then_learn"):
+        with pytest.raises((ValueError, TypeError), match=r"X is not a valid|[Ss]parse"):
+            getattr(pipeline, call)(X, LABELS)
+        assert not hasattr(pipeline, "steps_")
+    if isinstance(first, (MaxAbsScaler, type(None))) and not isinstance(first, Untouched):
+        pipeline.fit(ROWS, LABELS)
+        with pytest.raises(ValueError, match="X is not a valid"):
+            pipeline.predict(X)

@@ -12,9 +12,9 @@ import pytest
 
 import kernling as kl
 from benchmarks.onnx_runs import table_inputs
-from checks import EVENTS, PROBES, estimators, scores
+from checks import EVENTS, PROBES, scores
 from export import json_reader
-from export.tables import table
+from export.tables import EXPORTED, table
 from kernling.baselines import FOGDClassifier
 from kernling.export import to_json
 from kernling.streams import MinMax, Standardise
@@ -37,7 +37,7 @@ def plain_rows(model, frame: pd.DataFrame) -> list[dict]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-@pytest.mark.parametrize("cls", estimators())
+@pytest.mark.parametrize("cls", EXPORTED)
 def test_every_estimator(cls, tmp_path):
     for case in CASES.get(cls.__name__, []):
         X, y = stream(case.stream, EVENTS)

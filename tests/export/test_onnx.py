@@ -10,8 +10,8 @@ import onnx
 
 import kernling as kl
 from benchmarks.onnx_runs import Exported
-from checks import EVENTS, PROBES, estimators, one_per_kind_of_state
-from export.tables import table
+from checks import EVENTS, PROBES, one_per_kind_of_state
+from export.tables import EXPORTED, table
 from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
@@ -40,21 +40,21 @@ def learned(cls, case, dtype):
 # ---------------------------------------------------------------------- estimators
 
 
-@pytest.mark.parametrize("cls", estimators())
+@pytest.mark.parametrize("cls", EXPORTED)
 def test_every_estimator(cls, tmp_path):
     """No registered method needs code of its own for export: each of its cases is written as it is."""
     for case in CASES.get(cls.__name__, []):
         assert_same(learned(cls, case, "float64"), PROBES, tmp_path)
 
 
-@pytest.mark.parametrize("cls", sorted(one_per_kind_of_state(), key=lambda cls: cls.__name__))
+@pytest.mark.parametrize("cls", [cls for cls in EXPORTED if cls in one_per_kind_of_state()])
 def test_single_precision(cls, tmp_path):
     for case in CASES[cls.__name__]:
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cls", estimators())
+@pytest.mark.parametrize("cls", EXPORTED)
 def test_single_precision_of_every_estimator(cls, tmp_path):
     for case in CASES.get(cls.__name__, []):
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
@@ -209,6 +209,7 @@ def refused():
     model = kl.AVMClassifier(delta=0.5)
     yield SGDClassifier().fit(ROWS, LABELS), "a SGDClassifier cannot be exported"
     yield Unusual(delta=0.5).fit(ROWS, LABELS), "Unusual"
+    yield kl.AutoClassifier().fit(ROWS, LABELS), "AutoClassifier .* cannot be exported"
     yield kl.StreamPipeline([("a", StandardScaler()), ("b", model)]).fit(ROWS, LABELS), "StandardScaler .* kernling's own steps"
     yield kl.StreamPipeline([("a", Standardise()), ("b", SGDClassifier())]).fit(ROWS, LABELS), "SGDClassifier"
     yield kl.StreamPipeline([("a", Encode(hash=8)), ("b", model)]).fit(frame, LABELS), "leave hash out"

@@ -9,7 +9,7 @@ import pytest
 
 import kernling as kl
 from kernling.components.memory import GRADIENT, SNAPSHOT
-from kernling.core.state import recoded
+from kernling.core.state import Widening, recoded
 from kernling.evaluate import online
 from kernling.papers import dataset
 from oracles import encoded, stream
@@ -222,10 +222,10 @@ def test_late_classes(loss):
     X, y = X[np.concatenate([early, late])], y[np.concatenate([early, late])]
     estimator = model("coverage", loss).partial_fit(X, y)
     slow = reference(estimator, X[:90], 2.0 * y[:90] - 1.0)
-    change = np.array([[-0.5], [0.5], [0.0]])
+    change = Widening(np.array([0, 0, -1]), np.array([-0.5, 0.5, 0.0]))
 
     def wider(pair):
-        return tuple(part @ change.T for part in pair)
+        return tuple(change.of(part, axis=-1) for part in pair)
 
     slow.w, slow.u, slow.period = wider(slow.w), wider(slow.u), [wider(pair) for pair in slow.period]
     for entry in slow.memory:

@@ -42,6 +42,14 @@ class Window:
         k = kernel_values(self.params, np.array(self.rows), x)
         return np.array([np.tensordot(k ** (4.0**p), np.array(self.coef)[:, p], 1) for p in range(self.powers)])
 
+    def nearest(self, x: np.ndarray) -> float:
+        """The mean target of the five nearest events."""
+        if not self.rows:
+            return 0.0
+        near = np.argsort(-kernel_values(self.params, np.array(self.rows), x), kind="stable")[:5]
+        _, total, weight = np.array(self.coef)[near, 0].sum(axis=0)
+        return total / weight
+
     def enter(self, x: np.ndarray, entry: np.ndarray) -> None:
         self.rows = [*self.rows, x][-self.params["window"] :]
         self.coef = [*self.coef, entry][-self.params["window"] :]
@@ -213,7 +221,7 @@ class AutoValues(Auto):
         self.seen_predictions: list[np.ndarray] = []
         self.seen_targets: list[float] = []
         self.seen_weights: list[float] = []
-        self.v = np.zeros(9)
+        self.v = np.zeros(10)
 
     def columns(self) -> int:
         return 3
@@ -234,7 +242,8 @@ class AutoValues(Auto):
     def predictions(self, z: np.ndarray) -> np.ndarray:
         sums = self.window.sums(z)
         squares = np.concatenate([expert.scores(z) for expert in self.squares])
-        return np.clip(np.concatenate([squares, sums[:, 0], sums[:, 1] / (sums[:, 2] + 1e-3)]), -5.0, 5.0)
+        around = sums[:, 1] / (sums[:, 2] + 1e-3)
+        return np.clip(np.concatenate([squares, sums[:, 0], around, [self.window.nearest(z)]]), -5.0, 5.0)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         values = self.values.rows or [0.0]
@@ -249,7 +258,7 @@ class AutoValues(Auto):
         P, n = np.array(self.seen_predictions), len(self.seen_targets)
         s = np.array(self.seen_weights) * 0.999 ** np.arange(n - 1.0, -1.0, -1.0)
         ridge = 10.0 * 0.999 ** (n % 1000)
-        self.v = np.linalg.solve(ridge * np.eye(9) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
+        self.v = np.linalg.solve(ridge * np.eye(10) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
 
 
 def auto(oracle: type, stream: str, **params) -> Case:

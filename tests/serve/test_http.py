@@ -125,6 +125,17 @@ def test_models_are_created_by_name_and_parameters(client):
     assert isinstance(client.post("/models/created/predict", json={"a": 1}).json()[0]["value"], float)
 
 
+def test_probabilities_where_a_model_has_some(client):
+    client.put("/models/sure", json={"estimator": "AVMClassifier", "parameters": {"loss": "logistic"}})
+    client.post("/models/sure/learn", json=[row | {"target": int(row["km"] > 0)} for row in rows(150)])
+    for count in (1, 20):
+        said = client.post("/models/sure/predict", json=[ROW] * count).json()
+        assert len(said) == count
+        shares = said[0]["probabilities"]
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert str(said[0]["label"]) == max(shares, key=shares.get)
+
+
 def test_the_file_is_the_model_and_makes_another(client, tmp_path):
     content = client.get("/models/flights/file").content
     (tmp_path / "flights.kern").write_bytes(content)

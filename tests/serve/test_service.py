@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import serving
-from kernling import models
+from kernling import models, registry
 from kernling.serve.blocks import Block
+from kernling.serve.demo import Demo
 from kernling.serve.refusal import Refused
 from kernling.serve.service import Service
 from kernling.serve.settings import Settings
@@ -281,6 +282,25 @@ def test_starting_again_gives_the_same_model_with_and_without_snapshots(start):
     send(third, events(30, seed=2), 10)
 
 
+MAIN = [name for name in registry.public_names(main=True) if name.endswith(("Classifier", "Regressor"))]
+
+
+@pytest.mark.parametrize(
+    "estimator", ["SPAClassifier", *(pytest.param(name, marks=pytest.mark.long) for name in MAIN if name != "SPAClassifier")]
+)
+def test_coins_are_tossed_again_as_they_fell(start, estimator):
+    service = start()
+    service.create("m", {"estimator": estimator}).result()
+    for seed in range(4):
+        rows = [row | {"target": float(row["target"] == "late")} for row in events(50, seed=seed)]
+        service.learn("m", rows).result()
+        if seed == 1:
+            service._snapshot(service.models["m"])
+    expected = contents(service, "m")
+    abandon(service)
+    assert contents(start(), "m") == expected
+
+
 def test_blocks_are_learned_again_as_they_were(start):
     service = start()
     futures = [service.learn("flights", [row]) for row in events(200)]  # blocks of whatever waited
@@ -413,12 +433,12 @@ def test_a_full_disk_refuses_and_changes_nothing(start):
     assert refused.value.status == 507
     with pytest.raises(Refused, match="disk is full"):
         service.learn("another", rows).result()
-    assert service.failure
+    assert service.failures
     assert contents(service, "flights") == before
     assert list(service.models) == ["flights"]
     service.journal.database.execute("PRAGMA max_page_count=1000000")
     assert service.learn("flights", rows).result()["learned"] == 4000  # their ids were not taken
-    assert service.failure is None
+    assert not service.failures
 
 
 def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(start, monkeypatch):
@@ -443,6 +463,48 @@ def test_the_journal_is_cut_behind_the_last_two_snapshots(start):
         service._snapshot(service.models["flights"])
     send(service, events(10, seed=9), 10)
     assert min(record.position for record in service.journal.blocks(1, after=0)) == 16 + 5
+
+
+def test_a_client_that_goes_away_takes_nobody_with_it(start):
+    service = start()
+    send(service, events(40), 40)
+    futures = [service.learn("flights", [GOOD]) for _ in range(100)]
+    gone = [future.cancel() for future in futures[::2]]
+    wait(futures)
+    assert all(future.result()["learned"] == 1 for future in futures if not future.cancelled())
+    assert service.models["flights"].published.events == 140 - sum(gone)
+
+
+def test_a_model_that_could_not_be_entered_leaves_nothing_behind(start, tmp_path, monkeypatch):
+    service = start()
+    send(service, events(60), 20)
+    models.save(service.models["flights"].published.model, tmp_path / "model.kern")
+    uploaded = models.load(tmp_path / "model.kern")
+
+    def full():
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as context:
+        context.setattr(service.journal, "_cut_some", full)  # the last thing before a commit
+        with pytest.raises(Refused, match="disk is full"):
+            service.create("other", model=uploaded).result()
+    assert list((tmp_path / "service/snapshots/2").glob("*.kern"))  # of the model that is not there
+    send(service, events(30, seed=1), 30, name="other")
+    abandon(service)
+    assert start().models["other"].published.events == 30
+
+
+def test_the_demonstration_feeds_two_models(start):
+    service = start(Settings(first_rows=100))
+    demo = Demo(service)
+    try:
+        end = time.monotonic() + 30.0
+        while ("trips" not in service.models or not service.models["trips"].published.events) and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        demo.stop()
+    assert service.models["orders"].published.events > service.models["trips"].published.events > 0
+    assert service.waiting.counts[service.models["trips"].number] > 0
 
 
 def test_a_folder_serves_one_service(start):

@@ -60,8 +60,9 @@ class Answers:
     nothing is written.
     """
 
-    def __init__(self, path: Path | None, skipped: int = 0):
+    def __init__(self, path: Path | None, skipped: int = 0, answered: int = 0):
         self._path = path
+        self._answered = answered  # rows learned again that an earlier run has answered
         self._lines: list[str | None] = []  # in the order of the rows; None waits for its row to be learned
         self._rows = skipped  # of the stream, so far
 
@@ -116,5 +117,6 @@ class Answers:
     def _write_known(self) -> None:
         known = self._lines.index(None) if None in self._lines else len(self._lines)
         if known:
-            self.write(map(str, self._lines[:known]))
+            self.write(map(str, self._lines[self._answered : known]))
+            self._answered = max(self._answered - known, 0)
             del self._lines[:known]

@@ -49,21 +49,21 @@ def compare(
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts, Status("reading") as status:
+    with Interrupts() as interrupts, Status("starting") as status:
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             runs = ProgressiveRuns({})
             with interrupts.held_back():
                 source = Source([data], replace(reading, shuffle=shuffle))
                 (X, y), chunks = source.begin()
-                measuring["extra"] = {"permutation": order}
+                measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
                 runs = _progressive_runs(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
-                progress = Progress(runs.running)
-                status.show(progress)
-                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=partial(status.show, progress))
+                runs.begin(X, y)
+                progress = partial(status.show, Progress(runs.running))
+                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=progress)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]
             if interrupts.stopped:

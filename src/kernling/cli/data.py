@@ -2,12 +2,13 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from .resume import START, Start
 
 if TYPE_CHECKING:
     from ..models import Saved
@@ -51,7 +52,9 @@ class Reading:
     part: Annotated[Part, _option("Part of a named data set.")] = "train"
     positive: Annotated[str | None, _option("Comma-separated labels of a named data set that become +1.")] = None
     shuffle: Annotated[int | None, _option("Shuffle the rows with this seed; keeps all rows in memory.", metavar="SEED")] = None
-    skip: Annotated[int, _option("Number of rows to skip at the start.", min=0)] = 0
+    skip: Annotated[
+        int | None, _option("Number of rows to skip at the start (default: 0, or where --resume stopped).", min=0)
+    ] = None
     rows: Annotated[int | None, _option("Maximum number of rows to read.", min=1)] = None
 
 
@@ -73,8 +76,9 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 class Source:
     """The rows that a command reads, and how.
 
-    With ``saved``, a model file, rows are read in the same way as those that the model was trained on.  With ``every_row``, no
-    row is dropped because of missing values; with ``unlabelled``, none because it has no target.  ``rows`` counts those read.
+    With ``saved``, a model file, rows are read in the same way as those that the model was trained on, and ``start`` is where a
+    resumed model continues.  With ``every_row``, no row is dropped because of missing values; with ``unlabelled``, none because
+    it has no target.  ``rows`` counts those read.
     """
 
     def __init__(
@@ -85,21 +89,25 @@ class Source:
         saved: "Saved | None" = None,
         every_row: bool = False,
         unlabelled: bool = False,
+        start: Start = START,
     ):
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
+        self.skip = reading.skip or start.skip
+        self._last = None if reading.rows is None else self.skip + start.again + reading.rows
+        self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
         self._unlabelled = every_row or unlabelled
         self._without_target = 0
-        self.rows = reading.skip
+        self.rows = self.skip
         self._events = 0  # rows with a target before those of the chunk at hand, whose places are
         self._labelled: Any = ()
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
-        self.stream.info |= {"skip": reading.skip, "first_rows": reading.rows}
+        self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
         from pathlib import Path
@@ -123,7 +131,7 @@ class Source:
             return named.stream(reading.part)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, reading.skip + (reading.rows or SYNTHETIC_ROWS))
+            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS))
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
@@ -164,17 +172,34 @@ class Source:
 
     def chunks(self) -> "Iterator[Chunk]":
         """Yield the requested rows."""
-        import numpy as np
+        return self._asked_for(self._after_skip())
 
-        from ..streams.tables import missing, places_of
+    def _after_skip(self) -> "Iterator[Chunk]":
+        from ..streams.base import CHUNK
+        from ..streams.tables import places_of
 
-        first = self.reading.skip
-        last = np.inf if self.reading.rows is None else first + self.reading.rows
         given = 0
         for X, y in self.stream:
             places = places_of(X, given)
             given += X.shape[0]
-            asked = (places >= first) & (places < last)
+            if X.shape[0] == CHUNK:
+                self.ends.add(int(places[-1]) + 1)
+            kept = places >= self.skip
+            if kept.any():
+                yield (X, y) if kept.all() else (X[kept], None if y is None else y[kept])
+
+    def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+        """Limit the rows to --rows, and count those that are learned."""
+        import numpy as np
+
+        from ..streams.tables import missing, places_of
+
+        last = np.inf if self._last is None else self._last
+        given = self.skip
+        for X, y in chunks:
+            places = places_of(X, given)
+            given += X.shape[0]
+            asked = places < last
             if asked.any():
                 X, y = (X, y) if asked.all() else (X[asked], None if y is None else y[asked])
                 labelled = np.ones(X.shape[0], dtype=bool) if y is None else ~missing(y)
@@ -197,15 +222,15 @@ class Source:
         return self._opened.dropped + self._without_target
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """Return the rows of the first chunk that have a target, if there are targets, and an iterator over all chunks."""
-        chunks = self.chunks()
-        before = []
-        for chunk in chunks:
-            before.append(chunk)
-            X, y = with_targets(*chunk)
-            if X.shape[0]:
-                return (X, y), itertools.chain(before, chunks)
-        raise ValueError(f"{self.name} has no rows{' with a target' if before else ''}")
+        """Return the first rows with a target, from which "auto" parameters are resolved whatever --rows is, and all chunks."""
+        from ..streams.base import first_rows
+
+        first, chunks = first_rows(self._after_skip(), live=self.stream.once, usable=with_targets)
+        X, y = (None, None) if first is None else with_targets(*first)
+        if X is None or not X.shape[0]:
+            next(chunks, None)  # raises if an error is why there are no rows
+            raise ValueError(f"{self.name} has no rows{'' if X is None else ' with a target'}")
+        return (X, y), self._asked_for(chunks)
 
     def task_of(self, y: Any) -> str:
         """Return the task of a named data set, or infer it from the targets."""
@@ -222,7 +247,7 @@ class Source:
 
         reading = self.reading
         scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
-        scale = scalings[reading.scale or ("standard" if isinstance(X, Table) else "none")]
+        scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
         columns: dict[str, Any] = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
@@ -230,10 +255,19 @@ class Source:
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
+    def _scale_of(self, X: Any) -> str:
+        """The name of the scale: tables have one unless none is asked for."""
+        from ..streams import Table
+
+        return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
+
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
         """Return a pipeline that ends in the model."""
+        from ..estimators.by_task import without_own_scales
         from ..pipeline import StreamPipeline
 
+        if self._scale_of(X) != "none":
+            model = without_own_scales(model)
         return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import DEFAULT
 from . import distributed as spread
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
+from .resume import Keeper, Start, advice, start
 from .status import Progress, Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
@@ -28,7 +30,7 @@ Report = Annotated[Path | None, typer.Option(help="Write an HTML report with fig
 def run(
     data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files are read one after the other.")],
     reading: Reading,
-    learner: settings.LearnerOption = "avm",
+    learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
@@ -64,13 +66,14 @@ def run(
     _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
-    if saved and learner not in ("avm", saved.model.learner.name):  # avm is the default
+    begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
+    if saved and learner not in (DEFAULT, saved.model.learner.name):
         name = saved.model.learner.name
         raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
 
     def make(source: Source, X: Any, y: Any) -> Any:
-        if saved:
-            return saved.model
+        if begin.model is not None:
+            return begin.model
         return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
 
     if dask:
@@ -81,11 +84,14 @@ def run(
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
-    source = Source(data, reading, saved=saved, unlabelled=True)
+    source = Source(data, reading, saved=saved, unlabelled=True, start=begin)
     if dry_run:
         _show_treatments(source, make)
         return
+    if saved and begin.skip + begin.again:
+        typer.echo(f"continuing after row {begin.skip + begin.again:,} of {source.name}", err=True)
     measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
+    measuring |= {"row": source.skip, "again": begin.measured}
     _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 
@@ -114,34 +120,36 @@ def _learn(
     report: Path | None,
 ) -> None:
     """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
-    from .. import models
     from ..evaluate import ProgressiveRun, feed
     from .answers import Answers
 
     course: ProgressiveRun | None = None
+    keeper: Keeper | None = None
 
     def keep() -> None:
-        if save and course and course.events:
-            models.save(course.model, save, source.kept())
+        if save and keeper and keeper.events:
+            keeper.save(save)
 
     def after() -> None:
         status.show(Progress({"": course} if course else {}))
-        if course and checkpoint_every and course.events % checkpoint_every == 0:
+        if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("waiting for rows") as status, Answers(predictions, source.reading.skip) as answers:
+    answers = Answers(predictions, source.skip, measuring["again"])
+    with Interrupts() as interrupts, Status("waiting for rows") as status, answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            status.show("compiling")
             course = ProgressiveRun(make(source, X, y), source.stream.info, on_batch=answers.learned, **measuring)
+            course.begin(X, y)
+            keeper = Keeper(course, source, checkpoint_every)
             rows = answers.learnable(course.model, chunks)
-            feed(course, rows, cut=checkpoint_every, guard=interrupts.deferred, after=after)
+            feed(keeper, rows, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
             answers.end(source.rows)
         keep()
     if course and course.events:
         _tell(course, results, report, source)
         if interrupts.stopped:
-            _where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
+            where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
@@ -162,14 +170,10 @@ def _check_outputs(*paths: Path | None) -> None:
         need_matplotlib()
 
 
-def _where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
+def where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
+    """Report how much was learned and how to continue."""
     note = f"learned {events:,} events before it stopped"
-    if save:
-        how = "fix the data, then continue" if mend else "continue"
-        comes_again = mend or "-" not in source.data
-        skip = f" --skip {source.rows_until(events)}" if comes_again else ""
-        note += f"; the model is in {save}: {how} with --resume {save}{skip}"
-    typer.echo(note, err=True)
+    typer.echo(f"{note}; {advice(save, source, mend)}" if save else note, err=True)
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
@@ -284,6 +288,8 @@ def info(model: Model) -> None:
             facts[f"{name}, from the data"] = f"{getattr(learned, f'{name}_'):.6g}"
     if saved.reading:
         facts["target column"] = saved.reading.get("target") or "none"
+    if saved.place:
+        facts["rows consumed"] = f"{saved.place['row']:,} of {', '.join(saved.place['data'])}"
     for row in _schema(whole).rows() if _schema(whole) else ():
         facts[f"column {row['column']}"] = f"{row['treatment']}: {row['becomes']}"
     facts |= about(learned)

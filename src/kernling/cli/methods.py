@@ -16,12 +16,14 @@ def demo(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from .. import demo
+    from ..core.compiling import compiling
 
     console = Console()
     console.print("Each event is first predicted, then learned.  The first run compiles each method for this processor, once.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     for stream in demo.streams(events):
         results: dict[str, demo.ProgressiveRun | Exception] = {}
+        before = compiling.seconds
         with Progress(*columns, console=console, transient=True) as progress:
             for name, make in demo.contenders(everything).items():
                 what = f"{stream.name}: {name}"
@@ -30,15 +32,19 @@ def demo(
                 def advance(events: int, task=task, what=what) -> None:
                     progress.update(task, completed=events, description=what)
 
+                def tell(words: str, task=task, what=what) -> None:
+                    progress.update(task, description=f"{what}, {words}")
+
                 try:
-                    results[name] = demo.run(make(), stream, advance)
+                    with compiling.heard_by(tell):
+                        results[name] = demo.run(make(), stream, advance)
                 except Exception as error:  # any error: the other methods still run, and the table shows it
                     results[name] = error
-        console.print(_comparison(stream, results))
+        console.print(_comparison(stream, results, compiling.seconds - before))
 
 
-def _comparison(stream, results):
-    """Return the table of results on one stream."""
+def _comparison(stream, results, compiled):
+    """Return the table of results on one stream; ``compiled`` is how long compilation took, in seconds."""
     from rich.table import Table
 
     table = Table(
@@ -64,8 +70,9 @@ def _comparison(stream, results):
             f"{run.events / run.seconds:,.0f}",
             f"{run.seconds:.2f}",
         )
-    warmup = sum(run.warmup for run in results.values() if not isinstance(run, Exception))
-    table.caption = "\n".join([*notes, f"Preparation, including compilation, took another {warmup:.1f} s."])
+    if compiled >= 0.1:
+        notes.append(f"Compilation took another {compiled:.1f} s; it happens once, and the next run loads the compiled code.")
+    table.caption = "\n".join(notes)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 
@@ -40,10 +41,14 @@ class Status:
         from rich.console import Console
         from rich.status import Status as Line
 
+        from ..core.compiling import compiling
+
         console = Console(stderr=True)
         self._line = Line(self._first, console=console) if self._visible and console.is_terminal else None
+        self._shown = ExitStack()
         if self._line:
-            self._line.start()
+            self._shown.enter_context(self._line)
+            self._shown.enter_context(compiling.heard_by(self._line.update))
         return self
 
     def show(self, progress: object) -> None:
@@ -54,5 +59,4 @@ class Status:
             self._line.update("\n".join(lines))
 
     def __exit__(self, *_: Any) -> None:
-        if self._line:
-            self._line.stop()
+        self._shown.close()

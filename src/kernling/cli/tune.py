@@ -9,7 +9,8 @@ import typer
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Results, _check_outputs, _where_it_stopped
+from .learn import Data, Results, _check_outputs, where_it_stopped
+from .resume import place_of
 from .status import Status
 
 if TYPE_CHECKING:
@@ -55,9 +56,8 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    with Interrupts() as interrupts, Status("reading") as status, interrupts.held_back():
+    with Interrupts() as interrupts, Status("starting") as status, interrupts.held_back():
         (X, y), chunks = source.begin()
-        status.show("compiling")
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
         ranges = asked or _not_fixed(model, fixed)
         running = Search(
@@ -73,17 +73,18 @@ def tune(
             seed=seed,
             on_rung=_tell_rung,
         )
+        running.begin(X, y)
         search = running
         feed(search, chunks, cut=PIECE, guard=interrupts.deferred, after=lambda: status.show(f"{search.events:,} events"))
     if running and running.events:
         found = running.end()
         if save:
-            models.save(found.model, save, source.kept())
+            models.save(found.model, save, source.kept(), place_of(source, source.rows_until(running.events)))
         if results:
             write_rows(found.rows, results)
         _tell(found, running.metric, f"{learner} on {data}")
         if interrupts.stopped:
-            _where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
+            where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 

@@ -8,6 +8,7 @@ the model keeps no average.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..core.expansion import EVENTS, SCALE, TOTAL
 from ..core.jit import inline
 from ..core.minibatch import function_products
 from ..core.updates import add, insert, scale_model
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 CENTRE, MEAN, BOTH = range(3)  # N, B and P above
 
@@ -24,7 +28,7 @@ def new_ball() -> np.ndarray:
     return np.zeros(3)
 
 
-def merged_ball(merging, name: str) -> np.ndarray:
+def merged_ball(merging: Merging, name: str) -> np.ndarray:
     """Return the norms of the merged model and of its average, from kernel values; 0 if there is no ball."""
     model = merging.model
     norms = new_ball()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.expansion import check_room
 from ..core.jit import inline
-from ..core.state import added
+from ..core.state import Widening, added
 from .pairwise import are_counts, inherited, quota
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 
 class Buffers(NamedTuple):
@@ -18,9 +21,9 @@ class Buffers(NamedTuple):
     counts: np.ndarray  # (outputs, 2)
     rows: np.ndarray  # (outputs, 2, size, features)
 
-    def widened(self, change: np.ndarray) -> Buffers:
-        """Convert to outputs ``change @ outputs``; negative events of a new class come evenly from both sides of an old one."""
-        counts, rows = np.zeros((len(change), 2)), np.zeros((len(change), *self.rows.shape[1:]))
+    def widened(self, change: Widening) -> Buffers:
+        """Convert to the outputs of ``change``; negative events of a new class come evenly from both sides of an old one."""
+        counts, rows = np.zeros((change.outputs, 2)), np.zeros((change.outputs, *self.rows.shape[1:]))
         filled = [self.rows[0, side, : int(self.counts[0, side])] for side in range(2)]
         everything = np.concatenate(filled)
         size = min(len(everything), self.rows.shape[2])
@@ -32,13 +35,13 @@ class Buffers(NamedTuple):
                 counts[p], rows[p] = self.counts[old[0], :: old[1]], self.rows[old[0], :: old[1]]
         return Buffers(counts, rows)
 
-    def merged(self, other: Buffers, start: Buffers | None, merging) -> Buffers:
+    def merged(self, other: Buffers, start: Buffers | None, merging: Merging) -> Buffers:
         """Take exchangeable rows of both in proportion to their events: the first of one and the last of the other."""
         size = self.rows.shape[2]
         rows = np.zeros_like(self.rows)
         for place in np.ndindex(*self.counts.shape):
-            met = self.counts[place], other.counts[place]
-            held = [int(min(n, size)) for n in met]
+            met = float(self.counts[place]), float(other.counts[place])
+            held = int(min(met[0], size)), int(min(met[1], size))
             own = quota(size, *held, met[0] / max(1.0, sum(met)))
             rest = min(size, sum(held)) - own
             rows[place][:own] = self.rows[place][:own]

@@ -12,9 +12,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.block import squared_distance
-from ..core.jit import inline, inner, jit
+from ..core.jit import inline, inner
 from ..core.kernels import Kernel, transform_values
 
 SPHERE, BOX = range(2)
@@ -27,7 +28,7 @@ class Coverage(NamedTuple):
     tolerance: float  # in squared distance
 
     @classmethod
-    def of(cls, name: str, delta: float, d: int, dtype) -> Coverage:
+    def of(cls, name: str, delta: float, d: int, dtype: DTypeLike) -> Coverage:
         """Return a coverage by cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
         kind = KINDS[name]
         radius = delta / 2.0 if kind == SPHERE else delta / (2.0 * math.sqrt(d))
@@ -78,39 +79,3 @@ def feature_distance(kernel: Kernel, distance: float) -> float:
     value = np.array([distance**2])
     transform_values(kernel, value)
     return math.sqrt(2.0 * max(0.0, 1.0 - float(value[0])))
-
-
-@jit
-def cells_opened(points, radius):
-    """Return the number of spheres of this radius that are opened to cover the rows in order."""
-    n, d = points.shape
-    cores = np.empty(n, np.int64)
-    count = 0
-    for i in range(n):
-        inside = False
-        for k in range(count):
-            total = 0.0
-            for c in range(d):
-                z = points[i, c] - points[cores[k], c]
-                total += z * z
-            if total < radius * radius:
-                inside = True
-                break
-        if not inside:
-            cores[count] = i
-            count += 1
-    return count
-
-
-def smallest_delta(points: np.ndarray, most: int) -> float:
-    """Return the smallest diameter, within 0.1 %, at which the rows open at most this many cells."""
-    low, high = 0.0, 1.0
-    while cells_opened(points, high / 2.0) > most:
-        low, high = high, 2.0 * high
-    while high - low > 1e-3 * high and high > 1e-300:
-        middle = (low + high) / 2.0
-        if cells_opened(points, middle / 2.0) > most:
-            low = middle
-        else:
-            high = middle
-    return high

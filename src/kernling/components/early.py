@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.expansion import padded
-from ..core.state import are_targets, recoded
+from ..core.state import Widening, are_targets, recoded
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are taken anew, for the last time after the last
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
@@ -18,7 +22,7 @@ class Early(NamedTuple):
     X: np.ndarray  # (room, d)
     targets: np.ndarray
     weights: np.ndarray
-    count: np.ndarray  # (2,) events now, and at most
+    count: np.ndarray  # type: ignore[assignment]  # (2,) events now, and at most
     gamma: np.ndarray  # (1,) as it is known now
 
     def grown(self, capacity: int) -> Early:
@@ -33,11 +37,11 @@ class Early(NamedTuple):
         n = int(self.count[0])
         return self._replace(X=self.X[:n].copy(), targets=self.targets[:n].copy(), weights=self.weights[:n].copy())
 
-    def widened(self, change: np.ndarray) -> Early:
-        """For outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Early:
+        """Recode the targets for the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
-    def merged(self, other: Early, start: Early | None, merging) -> Early:
+    def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
         """The events of both, unless these are enough to have settled."""
         begun = 0 if start is None else int(start.count[0])
         parts = {
@@ -66,7 +70,7 @@ class Early(NamedTuple):
             raise ValueError(f"gamma={self.gamma} is not that of a model")
 
 
-def new_early(gamma: float, settles: bool, d: int, dtype) -> Early:
+def new_early(gamma: float, settles: bool, d: int, dtype: DTypeLike) -> Early:
     """Of no events; room only where something is to be settled."""
     most = max((n for n in SETTLE if n * d <= ROOM), default=0) if settles else 0
     nothing = np.zeros(0)

@@ -6,7 +6,7 @@ the perceptron), and then the oldest point is removed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from ..core.expansion import EVENTS, padded
 from ..core.jit import inline, inner
 from ..core.kernels import is_isotropic, self_value, transform
 from ..core.minibatch import point_matrix
-from ..core.state import recoded
+from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 BIRTH = 0  # in tags
 TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less count as equal
@@ -150,11 +153,11 @@ class Values(NamedTuple):
         """Return a copy without spare room."""
         return Values(self.scores[:, :size].copy())
 
-    def widened(self, change: np.ndarray) -> Values:
-        """Convert to outputs ``change @ outputs``."""
-        return Values(change @ self.scores)
+    def widened(self, change: Widening) -> Values:
+        """Convert to the outputs of ``change``."""
+        return Values(change.of(self.scores))
 
-    def merged(self, other: Values, start: Values | None, merging) -> Values:
+    def merged(self, other: Values, start: Values | None, merging: Merging) -> Values:
         """Return the scores of the merged model."""
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
@@ -177,11 +180,11 @@ class Labels(NamedTuple):
         """Return a copy without spare room."""
         return Labels(self.targets[:size].copy())
 
-    def widened(self, change: np.ndarray) -> Labels:
-        """Recode the targets for outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Labels:
+        """Recode the targets for the outputs of ``change``."""
         return Labels(recoded(self.targets, change))
 
-    def merged(self, other: Labels, start: Labels | None, merging) -> Labels:
+    def merged(self, other: Labels, start: Labels | None, merging: Merging) -> Labels:
         """Return the targets of the merged model's points."""
         targets = np.zeros(merging.model.stored)
         left = merging.places >= 0
@@ -208,7 +211,7 @@ class Pairs(NamedTuple):
         """Return a copy without spare room."""
         return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
 
-    def merged(self, other: Pairs, start: Pairs | None, merging) -> Pairs:
+    def merged(self, other: Pairs, start: Pairs | None, merging: Merging) -> Pairs:
         """Return the pairs of the merged model's points."""
         matrix = point_matrix(merging.kernel, merging.model)
         distances = matrix.diagonal() - 2.0 * matrix

@@ -25,7 +25,18 @@ STRAIGHT = Ridge(1.0, 1.0, 0)
 LATELY = Ridge(0.1, 0.998, 1000)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 CLASSIFIERS = ("smooth", "straight", "lately", "near", "nearer")
-REGRESSORS = ("smooth", "straight", "lately", "near", "nearer", "nearest", "around", "closely around", "closest around")
+REGRESSORS = (
+    "smooth",
+    "straight",
+    "lately",
+    "near",
+    "nearer",
+    "nearest",
+    "around",
+    "closely around",
+    "closest around",
+    "neighbours",
+)
 
 
 class Experts(NamedTuple):
@@ -103,8 +114,7 @@ def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np
 
 def values_of(experts: Experts, seen: Seen) -> np.ndarray:
     """What the experts predict now, (experts, events)."""
-    sums = window.see(experts.window, seen.kernel, seen.X, seen.norms).sums
-    return np.concatenate([*_squares(experts, seen), window.values_of(sums)])
+    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, seen.kernel, seen.X, seen.norms)])
 
 
 def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -12,14 +12,19 @@ numbers, and recomputed when it has drifted.  Solutions with a slightly inexact 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..core.expansion import Expansion, padded
 from ..core.jit import jit
+from ..core.kernels import Kernel
 from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 DEPENDENT = 1e-7  # squared distance from the span, relative to k(x, x), below which a point is projected
 DEPENDENT_32 = 1e-4  # the same for kernel values in single precision
@@ -53,7 +58,7 @@ class Gram(NamedTuple):
         """Return a copy without spare room."""
         return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
 
-    def merged(self, other: Gram, start: Gram | None, merging) -> Gram:
+    def merged(self, other: Gram, start: Gram | None, merging: Merging) -> Gram:
         """Return the matrix of the merged model's points."""
         if not len(self.record):
             return self
@@ -85,7 +90,15 @@ class Extension(NamedTuple):
     error: float  # squared norm of the change by projecting the rest
 
 
-def extend(gram: Gram, size: int, cross, own, old, new, dependent: float = DEPENDENT) -> Extension:
+def extend(
+    gram: Gram,
+    size: int,
+    cross: np.ndarray,
+    own: np.ndarray,
+    old: np.ndarray,
+    new: np.ndarray,
+    dependent: float = DEPENDENT,
+) -> Extension:
     """Prepare to append points: cross (size, new) and own (new, new) are their kernel values.
 
     ``old`` (size, outputs) and ``new`` (new, outputs) are coefficients; those of projected points are distributed over the
@@ -225,7 +238,17 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
     return removed, error
 
 
-def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps: float, order=greedy) -> float:
+def add_and_prune(
+    model: Expansion,
+    gram: Gram,
+    kernel: Kernel,
+    old: np.ndarray,
+    new: np.ndarray,
+    X: np.ndarray,
+    cross: np.ndarray,
+    eps: float,
+    order: Callable[[int], np.ndarray] = greedy,
+) -> float:
     """Set the coefficients ``old`` (points, outputs), add new points X with coefficients ``new``, then remove points.
 
     Points are removed and the rest refitted while the function changes by at most eps in norm; returns the change.
@@ -253,7 +276,15 @@ def add_and_prune(model: Expansion, gram: Gram, kernel, old, new, X, cross, eps:
     return float(np.sqrt(error))
 
 
-def update(gram: Gram, size: int, cross, own, factor, columns, alive) -> list[tuple[int, int]]:
+def update(
+    gram: Gram,
+    size: int,
+    cross: np.ndarray,
+    own: np.ndarray,
+    factor: np.ndarray,
+    columns: np.ndarray,
+    alive: np.ndarray,
+) -> list[tuple[int, int]]:
     """Append the points that ``factor`` describes and remove those that are not alive.
 
     cross and own are the kernel values of the appended points, columns the u of the removed ones.  The last survivors fill

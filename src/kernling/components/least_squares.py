@@ -19,7 +19,7 @@ which is compared with it periodically and recomputed once rounding errors have 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -27,8 +27,11 @@ from scipy.linalg import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
-from ..core.state import added
+from ..core.state import Widening, added
 from .whitened import point_factor, solve
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
 DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
@@ -57,7 +60,7 @@ class LeastSquares(NamedTuple):
     record: np.ndarray  # see RHO and the rest above
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
         """Number of features in use."""
         return int(self.size[FEATURES])
 
@@ -89,7 +92,7 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> LeastSquares:
+    def widened(self, change: Widening) -> LeastSquares:
         """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
@@ -102,14 +105,14 @@ class LeastSquares(NamedTuple):
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = [(int(np.argmax(np.abs(row))), float(np.sign(row[np.argmax(np.abs(row))]))) for row in change]
+        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
         return self._replace(
             weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
             moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),
             losses=np.array([self.losses[o] if sign else lost for o, sign in columns]),
         )
 
-    def merged(self, other: LeastSquares, start: LeastSquares | None, merging) -> LeastSquares:
+    def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.
 
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
@@ -166,6 +169,7 @@ class LeastSquares(NamedTuple):
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:
     """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
+    check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
     record[RHO] = record[FULL] = ridge.ridge
     nothing = np.zeros((outputs, 0))
@@ -231,7 +235,8 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     heard = s > 0.0
     record, W, B = sums.record, sums.weights[:, :n], sums.moments[:, :n]
     P, S = _matrix(sums.inverse, n), _matrix(sums.squares, n)
-    fade, stretch = 1.0, np.ones(len(s))
+    fade = 1.0
+    stretch: np.ndarray = np.ones(len(s))
     if ridge.keep < 1.0:
         stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
         fade = ridge.keep ** int(np.count_nonzero(heard))
@@ -298,7 +303,7 @@ def extend(sums: LeastSquares, n: int) -> None:
     sums.size[FEATURES] = n
 
 
-def _into(merging, state, sums: LeastSquares, n: int) -> np.ndarray:
+def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
     """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))

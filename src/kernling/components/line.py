@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.expansion import check_room
 from ..core.jit import jit
 from ..core.limits import COEFFICIENT
-from ..core.state import added
+from ..core.state import Widening, added
 from . import least_squares
 from .least_squares import LeastSquares, Ridge, new_least_squares
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 WIDE = 512  # columns, above which only the diagonal is kept: memory of the size of a row
 
@@ -20,14 +23,13 @@ class Diagonal(NamedTuple):
     weights: np.ndarray  # (outputs, features), the first feature is 1
     squares: np.ndarray  # (features,) sums of squared features, of which forgetting leaves less and less
 
-    def widened(self, change: np.ndarray) -> Diagonal:
+    def widened(self, change: Widening) -> Diagonal:
         """The one column of two classes becomes one for each; a new class has been -1 so far."""
-        signs = np.sign(change)
-        weights = signs @ self.weights
-        weights[~signs.any(axis=1), 0] = -1.0
+        weights = change._replace(factors=np.sign(change.factors)).of(self.weights)
+        weights[change.old < 0, 0] = -1.0
         return self._replace(weights=weights)
 
-    def merged(self, other: Diagonal, start: Diagonal | None, merging) -> Diagonal:
+    def merged(self, other: Diagonal, start: Diagonal | None, merging: Merging) -> Diagonal:
         """The mean of the weights, the sum of the squares."""
         weights = merging.shares[0] * self.weights + merging.shares[1] * other.weights
         return Diagonal(weights, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))

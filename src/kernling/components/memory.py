@@ -8,18 +8,23 @@ gradients change only when the snapshot does, so a step costs the same whatever 
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernels, losses
-from ..core.block import as_distances, inner_product, products
+from ..core.block import as_distances, fill, inner_product, products
 from ..core.expansion import check_room
 from ..core.fourier import feature_score
 from ..core.jit import inline, inner
 from ..core.limits import faded
-from ..core.state import are_targets, recoded
+from ..core.state import Widening, are_targets, recoded
+from ..core.struct import shaped
 from ..core.updates import _add_column
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same place in the linear model
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
@@ -36,18 +41,18 @@ class Memory(NamedTuple):
     features_sum: np.ndarray  # (outputs, features)
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
 
-    def widened(self, change: np.ndarray) -> Memory:
-        """Convert to outputs ``change @ outputs``; the gradients are recomputed at the next event."""
+    def widened(self, change: Widening) -> Memory:
+        """Convert to the outputs of ``change``; the gradients are recomputed at the next event."""
         ring = self.ring.copy()
         ring[STALE] = 1
         return self._replace(
             targets=recoded(self.targets, change),
-            gradients=np.zeros((len(self.targets), len(change))),
-            features_sum=np.zeros((len(change), self.features_sum.shape[1])),
+            gradients=np.zeros((len(self.targets), change.outputs)),
+            features_sum=np.zeros((change.outputs, self.features_sum.shape[1])),
             ring=ring,
         )
 
-    def merged(self, other: Memory, start: Memory | None, merging) -> Memory:
+    def merged(self, other: Memory, start: Memory | None, merging: Merging) -> Memory:
         """Return the newest events of both, each once; their gradients at the merged snapshot are computed at the next event.
 
         An event whose point was removed, or is shared with another event, is represented by its features.
@@ -60,7 +65,8 @@ class Memory(NamedTuple):
             slot = int(memory.slots[e])
             place = -1 if slot < 0 else int(merging.places[slot if memory is self else merging.a.model.stored + slot])
             known.setdefault((x.tobytes(), float(memory.targets[e])), (x, memory, e, place))
-        both = new_memory(len(self.targets), self.X.shape[1], *self.features_sum.shape[::-1], self.X.dtype)
+        outputs, width = self.features_sum.shape
+        both = new_memory(len(self.targets), self.X.shape[1], width, outputs, self.X.dtype)
         chosen = list(known.values())[: len(self.targets)][::-1]
         taken: set[int] = set()
         for i, (x, memory, e, place) in enumerate(chosen):
@@ -97,7 +103,7 @@ class Memory(NamedTuple):
             raise ValueError("the memory does not match the model")
 
 
-def new_memory(m: int, d: int, width: int, outputs: int, dtype) -> Memory:
+def new_memory(m: int, d: int, width: int, outputs: int, dtype: DTypeLike) -> Memory:
     """Return an empty memory."""
     check_room(m, max(d, width), "events in memory")
     return Memory(
@@ -128,11 +134,11 @@ def remember(memory, model, block, features, j, y, weight, slot, gradient):
     else:
         e = ring[COUNT]
         ring[COUNT] += 1
-    x, z = memory.X[e], memory.Z[e]
+    x, z, event, waves = memory.X[e], memory.Z[e], block.X[j], features.Z[j]
     for c in range(x.size):
-        x[c] = block.X[j, c]
+        x[c] = event[c]
     for i in range(z.size):
-        z[i] = features.Z[j, i]
+        z[i] = waves[i]
     memory.targets[e] = y
     memory.weights[e] = weight
     memory.slots[e] = slot
@@ -172,12 +178,14 @@ def subtract_gradient(memory, model, block, j, factor, total):
             change = factor * model.coef[GRADIENT, o, k]
             model.coef[0, o, k] -= change
             model.coef[1, o, k] -= change * total
-    number = block.scores.dtype.type
+    scores = block.scores
+    number = scores.dtype.type
     for o in range(model.coef.shape[1]):
+        v, sums, gradients = scores[0, o], scores[1, o], scores[GRADIENT, o]
         for i in range(j + 1, block.size):
-            change = number(factor) * block.scores[GRADIENT, o, i]
-            block.scores[0, o, i] -= change
-            block.scores[1, o, i] -= change * number(total)
+            change = number(factor) * gradients[i]
+            v[i] -= change
+            sums[i] -= change * number(total)
 
 
 @inner
@@ -186,18 +194,15 @@ def refresh(memory, loss, model, linear, block, features, j):
     ring = memory.ring
     ring[STALE] = 0
     for o in range(model.coef.shape[1]):
-        for k in range(model.size[0]):
-            model.coef[GRADIENT, o, k] = 0.0
-        for i in range(j + 1, block.size):
-            block.scores[GRADIENT, o, i] = 0.0
-        for i in range(memory.features_sum.shape[1]):
-            memory.features_sum[o, i] = 0.0
+        fill(model.coef[GRADIENT, o, : model.size[0]], 0.0)
+        fill(block.scores[GRADIENT, o, j + 1 :], block.scores.dtype.type(0.0))
+        fill(memory.features_sum[o], 0.0)
     for first in range(0, ring[COUNT], block.norms.size):
         last = min(first + block.norms.size, ring[COUNT])
-        _snapshot_scores(memory, model, block.kernel, features, first, last)
+        _snapshot_scores(memory, model, block, features, first, last)
         for e in range(first, last):
             for o in range(features.f.size):
-                features.f[o] = memory.gradients[e, o] + feature_score(linear.coef[SNAPSHOT, o], memory.Z, e)
+                features.f[o] = memory.gradients[e, o] + feature_score(linear.coef[SNAPSHOT, o], memory.Z[e])
             losses.gradient(loss, features.f, memory.targets[e], features.g)
             for o in range(features.f.size):
                 memory.gradients[e, o] = memory.weights[e] * features.g[o]
@@ -205,7 +210,7 @@ def refresh(memory, loss, model, linear, block, features, j):
 
 
 @inner
-def _snapshot_scores(memory, model, kernel, features, first, last):
+def _snapshot_scores(memory, model, block, features, first, last):
     """Write the expansion's scores of entries first .. last - 1 at the snapshot where their gradients will be."""
     size, b = model.size[0], last - first
     outputs = model.coef.shape[1]
@@ -214,21 +219,22 @@ def _snapshot_scores(memory, model, kernel, features, first, last):
             memory.gradients[e, o] = 0.0
     if size == 0:
         return
-    K = features.spare[: size * b].reshape(size, b)
+    K = shaped(features.spare, (size, b))
     norms = features.spare_norms
     X = memory.X[first:last]
     products(model.points[:size], X, K)
-    if kernels.is_isotropic(kernel):
+    if kernels.is_isotropic(block.kernel):
         for j in range(b):
             norms[j] = inner_product(X[j], X[j])
         as_distances(K, 0, size, model.norms, norms)
-    kernels.transform(kernel, features.spare[: size * b])
+    block.transform(block.kernel, features.spare[: size * b])
     for k in range(size):
         for o in range(outputs):
             c = model.coef[SNAPSHOT, o, k]
             if c != 0.0:
+                gradients, row = memory.gradients[first:last, o], K[k]
                 for j in range(b):
-                    memory.gradients[first + j, o] += c * np.float64(K[k, j])
+                    gradients[j] += c * np.float64(row[j])
 
 
 @inner

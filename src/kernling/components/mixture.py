@@ -10,12 +10,15 @@ vote overrules it, the two classes share their probability, and the one that was
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline, jit
-from ..core.state import added
+from ..core.state import Widening, added
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 RATE = 0.1  # of the votes: the weight of a mistake
 SHARE = 0.001
@@ -40,22 +43,20 @@ class Mixture(NamedTuple):
     bias_squares: np.ndarray  # (classes,)
     record: np.ndarray  # see EVENTS and the rest above
 
-    def widened(self, change: np.ndarray) -> Mixture:
-        """For outputs ``change @ outputs``; a new class is as likely as the least likely one."""
-        if change.shape == (1, 1):
-            order = slice(None, None, int(np.sign(change[0, 0])))
+    def widened(self, change: Widening) -> Mixture:
+        """Convert to the outputs of ``change``; a new class is as likely as the least likely one."""
+        if change.outputs == 1:
+            order = slice(None, None, int(np.sign(change.factors[0])))
             return self._replace(bias=self.bias[order].copy(), bias_squares=self.bias_squares[order].copy())
-        if change.shape[1] == 1:
-            old = np.sign(change[:, 0]).astype(np.intp)
-            known, origin = old != 0, (old > 0).astype(np.intp)
-        else:
-            known, origin = change.any(axis=1), np.argmax(np.abs(change), axis=1)
+        known = change.old >= 0
+        two = len(self.bias) == 2  # classes that shared one output, the first with a factor below 0
+        origin = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
         return self._replace(
             bias=np.where(known, self.bias[origin], self.bias.min()),
             bias_squares=np.where(known, self.bias_squares[origin], 1.0),
         )
 
-    def merged(self, other: Mixture, start: Mixture | None, merging) -> Mixture:
+    def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """The mean of the weights; what is counted adds up."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         mistakes = added(self, other, start, lambda mixture: mixture.mistakes)

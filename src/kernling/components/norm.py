@@ -6,7 +6,7 @@ values by one row of the matrix.  Values and norm are those of v, without the mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ..core.jit import inner
 from ..core.kernels import self_value
 from ..core.minibatch import point_matrix
 from ..core.updates import scale_model
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 REFRESH = 4096  # events after which values and norm are recomputed, so that rounding errors do not accumulate
 
@@ -30,7 +33,7 @@ class Norm(NamedTuple):
             return self
         return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
 
-    def merged(self, other: Norm, start: Norm | None, merging) -> Norm:
+    def merged(self, other: Norm, start: Norm | None, merging: Merging) -> Norm:
         """Return the norm of the merged model."""
         if not len(self.square):
             return self

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.jit import inline
 from ..core.losses import HINGE, L2, LOGISTIC, Loss, margin_slope
+from ..core.state import Widening
 
 KINDS = {"squared": L2, "hinge": HINGE, "logistic": LOGISTIC}  # squared: (1 - m)^2 / 2, which is l2 of the score m
 
@@ -59,9 +60,10 @@ def keep_in_ball(w, radius):
             w[i] *= shrink
 
 
-def inherited(change: np.ndarray) -> list[tuple[int, int] | None]:
-    """Return for each of the outputs ``change @ outputs`` its old output and the order of its sides; None for a new class."""
-    return [(o := int(np.argmax(np.abs(row))), 1 if row[o] > 0.0 else -1) if row.any() else None for row in change]
+def inherited(change: Widening) -> list[tuple[int, int] | None]:
+    """Return for each output of ``change`` its old output and the order of its sides; None for a new class."""
+    each = zip(change.old.tolist(), change.factors.tolist(), strict=True)
+    return [None if old < 0 else (old, 1 if factor > 0.0 else -1) for old, factor in each]
 
 
 def quota(most: int, own: int, other: int, share: float) -> int:

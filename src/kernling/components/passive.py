@@ -8,7 +8,7 @@ the centre towards Phi(x).  Such a step lowers the loss by tau times the squared
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import losses
 from ..core.jit import inline
@@ -17,13 +17,16 @@ from ..core.updates import add, insert
 from .ball import centre_distance, count_centre, move_centre, output_before, output_norm
 from .recent_scores import keep_score
 
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
+
 
 class Task(NamedTuple):
     loss: losses.Loss
     radius: float  # of the ball; 0 for all other tasks
 
     @classmethod
-    def of(cls, problem) -> Task:
+    def of(cls, problem: Problem) -> Task:
         """Return the task of an estimator: its kind, and the parameters epsilon, or mode and radius."""
         o = problem.options
         radius = o["radius"] if o.get("mode") == "ball" else 0.0

@@ -5,12 +5,15 @@ Early scores belong to a model that has seen little, so only the last third of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline
 from .pairwise import are_counts, quota
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 LENGTH = 1000  # scores behind the border
 
@@ -19,14 +22,14 @@ class RecentScores(NamedTuple):
     """A ring of scores."""
 
     ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
-    count: np.ndarray  # (1,) scores so far, those that the ring has lost included
+    count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
 
     def latest(self) -> np.ndarray:
         """Return the scores of the last third of the events, or as many as there are of them, the oldest first."""
         count = int(self.count[0])
         return self.ring[np.arange(count - latest_count(count), count) % LENGTH]
 
-    def merged(self, other: RecentScores, start: RecentScores | None, merging) -> RecentScores:
+    def merged(self, other: RecentScores, start: RecentScores | None, merging: Merging) -> RecentScores:
         """Return the newest scores of both, as if they had come in turn."""
         both = new_scores(len(self.ring) > 0)
         a, b = self.latest(), other.latest()

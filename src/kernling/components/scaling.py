@@ -6,13 +6,16 @@ depend on whether it is about to be learned.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline_exact, jit_exact
 from ..core.limits import LARGEST
 from ..core.state import added
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 ENOUGH = 30  # rows before one can be called an outlier
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
@@ -55,7 +58,7 @@ def standardise(X, count, mean, squares, clip, out):
 class Scales(NamedTuple):
     """What a model that standardises its own columns knows of them."""
 
-    count: np.ndarray  # (1,) rows learned
+    count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
     mean: np.ndarray  # (d,)
     squares: np.ndarray  # (d,) sums of squared differences from the mean
     kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above
@@ -64,7 +67,7 @@ class Scales(NamedTuple):
         """Which columns are taken as they are: all, while no value is outside of [0, 1]; then those of 0 and 1."""
         return self.kind <= (UNIT if self.kind.max(initial=0) <= UNIT else ZERO_OR_ONE)
 
-    def merged(self, other: Scales, start: Scales | None, merging) -> Scales:
+    def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
         """The scales of the rows of both."""
         count = added(self, other, start, lambda scales: scales.count)
         sums = added(self, other, start, lambda scales: scales.count * scales.mean)

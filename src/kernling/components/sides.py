@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.jit import inline
-from ..core.state import added
+from ..core.state import Widening, added
 from .pairwise import inherited
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 
 def pooled_means(own: Any, other: Any, start: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -30,8 +33,8 @@ class Sides(NamedTuple):
     means: np.ndarray  # (outputs, 2, features), or without features if a learner does not need them
     examples: np.ndarray  # the same
 
-    def widened(self, change: np.ndarray) -> Sides:
-        """Convert to outputs ``change @ outputs``; all earlier events are negative examples of a new class."""
+    def widened(self, change: Widening) -> Sides:
+        """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
         outputs = [self._everything() if old is None else self._swapped(*old) for old in inherited(change)]
         return Sides(*(np.stack(parts) for parts in zip(*outputs, strict=True)))
 
@@ -45,7 +48,7 @@ class Sides(NamedTuple):
         examples[0] = self.examples[0, np.argmax(self.counts[0])]
         return counts, means, examples
 
-    def merged(self, other: Sides, start: Sides | None, merging) -> Sides:
+    def merged(self, other: Sides, start: Sides | None, merging: Merging) -> Sides:
         """Return the exact counts and means of all events."""
         return Sides(*pooled_means(self, other, start), pooled_examples(self, other))
 

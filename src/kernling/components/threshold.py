@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.expansion import EVENTS
 from ..core.fourier import feature_outputs
 from ..core.jit import inline, inner
+from ..core.state import Widening
 from .pairwise import are_counts, inherited, quota, side_of
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 RECENT = 128  # scores of each side that determine a threshold
 PERIOD = 32  # events between two stored scores of one side, on a long stream
@@ -25,14 +29,14 @@ class Recent(NamedTuple):
     sides: np.ndarray  # (outputs, 2 * RECENT) that the sorted scores belong to
     threshold: np.ndarray  # (outputs,)
 
-    def widened(self, change: np.ndarray) -> Recent:
-        """Convert to outputs ``change @ outputs``; a new class has no scores yet."""
-        wider = new_recent(len(change))
+    def widened(self, change: Widening) -> Recent:
+        """Convert to the outputs of ``change``; a new class has no scores yet."""
+        wider = new_recent(change.outputs)
         for p, old in enumerate(inherited(change)):
             if old is None:
                 continue
             o, order = old
-            factor = change[p, o]
+            factor = change.factors[p]
             size = int(np.minimum(self.counts[o], RECENT).sum())
             wider.ring[p] = factor * self.ring[o, ::order]
             wider.counts[p], wider.times[p] = self.counts[o, ::order], self.times[o, ::order]
@@ -41,7 +45,7 @@ class Recent(NamedTuple):
             wider.threshold[p] = factor * self.threshold[o]
         return wider
 
-    def merged(self, other: Recent, start: Recent | None, merging) -> Recent:
+    def merged(self, other: Recent, start: Recent | None, merging: Merging) -> Recent:
         """Return the newest scores of both; the threshold is the mean, like the function, until the next score."""
         both = new_recent(len(self.threshold))
         for o, side in np.ndindex(*self.counts.shape):

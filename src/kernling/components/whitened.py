@@ -8,9 +8,10 @@ appends the row [z, sqrt(r)] to L and leaves all other features unchanged.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 from ..core import kernels
@@ -18,6 +19,9 @@ from ..core.expansion import Expansion, padded
 from ..core.jit import jit
 from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
 from .gram import DEPENDENT, DEPENDENT_32
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 
 class Whitening(NamedTuple):
@@ -33,7 +37,7 @@ class Whitening(NamedTuple):
         """Return a copy without spare room."""
         return self._replace(factor=self.factor[: size * size].copy())
 
-    def merged(self, other: Whitening, start: Whitening | None, merging) -> Whitening:
+    def merged(self, other: Whitening, start: Whitening | None, merging: Merging) -> Whitening:
         """Return the factor for the points of the merged model."""
         return self._replace(factor=point_factor(merging.kernel, merging.model).ravel())
 
@@ -49,7 +53,7 @@ def new_whitening(most: int) -> Whitening:
     return Whitening(np.zeros(0), np.array([most]))
 
 
-def point_factor(kernel, model: Expansion) -> np.ndarray:
+def point_factor(kernel: kernels.Kernel, model: Expansion) -> np.ndarray:
     """Return L of a model's points."""
     matrix = point_matrix(kernel, model)
     for lift in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
@@ -59,12 +63,14 @@ def point_factor(kernel, model: Expansion) -> np.ndarray:
     return np.ascontiguousarray(lower)
 
 
-def least_novelty(novelty: float, dtype) -> float:
+def least_novelty(novelty: float, dtype: DTypeLike) -> float:
     """Return the fraction of k(x, x) that must be new: at least the size of rounding errors."""
     return max(novelty, DEPENDENT_32 if np.dtype(dtype) == np.float32 else DEPENDENT)
 
 
-def whiten(whitening: Whitening, kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray) -> np.ndarray:
+def whiten(
+    whitening: Whitening, kernel: kernels.Kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray
+) -> np.ndarray:
     """Write the features of rows into Z, (points or more, rows); return the novelty of each row, k(x, x) - |z|^2."""
     n = model.stored
     values = Z[:n]
@@ -96,7 +102,17 @@ def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
     return blas.dtrsv(L, W[0])[np.newaxis] if len(W) == 1 else blas.dtrsm(1.0, L, W.T).T
 
 
-def admit(whitening: Whitening, kernel, model: Expansion, X, norms, weights, new, novelty: float, Z: np.ndarray) -> int:
+def admit(
+    whitening: Whitening,
+    kernel: kernels.Kernel,
+    model: Expansion,
+    X: np.ndarray,
+    norms: np.ndarray,
+    weights: np.ndarray,
+    new: np.ndarray,
+    novelty: float,
+    Z: np.ndarray,
+) -> int:
     """Store the novel rows of a block, in order; write their features into Z, 0 for the rows before them.
 
     Returns the new number of points.

@@ -8,14 +8,20 @@ events behind it are corrected by the column that came and the one that went, so
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
+from ..core.kernels import Kernel
 from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.state import Widening
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
@@ -23,6 +29,8 @@ RATE = 0.3  # of least mean squares
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
 LMS, SUM, WEIGHT = range(3)  # columns of a window of values
 VALUES = 3
+NEIGHBOURS = 5
+TIE = 1e-10  # kernel values that are equal up to this are equal, and the place that was taken first is nearer
 
 
 class Window(NamedTuple):
@@ -49,15 +57,15 @@ class Window(NamedTuple):
         n = self.stored
         return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
 
-    def widened(self, change: np.ndarray) -> Window:
-        """With outputs ``change @ outputs``."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Window:
+        """Convert to the outputs of ``change``."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def by_age(self) -> np.ndarray:
         """The places, the newest event first."""
         return (int(self.place[NEXT]) - 1 - np.arange(self.stored)) % max(self.stored, 1)
 
-    def merged(self, other: Window, start: Window | None, merging) -> Window:
+    def merged(self, other: Window, start: Window | None, merging: Merging) -> Window:
         """The latest events of both, in turn; each counts for the share of its model."""
         most = len(self.norms)
         sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
@@ -86,7 +94,7 @@ class Window(NamedTuple):
             raise ValueError("the window of the latest events does not fit the model")
 
 
-def new_window(most: int, d: int, dtype, powers: int, columns: int) -> Window:
+def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
     """An empty window of at most so many events."""
     check_room(most, 1, "events")
     return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
@@ -107,7 +115,7 @@ class Seen(NamedTuple):
     sums: np.ndarray  # (powers, columns, events)
 
 
-def see(window: Window, kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
+def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
     """Kernel values of rows, with room for so many events to come, and the sums that they make with the coefficients."""
     n, powers = window.stored, len(window.coef)
     values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
@@ -119,7 +127,7 @@ def see(window: Window, kernel, X: np.ndarray, norms: np.ndarray, room: int = 0)
     return Seen(values, sums)
 
 
-def _among(kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
+def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
     """Kernel values of the events of a block with each other, (powers, events, events)."""
     values = np.empty((powers, len(X), len(X)))
     values[0] = kernel_matrix(kernel, X, norms, X, norms)
@@ -165,7 +173,9 @@ def _enter(window, values, sums, among, X, norms, j, entry):
 # ---------------------------------------------------------------------- classes
 
 
-def learn_classes(window: Window, kernel, X, norms, targets, weights) -> np.ndarray:
+def learn_classes(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """Passive-aggressive steps for each power; an event is stored when any of them steps.
 
     Returns the scores before each event, (powers, outputs, events).
@@ -213,26 +223,66 @@ def _margin_step(f, j, target, weight, entry):
 # ---------------------------------------------------------------------- values
 
 
-def learn_values(window: Window, kernel, X, norms, targets, weights) -> np.ndarray:
+def learn_values(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """A step of least mean squares, and the event itself as a neighbour, for each power.
 
-    Returns the predictions before each event, (2 powers, events): least mean squares first, then weighted neighbours.
+    Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
     """
     seen = see(window, kernel, X, norms, room=len(X))
-    _learn_values(window, *seen, _among(kernel, X, norms, len(window.coef)), X, norms, targets, weights)
-    return values_of(seen.sums)
+    nearest = np.empty(len(X))
+    among = _among(kernel, X, norms, len(window.coef))
+    _learn_values(window, *seen, among, X, norms, targets, weights, nearest)
+    return _predictions(seen.sums, nearest)
 
 
-def values_of(sums: np.ndarray) -> np.ndarray:
-    """The predictions behind sums, (2 powers, events)."""
-    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE)])
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """The predictions of rows, as they are now."""
+    seen = see(window, kernel, X, norms)
+    nearest = np.empty(len(X))
+    _predict_nearest(window, seen.values, nearest)
+    return _predictions(seen.sums, nearest)
+
+
+def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE), nearest[np.newaxis]])
+
+
+@inline
+def _nearest_few(window, values, j, places):
+    """The weighted mean of the targets of the nearest events; 0 without any."""
+    count = 0
+    for slot in range(window.place[SIZE]):
+        near = values[0, slot, j]
+        if count < places.size or near > values[0, places[count - 1], j] + TIE:
+            count = min(count + 1, places.size)
+            i = count - 1
+            while i > 0 and near > values[0, places[i - 1], j] + TIE:
+                places[i] = places[i - 1]
+                i -= 1
+            places[i] = slot
+    total = weight = 0.0
+    for i in range(count):
+        total += window.coef[0, SUM, places[i]]
+        weight += window.coef[0, WEIGHT, places[i]]
+    return total / weight if weight > 0.0 else 0.0
 
 
 @jit
-def _learn_values(window, values, sums, among, X, norms, targets, weights):
+def _predict_nearest(window, values, nearest):
+    places = np.empty(NEIGHBOURS, np.int64)
+    for j in range(nearest.size):
+        nearest[j] = _nearest_few(window, values, j, places)
+
+
+@jit
+def _learn_values(window, values, sums, among, X, norms, targets, weights, nearest):
     powers = sums.shape[0]
     entry = np.zeros((powers, VALUES))
+    places = np.empty(NEIGHBOURS, np.int64)
     for j in range(X.shape[0]):
+        nearest[j] = _nearest_few(window, values, j, places)
         if weights[j] > 0.0:
             rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
             for p in range(powers):

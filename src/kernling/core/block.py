@@ -6,85 +6,56 @@ column, in one pass.  Kernel values are laid out (points, events): the values of
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from . import kernels
-from .jit import COMPILED, inline, inner, jit
-from .rows import Rows, centred_row, is_sparse, sparse_product
+from .expansion import Expansion
+from .jit import inline, inner, jit, pluggable
+from .rows import Rows, centred_row, sparse_product
+from .setup import Setup
+from .struct import Plug, shaped
 
 STRIP = 512  # kernel values per pass, few enough to stay in the L1 cache
 SPARE = 64  # additional numbers of working space
 NARROW = 64  # columns up to which rows of a block are transposed, to compute kernel values with vectors along the events
 
 
-class Scratch(NamedTuple):
-    """Buffers of one compiled call; not part of the state."""
+class Block:
+    """The events ahead: their kernel values against the stored points and their scores.  Not part of the state."""
 
-    values: np.ndarray  # kernel values, flat
-    X: np.ndarray  # (block, d) rows minus the centre; empty when products are taken from CSR
-    columns: np.ndarray  # the same rows transposed, flat; empty when they are too wide
-    turned: np.ndarray  # (1,) whether ``columns`` is filled
-    norms: np.ndarray
-    scores: np.ndarray  # flat
-    nearest: np.ndarray
-    distance: np.ndarray
-    transposed: np.ndarray  # (d, capacity) points, for CSR products only
-    sums: np.ndarray  # (capacity,) one event's CSR products
-    f: np.ndarray  # (outputs,) scores of one event
-    g: np.ndarray  # (outputs,) gradient of one event
-    work: np.ndarray  # (3, capacity + SPARE) for steps that process all points at once
+    ASSIGNED = ("start", "size", "K", "scores", "columns")
 
-
-class Block(NamedTuple):
-    kernel: kernels.Kernel
-    rows: Rows
-    start: int
-    size: int
-    K: np.ndarray  # (points now and possibly inserted, size)
-    scores: np.ndarray  # (groups, outputs, size), without scale
-    X: np.ndarray
-    columns: np.ndarray  # (d, size) X transposed, once a step needs it; empty if rows are wide
-    turned: np.ndarray
-    norms: np.ndarray
-    nearest: np.ndarray  # index of each event's nearest core point, -1 for none
-    distance: np.ndarray  # its squared distance
-    tolerance: float  # minimum difference for a point to count as nearer; negative: not needed
-    transposed: np.ndarray
-    f: np.ndarray
-    g: np.ndarray
-    work: np.ndarray
-
-
-@jit
-def new_scratch(model, rows, block_size, dense):
-    """Return buffers for blocks of this size; ``dense`` requires dense rows whatever the input."""
-    capacity, d = model.points.shape
-    outputs = model.coef.shape[1]
-    from_csr = is_sparse(rows) and not dense
-    for c in range(d):
-        from_csr = from_csr and model.centre[c] == 0.0
-    dtype = model.points.dtype
-    transposed = np.empty((d if from_csr else 0, capacity), dtype)
-    if from_csr:
-        for k in range(model.size[0]):
-            set_column(transposed, k, model.points[k])
-    return Scratch(
-        np.empty(capacity * block_size, dtype),
-        np.empty((0 if from_csr else block_size, d), dtype),
-        np.empty(0 if from_csr or d > NARROW else block_size * d, dtype),
-        np.zeros(1, np.int64),
-        np.empty(block_size, dtype),
-        np.empty(model.coef.shape[0] * outputs * block_size, dtype),
-        np.empty(block_size, dtype),
-        np.empty(block_size, dtype),
-        transposed,
-        np.empty(capacity if from_csr else 0),
-        np.empty(outputs),
-        np.empty(outputs),
-        np.empty((3, capacity + SPARE)),
-    )
+    def __init__(self, setup: Setup, model: Expansion, rows: Rows, size: int):
+        capacity, d = model.points.shape
+        groups, outputs = model.coef.shape[:2]
+        dtype = model.points.dtype
+        from_csr = bool(rows.indptr.size) and not setup.dense and not model.centre.any()
+        self.kernel = setup.kernel
+        self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
+        self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
+        self.rows = rows
+        self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed
+        self.start = 0
+        self.size = 0
+        self.turned = np.zeros(1, np.int64)  # whether columns have been filled
+        self.values = np.empty(capacity * size, dtype)  # K, flat
+        self.K = self.values[:0].reshape(0, 0)  # (points now and possibly inserted, events)
+        self.flat_scores = np.empty(groups * outputs * size, dtype)
+        self.scores = self.flat_scores[:0].reshape(0, 0, 0)  # (groups, outputs, events), without scale
+        self.X = np.empty((0 if from_csr else size, d), dtype)  # rows minus the centre; none when products are from CSR
+        self.flat_columns = np.empty(0 if from_csr or d > NARROW else size * d, dtype)
+        self.columns = self.flat_columns[:0].reshape(0, 0)  # (d, events) X transposed, once a step needs it
+        self.norms = np.empty(size, dtype)
+        self.nearest = np.empty(size, dtype)  # index of each event's nearest core point, -1 for none
+        self.distance = np.empty(size, dtype)  # its squared distance
+        self.transposed = np.empty((d if from_csr else 0, capacity), dtype)  # points, for CSR products only
+        if from_csr:
+            self.transposed[:, : model.stored] = model.points[: model.stored].T
+        self.sums = np.empty(capacity if from_csr else 0)
+        self.f = np.empty(outputs)  # scores of one event
+        self.g = np.empty(outputs)  # gradient of one event
+        self.mix = np.empty(groups)
+        self.work = np.empty((3, capacity + SPARE))  # for steps that process all points at once
 
 
 @inline
@@ -195,51 +166,62 @@ def _accumulate(K, first, last, coef, scores):
                 k += 1
 
 
+@pluggable
+def load_dense(model, block, start, b):
+    """Compute the norms of dense rows, and their inner products with all points."""
+    size, norms, K = model.size[0], block.norms, block.K
+    X, centre = block.X[:b], model.centre
+    for j in range(b):
+        centred_row(block.rows, start + j, centre, X[j])
+        norms[j] = inner_product(X[j], X[j])
+    if size > 0:
+        products(model.points[:size], X, K[:size])
+
+
+@pluggable
+def load_sparse(model, block, start, b):
+    """Compute the norms of CSR rows, and their inner products with all points."""
+    size, norms, K = model.size[0], block.norms, block.K
+    data, indptr = block.rows.data, block.rows.indptr
+    for j in range(b):
+        total = 0.0
+        for p in range(indptr[start + j], indptr[start + j + 1]):
+            total += np.float64(data[p]) ** 2
+        norms[j] = total
+    _sparse_products(block.rows, start, block.transposed, block.sums, K[:size])
+
+
 @inner
-def open_block(kernel, model, rows, start, b, scratch, tolerance):
+def open_block(model, block, start, b):
     """Compute kernel values, nearest points and scores of events start .. start + b - 1."""
     size = model.size[0]
     room = min(size + b, model.points.shape[0])
-    K = scratch.values[: room * b].reshape(room, b)
-    X = scratch.X[:b]
-    width = 0 if scratch.columns.size == 0 else X.shape[1]
-    columns = scratch.columns[: width * b].reshape(width, b)
-    scratch.turned[0] = 0
-    norms = scratch.norms
-    number = K.dtype.type
-    if scratch.X.shape[0] == 0:
-        for j in range(b):
-            total = 0.0
-            for p in range(rows.indptr[start + j], rows.indptr[start + j + 1]):
-                total += np.float64(rows.data[p]) ** 2
-            norms[j] = total
-        _sparse_products(rows, start, scratch.transposed, scratch.sums, K[:size])
-    else:
-        for j in range(b):
-            centred_row(rows, start + j, model.centre, X[j])
-            norms[j] = inner_product(X[j], X[j])
-        if size > 0:
-            products(model.points[:size], X, K[:size])
+    block.start, block.size = start, b
+    block.turned[0] = 0
+    values = block.values
+    K = shaped(values, (room, b))
+    block.K = K
+    width = 0 if block.flat_columns.size == 0 else block.X.shape[1]
+    block.columns = shaped(block.flat_columns, (width, b))
+    block.load(model, block, start, b)
     groups, outputs = model.coef.shape[:2]
-    flat_scores = scratch.scores[: groups * outputs * b]
-    scores = flat_scores.reshape(groups, outputs, b)
+    flat_scores = block.flat_scores[: groups * outputs * b]
+    scores = shaped(flat_scores, (groups, outputs, b))
+    block.scores = scores
+    number = K.dtype.type
     fill(flat_scores, number(0.0))
-    fill(scratch.nearest, number(-1.0))
-    fill(scratch.distance, number(np.inf))
+    fill(block.nearest, number(-1.0))
+    fill(block.distance, number(np.inf))
     height = max(4, STRIP // b)
-    isotropic = kernels.is_isotropic(kernel)
+    isotropic = kernels.is_isotropic(block.kernel)
     for first in range(0, size, height):
         last = min(first + height, size)
         if isotropic:
-            as_distances(K, first, last, model.norms, norms)
-            if tolerance >= 0.0:
-                _keep_nearest(K, first, last, model.tags, tolerance, scratch.nearest, scratch.distance)
-        kernels.transform(kernel, scratch.values[first * b : last * b])
+            as_distances(K, first, last, model.norms, block.norms)
+            if block.tolerance >= 0.0:
+                _keep_nearest(K, first, last, model.tags, block.tolerance, block.nearest, block.distance)
+        block.transform(block.kernel, values[first * b : last * b])
         _accumulate(K, first, last, model.coef, scores)
-    return Block(
-        kernel, rows, start, b, K, scores, X, columns, scratch.turned, norms, scratch.nearest, scratch.distance,
-        tolerance, scratch.transposed, scratch.f, scratch.g, scratch.work,
-    )  # fmt: skip
 
 
 @inner
@@ -255,23 +237,6 @@ def squared_distance(model, block, j, k):
         z = x[c] - p[c]
         total += z * z
     return np.float64(total)
-
-
-def apply_kernel(block, values):
-    """Turn squared distances, or inner products, into kernel values, in place."""
-    kernels.transform(block.kernel, values)
-
-
-if COMPILED:  # blocks passed by value contain no functions
-    from numba.extending import overload
-
-    from .struct import Struct
-
-    @overload(apply_kernel, inline="always")
-    def _apply_kernel(block, values):
-        if isinstance(block, Struct):
-            return lambda block, values: block.transform(block.kernel, values)
-        return lambda block, values: kernels.transform(block.kernel, values)
 
 
 @inner
@@ -297,7 +262,7 @@ def fill_row(model, block, k, first):
             if row[i] < block.distance[first + i] - block.tolerance:
                 block.distance[first + i] = row[i]
                 block.nearest[first + i] = k
-    apply_kernel(block, row)
+    block.transform(block.kernel, row)
 
 
 @inner

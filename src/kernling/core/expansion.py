@@ -13,8 +13,10 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .limits import COEFFICIENT
+from .state import Widening
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 LIMIT = 2**28  # maximum numbers in points
@@ -87,9 +89,9 @@ class Expansion(NamedTuple):
             tags=self.tags[:, :n].copy(),
         )
 
-    def widened(self, change: np.ndarray) -> Expansion:
-        """Convert to outputs ``change @ outputs`` on the same points."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Expansion:
+        """Convert to the outputs of ``change`` on the same points."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
@@ -101,16 +103,16 @@ def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
     return out
 
 
-def check_room(count: int, d: int, what: str = "points") -> None:
-    """Raise if a table of this size exceeds the limit of a model."""
-    if count * d > room.get():
+def check_room(count: int, d: int, what: str = "points", *, later: bool = False) -> None:
+    """Raise if a table of this size exceeds the limit of a model, or with ``later=False`` that of the file being loaded."""
+    if count * d > (LIMIT if later else room.get()):
         raise ValueError(
             f"{count} {what} of {d} columns are too many to store; hash the columns to fewer "
             f"(sklearn.feature_extraction.FeatureHasher) or bound the number of {what}"
         )
 
 
-def new_expansion(d: int, outputs: int, dtype, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
+def new_expansion(d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
     """Return an empty model."""
     check_room(1, d)
     clock = np.zeros(5)

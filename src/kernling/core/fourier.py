@@ -24,17 +24,22 @@ Products use x minus a fixed centre, and the phase of the centre is added back, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from . import kernels
-from .block import products, set_column
+from .block import fill, products
 from .expansion import EVENTS, check_room
-from .jit import inline, inner, jit
-from .limits import COEFFICIENT
-from .rows import centred_row, is_sparse
+from .jit import inline, inner, jit, pluggable
+from .limits import COEFFICIENT, largest_of_angles
+from .rows import Rows, centred_row
+from .state import Widening
+from .struct import Plug, by_address, shaped
 from .vector import sincos
+
+if TYPE_CHECKING:
+    from ..estimators.learner import Problem
 
 MEAN = 1  # the group that sums all models
 
@@ -69,9 +74,9 @@ class Linear(NamedTuple):
         self.centre[:] = row
         self.phase[:] = np.mod(self.frequencies.astype(np.float64) @ row.astype(np.float64), 2.0 * math.pi)
 
-    def widened(self, change: np.ndarray) -> Linear:
-        """Convert to outputs ``change @ outputs`` on the same features."""
-        return self._replace(coef=np.einsum("po,gok->gpk", change, self.coef))
+    def widened(self, change: Widening) -> Linear:
+        """Convert to the outputs of ``change`` on the same features."""
+        return self._replace(coef=change.of(self.coef, axis=1))
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -82,9 +87,11 @@ class Linear(NamedTuple):
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
         if not fits or not sound or not turned:
             raise ValueError("the shapes of the linear model's arrays do not match")
+        if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
+            raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
-def new_linear(problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
+def new_linear(problem: Problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
     """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
     A frequency gives two features, so an odd number is rounded up.
@@ -107,7 +114,7 @@ def new_linear(problem, features: str, components: int, rng: np.random.Generator
     )
 
 
-def draw_frequencies(kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
+def draw_frequencies(kernel: kernels.Kernel, count: int, d: int, orthogonal: bool, rng: np.random.Generator) -> np.ndarray:
     """Draw frequencies (count, d) of a kernel of the distance."""
     normals = rng.standard_normal((count, d))
     if orthogonal:
@@ -133,98 +140,84 @@ def _orthogonal(normals: np.ndarray) -> np.ndarray:
     return out
 
 
-class FeatureScratch(NamedTuple):
-    """Buffers of one compiled call; not part of the state."""
+class Features:
+    """The features of the events ahead.  Not part of the state."""
 
-    X: np.ndarray  # (block, d)
-    angles: np.ndarray  # (block * L,)
-    Z: np.ndarray  # (block * features,)
-    by_column: np.ndarray  # (d, L) frequencies, for CSR products only
-    spare: np.ndarray  # room for kernel values of other rows, if a learner needs it
-    spare_norms: np.ndarray
-    f: np.ndarray
-    g: np.ndarray
+    ASSIGNED = ("Z",)
 
-
-class Features(NamedTuple):
-    Z: np.ndarray  # (events, features)
-    f: np.ndarray  # (outputs,) scores of one event
-    g: np.ndarray  # (outputs,) gradient of one event
-    spare: np.ndarray
-    spare_norms: np.ndarray
-
-
-@jit
-def new_feature_scratch(model, rows, block_size, spare):
-    """Return buffers for blocks of this size, with this many spare numbers."""
-    L, d = model.frequencies.shape
-    outputs, width = model.coef.shape[1:]
-    dtype = model.frequencies.dtype
-    from_csr = is_sparse(rows)
-    for c in range(d):
-        from_csr = from_csr and model.centre[c] == 0.0
-    from_csr = from_csr and L > 0
-    by_column = np.empty((d if from_csr else 0, L), dtype)
-    if from_csr:
-        for i in range(L):
-            set_column(by_column, i, model.frequencies[i])
-    return FeatureScratch(
-        np.empty((0 if from_csr else block_size, d), dtype),
-        np.empty(block_size * L, dtype),
-        np.empty(block_size * width, dtype),
-        by_column,
-        np.empty(spare, dtype),
-        np.empty(block_size if spare > 0 else 0, dtype),
-        np.empty(outputs),
-        np.empty(outputs),
-    )
+    def __init__(self, model: Linear, rows: Rows, size: int, spare: int = 0):
+        L, d = model.frequencies.shape
+        outputs, width = model.coef.shape[1:]
+        dtype = model.frequencies.dtype
+        from_csr = bool(rows.indptr.size) and L > 0 and not model.centre.any()
+        load = load_columns if L == 0 else load_sparse_waves if from_csr else load_waves
+        self.load = Plug(load, model, self, 0, 0)
+        self.rows = rows
+        self.X = np.empty((0 if from_csr else size, d), dtype)
+        self.angles = np.empty(size * L, dtype)  # flat
+        self.by_column = np.empty((d if from_csr else 0, L), dtype)  # frequencies, for CSR products only
+        if from_csr:
+            self.by_column[:] = model.frequencies.T
+        self.flat = np.empty(size * width, dtype)  # Z
+        self.Z = self.flat[:0].reshape(0, 0)  # (events, features)
+        self.f = np.empty(outputs)  # scores of one event
+        self.g = np.empty(outputs)  # gradient of one event
+        self.spare = np.empty(spare, dtype)  # room for kernel values of other rows, if a learner needs it
+        self.spare_norms = np.empty(size if spare else 0, dtype)
 
 
-@inner
-def _sparse_angles(rows, start, by_column, angles):
-    for j in range(angles.shape[0]):
-        for i in range(angles.shape[1]):
-            angles[j, i] = 0.0
+@pluggable
+def load_columns(model, features, start, b):
+    """Take the columns as the features."""
+    rows, centre, Z = features.rows, model.centre, features.Z
+    for j in range(b):
+        centred_row(rows, start + j, centre, Z[j])
+
+
+@pluggable
+def load_waves(model, features, start, b):
+    """Compute random Fourier features of dense rows."""
+    rows, centre, X = features.rows, model.centre, features.X[:b]
+    for j in range(b):
+        centred_row(rows, start + j, centre, X[j])
+    angles = shaped(features.angles, (b, model.frequencies.shape[0]))
+    products(X, model.frequencies, angles)
+    _cosines_and_sines(angles, model.phase, features.Z)
+
+
+@pluggable
+def load_sparse_waves(model, features, start, b):
+    """Compute random Fourier features of CSR rows."""
+    rows, by_column = features.rows, features.by_column
+    angles = shaped(features.angles, (b, model.frequencies.shape[0]))
+    fill(features.angles, angles.dtype.type(0.0))
+    for j in range(b):
+        angle = angles[j]
         for p in range(rows.indptr[start + j], rows.indptr[start + j + 1]):
-            value = rows.data[p]
-            c = rows.indices[p]
-            for i in range(angles.shape[1]):
-                angles[j, i] += value * by_column[c, i]
+            value, column = rows.data[p], by_column[rows.indices[p]]
+            for i in range(angle.size):
+                angle[i] += value * column[i]
+    _cosines_and_sines(angles, model.phase, features.Z)
 
 
 @inner
-def open_features(model, rows, start, b, scratch):
+def open_features(model, features, start, b):
     """Compute the features of events start .. start + b - 1."""
-    L = model.frequencies.shape[0]
-    width = model.coef.shape[2]
-    Z = scratch.Z[: b * width].reshape(b, width)
-    if L == 0:
-        for j in range(b):
-            centred_row(rows, start + j, model.centre, Z[j])
-        return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
-    angles = scratch.angles[: b * L].reshape(b, L)
-    if scratch.X.shape[0] == 0:
-        _sparse_angles(rows, start, scratch.by_column, angles)
-    else:
-        X = scratch.X[:b]
-        for j in range(b):
-            centred_row(rows, start + j, model.centre, X[j])
-        products(X, model.frequencies, angles)
-    _cosines_and_sines(angles, model.phase, Z)
-    return Features(Z, scratch.f, scratch.g, scratch.spare, scratch.spare_norms)
+    features.Z = shaped(features.flat, (b, model.coef.shape[2]))
+    features.load(model, features, start, b)
 
 
-@jit
-def feature_table(model, rows, first, b):
+def feature_table(model: Linear, rows: Rows, first: int, b: int) -> np.ndarray:
     """Return the features of events first .. first + b - 1 as a new table, (features, events)."""
     out = np.empty((model.coef.shape[2], b))
-    _write_features(model, rows, first, new_feature_scratch(model, rows, b, 0), out)
+    _write_features(by_address(model), by_address(Features(model, rows, b)), first, out)
     return out
 
 
-@inner
-def _write_features(model, rows, first, scratch, out):
-    Z = open_features(model, rows, first, out.shape[1], scratch).Z
+@jit
+def _write_features(model, features, first, out):
+    open_features(model, features, first, out.shape[1])
+    Z = features.Z
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = Z[j, i]
@@ -244,11 +237,11 @@ def _cosines_and_sines(angles, phase, Z):
 
 
 @inline
-def feature_score(weights, Z, j):
-    """<weights, z_j>."""
+def feature_score(weights, z):
+    """<weights, z>."""
     total = 0.0
     for i in range(weights.size):
-        total += weights[i] * np.float64(Z[j, i])
+        total += weights[i] * np.float64(z[i])
     return total
 
 
@@ -256,7 +249,7 @@ def feature_score(weights, Z, j):
 def feature_scores(model, features, j, f):
     """Write the current model's scores of event j."""
     for o in range(f.size):
-        f[o] = feature_score(model.coef[0, o], features.Z, j)
+        f[o] = feature_score(model.coef[0, o], features.Z[j])
 
 
 @inline
@@ -265,9 +258,9 @@ def feature_add(model, features, j, factor, values):
     for o in range(values.size):
         change = factor * values[o]
         if change != 0.0:
-            w = model.coef[0, o]
+            w, z = model.coef[0, o], features.Z[j]
             for i in range(w.size):
-                w[i] += change * np.float64(features.Z[j, i])
+                w[i] += change * np.float64(z[i])
 
 
 @inline
@@ -301,6 +294,6 @@ def feature_outputs(model, features, j, averaged, row):
     averaged = averaged and model.clock[EVENTS] > 0.0
     for o in range(model.coef.shape[1]):
         if averaged:
-            row[o] = feature_score(model.coef[MEAN, o], features.Z, j) / model.clock[EVENTS]
+            row[o] = feature_score(model.coef[MEAN, o], features.Z[j]) / model.clock[EVENTS]
         else:
-            row[o] = feature_score(model.coef[0, o], features.Z, j)
+            row[o] = feature_score(model.coef[0, o], features.Z[j])

@@ -32,13 +32,18 @@ import numpy as np
 
 from .cache_files import cache_folder, read_entry, write_entry
 
-COMPILED = not numba.config.DISABLE_JIT
+lean: Any
+try:
+    from . import lean
+except ImportError:  # Numba has changed: compiling takes longer, and gives the same
+    lean = None
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
 _EXACT = {"contract"}
 _FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def jit(function: Callable) -> Callable:
@@ -89,7 +94,7 @@ def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callabl
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
+    compiled: Any = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
     compiled.owner = owner
     return compiled
 
@@ -111,16 +116,14 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         return compiled
 
 
-def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: bool) -> Callable:
+def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: Any) -> Callable:
     if not COMPILED:
         return function
     options = {"_nrt": True, **options}  # explicit, since Numba would let a callee inherit it from its caller
-    try:
-        from . import lean
-
+    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+        kind = ENTRY
+    else:
         options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
-    except ImportError:
-        pass
     dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
     if options.get("no_cpython_wrapper"):
         _hide_from_python(dispatcher)
@@ -145,7 +148,7 @@ def _hide_from_python(dispatcher: Any) -> None:
 def _shared_hash() -> str:
     """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
-    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
+    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
@@ -242,9 +245,7 @@ class _DiskCache:
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def _is_fragment(self, signature: Any) -> bool:
-        from .lean import takes_arrays_by_value
-
-        return self.kind == FRAGMENT or (self.kind == UNIT and takes_arrays_by_value(signature))
+        return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from numpy.typing import ArrayLike
 
 from .jit import inline, inner, jit, pluggable
 from .vector import exp
@@ -145,9 +145,11 @@ def kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -
     """
     if name not in KINDS:
         raise ValueError(f"there is no kernel {name!r}; the kernels are {', '.join(KINDS)}")
+    from scipy.spatial.distance import cdist  # half as long to import as all the rest
+
     chosen = Kernel(KINDS[name], float(gamma), int(degree), float(coef0))
 
-    def values(X, Z) -> np.ndarray:
+    def values(X: ArrayLike, Z: ArrayLike) -> np.ndarray:
         X, Z = np.atleast_2d(np.asarray(X, np.float64)), np.atleast_2d(np.asarray(Z, np.float64))
         if name in ISOTROPIC:
             flat = cdist(X, Z, "sqeuclidean").ravel()

@@ -5,7 +5,7 @@ since it links all code that a function may need into the library of that functi
 A unit is compiled once; its callers find it by its symbol, as in any other compiled language.  A fragment becomes part of
 its callers, and is never optimised nor turned into machine code by itself.
 
-This relies on private classes of Numba for libraries and pipelines; jit.py does without them if they cannot be imported.
+This relies on private classes of Numba for libraries and pipelines; jit.py does without them if they are not as expected.
 """
 
 from __future__ import annotations
@@ -14,8 +14,20 @@ import gc
 from types import SimpleNamespace
 
 from numba.core import types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
+
+from .compiling import compiling
+
+_EXPECTED = {
+    JITCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
+    CPUCodegen: ("_module_pass_manager",),
+    Compiler: ("_compile_core", "define_pipelines"),
+}
+for _owner, _names in _EXPECTED.items():
+    for _name in _names:
+        if not hasattr(_owner, _name):
+            raise ImportError(f"this version of Numba has no {_owner.__name__}.{_name}")
 
 
 class _Unit(JITCodeLibrary):
@@ -56,7 +68,8 @@ class _Lean(Compiler):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return super()._compile_core()
+            with compiling.function():
+                return super()._compile_core()
         finally:
             if collecting:
                 gc.enable()

@@ -15,28 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .averages import AVERAGE, begin_event, output_mix
-from .block import new_scratch, open_block
-from .expansion import EVENTS
-from .fourier import (
-    Linear,
-    feature_outputs,
-    feature_scale,
-    feature_scores,
-    meet_event,
-    new_feature_scratch,
-    open_features,
-)
-from .jit import UNIT, bind, inline, template
-from .limits import Diverged, in_bounds
+from .expansion import EVENTS, Expansion
+from .fourier import Linear
+from .limits import Diverged, within
 from .rows import Rows, as_rows, read_only, row_count
-from .run import Event, Loop, Run, Stretch
-from .scoring import EventScorer
-from .setup import Setup, mix_scores
-from .state import copied, grown, is_finite, restore
-from .updates import forget, read_scores
+from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
+from .setup import Setup
+from .state import grown, packed
 
 CALL = 8192
+FINITE = float(np.finfo(np.float64).max)
 WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
@@ -52,151 +40,8 @@ class Interrupted(KeyboardInterrupt):
     """Raised if Ctrl-C stops the loop between two events."""
 
 
-@template
-def step(params, state, block, j, f, y, weight, u):
-    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
-
-
-@template
-def note(params, state, row):
-    """Placeholder for a learner's note: write what its outputs need in addition to the scores."""
-
-
-@template
-def _kernel_blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix):
-    """Blocks of events for a learner with one expansion; ``before``, unless empty, gets each event's output."""
-    model = state.model
-    drawn = 0
-    for start in range(first, last, setup.block_size):
-        b = min(setup.block_size, last - start)
-        if model.size[0] + b > model.points.shape[0]:
-            return start
-        block = open_block(setup.kernel, model, events.rows, start, b, scratch, setup.tolerance)
-        for j in range(b):
-            i = start + j
-            if before.shape[0] > 0:
-                output_mix(model, setup.output, setup.fraction, mix)
-                mix_scores(mix, block.scores, j, before[i])
-                if setup.notes > 0:
-                    note(params, state, before[i])
-            if events.weights[i] > 0.0:
-                read_scores(model, block, j, scratch.f)
-                if not in_bounds(scratch.f):
-                    return -1
-                begin_event(model, block, j, setup.growth)
-                u = uniforms[drawn : drawn + setup.uniforms]
-                drawn += setup.uniforms
-                step(params, state, block, j, scratch.f, events.targets[i], events.weights[i], u)
-                if setup.keep < 1.0:
-                    forget(model, block, j, setup.keep)
-    return last
-
-
-@template
-def blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix):
-    """Placeholder for one of the loops above, bound to a step."""
-
-
-@template
-def _kernel_loop(setup, params, state, events, uniforms, before, first, last):
-    scratch = new_scratch(state.model, events.rows, min(setup.block_size, last - first), setup.dense)
-    mix = np.empty(state.model.coef.shape[0])
-    return blocks(setup, params, state, events, uniforms, before, first, last, scratch, mix)
-
-
-_no_note = inline(note)
-
-
-def kernel_loop(step: Callable, note: Callable = _no_note) -> Callable:
-    """Compile the loop around a step of a learner with one expansion."""
-    return bind(_kernel_loop, blocks=bind(_kernel_blocks, kind=UNIT, step=step, note=note))
-
-
-@template
-def _feature_blocks(setup, params, state, events, uniforms, before, first, last, scratch):
-    """Blocks of events for a learner with one linear model on features."""
-    model = state.model
-    drawn = 0
-    for start in range(first, last, setup.block_size):
-        b = min(setup.block_size, last - start)
-        features = open_features(model, events.rows, start, b, scratch)
-        for j in range(b):
-            i = start + j
-            if before.shape[0] > 0:
-                feature_outputs(model, features, j, setup.output == AVERAGE, before[i])
-                if setup.notes > 0:
-                    note(params, state, before[i])
-            if events.weights[i] > 0.0:
-                meet_event(model, features, j, scratch.f)
-                if not in_bounds(scratch.f):
-                    return -1
-                u = uniforms[drawn : drawn + setup.uniforms]
-                drawn += setup.uniforms
-                step(params, state, features, j, scratch.f, events.targets[i], events.weights[i], u)
-                if setup.keep < 1.0:
-                    feature_scale(model, setup.keep)
-    return last
-
-
-@template
-def _feature_loop(setup, params, state, events, uniforms, before, first, last):
-    scratch = new_feature_scratch(state.model, events.rows, min(setup.block_size, last - first), 0)
-    return blocks(setup, params, state, events, uniforms, before, first, last, scratch)
-
-
-def feature_loop(step: Callable, note: Callable = _no_note) -> Callable:
-    """Compile the loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
-    return bind(_feature_loop, blocks=bind(_feature_blocks, kind=UNIT, step=step, note=note))
-
-
-@template
-def _dual_blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch):
-    """Blocks of events for a learner that has an expansion and a linear model, whose scores add up."""
-    model, linear = state.model, state.linear
-    drawn = 0
-    for start in range(first, last, setup.block_size):
-        b = min(setup.block_size, last - start)
-        if model.size[0] + b > model.points.shape[0]:
-            return start
-        block = open_block(setup.kernel, model, events.rows, start, b, scratch, setup.tolerance)
-        features = open_features(linear, events.rows, start, b, feature_scratch)
-        for j in range(b):
-            i = start + j
-            read_scores(model, block, j, scratch.f)
-            feature_scores(linear, features, j, feature_scratch.f)
-            for o in range(scratch.f.size):
-                scratch.f[o] += feature_scratch.f[o]
-            if before.shape[0] > 0:
-                for o in range(scratch.f.size):
-                    before[i, o] = scratch.f[o]
-            if events.weights[i] > 0.0:
-                if not in_bounds(scratch.f):
-                    return -1
-                model.clock[EVENTS] += 1.0
-                u = uniforms[drawn : drawn + setup.uniforms]
-                drawn += setup.uniforms
-                step(params, state, block, features, j, scratch.f, events.targets[i], events.weights[i], u)
-                if setup.keep < 1.0:
-                    forget(model, block, j, setup.keep)
-                    feature_scale(linear, setup.keep)
-    return last
-
-
-@template
-def _dual_loop(setup, params, state, events, uniforms, before, first, last):
-    size = min(setup.block_size, last - first)
-    scratch = new_scratch(state.model, events.rows, size, setup.dense)
-    feature_scratch = new_feature_scratch(state.linear, events.rows, size, scratch.values.size)
-    return blocks(setup, params, state, events, uniforms, before, first, last, scratch, feature_scratch)
-
-
-def dual_loop(step: Callable) -> Callable:
-    """Compile the loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
-    return bind(_dual_loop, blocks=bind(_dual_blocks, kind=UNIT, step=step))
-
-
 def learn(
-    loop: Callable,
+    loop: Loop | Callable,
     setup: Setup,
     params: Any,
     state: Any,
@@ -215,7 +60,8 @@ def learn(
     outputs = state.model.coef.shape[1]
     before = np.empty((n if record else 0, outputs + setup.notes))
     uniforms = np.empty(setup.uniforms * min(n, CALL))
-    run = _runner(loop, setup, params, events, uniforms, before)
+    nothing = Event(np.empty(0, events.rows.dense.dtype), np.empty(0), np.empty(0))
+    run = _runner(loop, setup, params, Stretch(*events, read_only(uniforms), before), nothing)
     first = 0
     with _deferred_interrupt() as interrupted:
         while first < n:
@@ -237,13 +83,31 @@ def learn(
     return state, before
 
 
-def _runner(loop: Callable, setup: Setup, params: Any, events: Events, uniforms: np.ndarray, before: np.ndarray) -> Callable:
+class Plain:
+    """A loop in Python, with what it takes, as ``Run`` is one in compiled code."""
+
+    def __init__(self, loop: Callable, setup: Setup, params: Any, events: Stretch, event: Event):
+        self._loop, self._fixed, self._event = loop, (setup, params), event
+        self._events = Events(events.rows, events.targets, events.weights)
+        self._buffers = events.uniforms, events.before
+
+    def __call__(self, state: Any, first: int, last: int) -> int:
+        """Learn events first .. last - 1, or up to where there is no more room; returns where it stopped."""
+        return self._loop(*self._fixed, state, self._events, *self._buffers, first, last)
+
+    def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
+        """Learn one event; returns what ``Run.learn_event`` does."""
+        row, target, weights = self._event
+        row[:] = x
+        if not within(row[np.newaxis], largest):
+            return REFUSED
+        target[0], weights[0] = y, weight
+        return self(state, 0, 1)
+
+
+def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
     """The loop as a function of the state and of the events to learn: first and last."""
-    if isinstance(loop, Loop):
-        nothing = np.empty(0, events.rows.dense.dtype)
-        event = Event(nothing, np.empty(0), np.empty(0))
-        return Run(loop, setup, params, Stretch(*events, read_only(uniforms), before), event)
-    return lambda state, first, last: loop(setup, params, state, events, read_only(uniforms), before, first, last)
+    return Run(loop, setup, params, events, event) if isinstance(loop, Loop) else Plain(loop, setup, params, events, event)
 
 
 class Single:
@@ -252,35 +116,67 @@ class Single:
     Buffers and entry points are made once; they fit as long as the types of setup, parameters and state stay the same.
     """
 
-    def __init__(self, loop: Callable, setup: Setup, params: Any, state: Any):
+    def __init__(self, loop: Loop | Callable, setup: Setup, params: Any, state: Any):
         model = state.model
-        self.row = np.zeros((1, len(model.centre)), model.centre.dtype)
-        self.target = np.zeros(1)
-        self.weight = np.ones(1)
-        self.setup, self.params = setup, params
-        rows = as_rows(self.row)
-        self._careful = isinstance(model, Linear)  # one event takes many steps, and the state is small enough to copy
-        self._events = Events(rows, read_only(self.target), read_only(self.weight))
+        self._setup = setup
+        row = np.zeros((1, len(model.centre)), model.centre.dtype)
+        self._row, self._rows = row[0], as_rows(row)
+        self.dtype, self.shape, self.strides = row.dtype, row.shape[1:], row.strides[1:]
         self._uniforms = np.empty(setup.uniforms)
-        fixed = (setup, params, self._events, self._uniforms, np.empty((0, 1)))
-        self._learn = _runner(loop, *fixed)
-        self.score = EventScorer(setup, state, rows)
+        target, weight = np.zeros(1), np.ones(1)
+        events = Stretch(self._rows, read_only(target), read_only(weight), read_only(self._uniforms), np.empty((0, 1)))
+        self._run = _runner(loop, setup, params, events, Event(self._row, target, weight))
+        self._learned: Any = None
+        self._scored: Any = None
 
-    def learn(self, state: Any, rng: np.random.Generator) -> Any:
-        """Learn the event in the buffers; when Diverged is raised, nothing has changed."""
-        before = copied(state) if self._careful else state
-        state = _with_room(state, max(1, self.setup.room))
-        if self.setup.uniforms:
-            generator = rng.bit_generator.state
+    def learn(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float, rng: np.random.Generator) -> Any:
+        """Learn an event; returns the state, or None if x holds what cannot be learned.
+
+        x must be contiguous and of the model's type and width.  When Diverged is raised, nothing has changed.
+        """
+        if isinstance(state.model, Linear):  # one event takes many steps, so that only the end shows whether it went well
+            state = self._begin_carefully(state)
+        if self._uniforms.size:
+            kept = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
             rng.random(out=self._uniforms)
-        stopped = self._learn(state, 0, 1)
-        if stopped < 0 or (self._careful and not is_finite(state)):
-            if self._careful:
-                restore(state, before)
-            if self.setup.uniforms:
-                rng.bit_generator.state = generator
-            raise Diverged
+        stopped = self._run.learn_event(state, x, y, weight, largest)
+        if stopped == 0:
+            state = _with_room(state, max(1, self._setup.room))
+            stopped = self._run.learn_event(state, x, y, weight, largest)
+        if stopped == 1 and (state is not self._learned or within(self._floats, FINITE)):
+            return state
+        if state is self._learned:
+            self._memory[:] = self._before
+        if self._uniforms.size:
+            rng.bit_generator.state = kept or _rewound(rng.bit_generator, self._uniforms.size)
+        if stopped == REFUSED:
+            return None
+        raise Diverged
+
+    def _begin_carefully(self, state: Any) -> Any:
+        """Keep what an event that diverges must give back; the state is small."""
+        if state is not self._learned:
+            state, self._memory, floats = packed(state)
+            self._floats = self._memory[np.newaxis, :floats]
+            self._before = np.empty_like(self._memory)
+            self._learned = state
+        self._before[:] = self._memory
         return state
+
+    def score(self, state: Any, x: np.ndarray, largest: float) -> np.ndarray | None:
+        """The outputs for an event, in an array that the next call overwrites; None if x holds what cannot be scored."""
+        if state is not self._scored:
+            parts = [part for part in state if isinstance(part, (Expansion, Linear))]
+            self._score = EventScorer(self._setup, parts, self._rows, self._row)
+            self._scored = state
+        return self._score.out[0] if self._score(x, largest) else None
+
+
+def _rewound(bits: Any, draws: int) -> Any:
+    """The state of a generator before this many draws of ``random``; to ask for it before each would take longer."""
+    drawn = bits.state
+    bits.advance(-draws)
+    return {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
 
 
 def _call_length(state: Any, setup: Setup) -> int:

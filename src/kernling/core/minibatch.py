@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from . import kernels
 from .blas import one_thread
 from .block import as_distances, products
 from .expansion import EVENTS, SCALE, Expansion, check_room
 from .jit import jit
+from .kernels import Kernel
 from .limits import SCORE, Diverged
-from .rows import centred_row
-from .state import are_targets, copied, recoded, restore
+from .rows import Rows, centred_row
+from .state import Widening, are_targets, copied, recoded, restore
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 STRIP = 1024  # points whose kernel values are computed at once
 
@@ -26,13 +31,13 @@ class Waiting(NamedTuple):
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
-    count: np.ndarray  # (1,)
+    count: np.ndarray  # type: ignore[assignment]  # (1,); hides the method of tuples
 
-    def widened(self, change: np.ndarray) -> Waiting:
-        """Convert to outputs ``change @ outputs``."""
+    def widened(self, change: Widening) -> Waiting:
+        """Convert to the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
-    def merged(self, other: Waiting, start: Waiting | None, merging) -> Waiting:
+    def merged(self, other: Waiting, start: Waiting | None, merging: Merging) -> Waiting:
         """Return no rows: waiting rows are learned before models are merged."""
         return self._replace(count=np.zeros_like(self.count))
 
@@ -45,7 +50,7 @@ class Waiting(NamedTuple):
             raise ValueError("the waiting rows do not match the model")
 
 
-def new_waiting(batch_size: int, d: int, dtype) -> Waiting:
+def new_waiting(batch_size: int, d: int, dtype: DTypeLike) -> Waiting:
     """Return an empty batch."""
     check_room(batch_size, d, "rows in a batch")
     zeros = np.zeros(batch_size)
@@ -100,7 +105,7 @@ def squared_norms(X: np.ndarray) -> np.ndarray:
     return np.einsum("ic,ic->i", X, X)
 
 
-def point_matrix(kernel, model: Expansion) -> np.ndarray:
+def point_matrix(kernel: Kernel, model: Expansion) -> np.ndarray:
     """Return the kernel values between all points of a model."""
     n = int(model.size[0])
     return kernel_matrix(kernel, model.points[:n], model.norms[:n], model.points[:n], model.norms[:n]).astype(np.float64)
@@ -119,7 +124,7 @@ def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndar
     return total
 
 
-def batch_scores(kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def batch_scores(kernel: Kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the model's scores (rows, outputs) and the kernel values (points, rows)."""
     size = int(model.size[0])
     cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
@@ -155,7 +160,7 @@ def batch_loop(step: Callable) -> Callable:
     return loop
 
 
-def _scores_of(kernel, model: Expansion, rows, first: int, last: int) -> np.ndarray:
+def _scores_of(kernel: Kernel, model: Expansion, rows: Rows, first: int, last: int) -> np.ndarray:
     X = np.empty((last - first, len(model.centre)), model.points.dtype)
     rows_between(rows, first, model.centre, X)
     return batch_scores(kernel, model, X)[0]
@@ -169,7 +174,7 @@ def rows_between(rows, first, centre, out):
 
 
 @one_thread
-def learn_waiting(step: Callable, params: Any, state: Any, kernel) -> None:
+def learn_waiting(step: Callable, params: Any, state: Any, kernel: Kernel) -> None:
     """Learn the rows of an incomplete batch."""
     waiting: Waiting = state.waiting
     n = int(waiting.count[0])

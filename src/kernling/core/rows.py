@@ -29,16 +29,16 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def as_rows(X) -> Rows:
+def as_rows(X: np.ndarray | sparse.csr_matrix) -> Rows:
     """Wrap validated rows: a C-contiguous array, or a CSR matrix without duplicates."""
-    if sparse.issparse(X):
-        return Rows(
-            read_only(np.zeros((0, X.shape[1]), X.dtype)),
-            read_only(X.data),
-            read_only(X.indices.astype(np.int64, copy=False)),
-            read_only(X.indptr.astype(np.int64, copy=False)),
-        )
-    return Rows(read_only(X), read_only(X.ravel()[:0]), read_only(_NO_INDEX), read_only(_NO_INDEX))
+    if isinstance(X, np.ndarray):
+        return Rows(read_only(X), read_only(X.ravel()[:0]), read_only(_NO_INDEX), read_only(_NO_INDEX))
+    return Rows(
+        read_only(np.zeros((0, X.shape[1]), X.dtype)),
+        read_only(X.data),
+        read_only(X.indices.astype(np.int64, copy=False)),
+        read_only(X.indptr.astype(np.int64, copy=False)),
+    )
 
 
 def row_count(rows: Rows) -> int:

@@ -7,9 +7,31 @@ and every part has ``check``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+Value = TypeVar("Value", float, np.ndarray)
+
+
+class Widening(NamedTuple):
+    """The outputs after a class has appeared for the first time: each is an old output times a factor, or new."""
+
+    old: np.ndarray  # (outputs,) index of the old output, -1 for a new class
+    factors: np.ndarray  # (outputs,) its factor, 0 for a new class
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.old)
+
+    def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
+        wider = values.take(self.old, axis=axis)
+        view = np.moveaxis(wider, axis, 0)
+        for output in np.flatnonzero(self.factors != 1.0):
+            view[output] = self.factors[output] * view[output] if self.old[output] >= 0 else 0.0
+        return wider
 
 
 @runtime_checkable
@@ -41,8 +63,8 @@ class PerPoint(Protocol):
 class PerOutput(Protocol):
     """A part that depends on the outputs, or on targets, which refer to outputs."""
 
-    def widened(self, change: np.ndarray) -> Any:
-        """Return the part for outputs ``change @ outputs``; called when a class appears for the first time.
+    def widened(self, change: Widening) -> Any:
+        """Return the part for the outputs of ``change``; called when a class appears for the first time.
 
         A second class may change the sign of the only output; a third adds an output for each class.
         """
@@ -92,8 +114,8 @@ def trimmed(state: Any) -> Any:
     return _replaced(state, PerPoint, lambda part: part.trimmed(state.model.stored))
 
 
-def widened(state: Any, change: np.ndarray) -> Any:
-    """Return the state for outputs ``change @ outputs``."""
+def widened(state: Any, change: Widening) -> Any:
+    """Return the state for the outputs of ``change``."""
     return _replaced(state, PerOutput, lambda part: part.widened(change))
 
 
@@ -123,6 +145,41 @@ def restore(state: Any, before: Any) -> None:
     for part, kept in zip(state, before, strict=True):
         if part is not kept:
             restore(part, kept)
+
+
+def packed(state: Any) -> tuple[Any, np.ndarray, int]:
+    """A copy whose arrays, but for those that learning does not change, lie side by side; that memory, and how much is floats.
+
+    Then one move keeps all of it, and one look tells whether it is finite.
+    """
+    arrays: list[np.ndarray] = []
+    _gather(state, arrays)
+    arrays.sort(key=lambda array: array.dtype.kind != "f")
+    memory = np.zeros(sum(array.size for array in arrays))
+    places, end = {}, 0
+    for array in arrays:
+        if array.itemsize != memory.itemsize:
+            raise TypeError(f"a state that is packed holds numbers of {memory.itemsize} bytes, not {array.dtype}")
+        view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        places[id(array)] = view
+        end += array.size
+    floats = sum(array.size for array in arrays if array.dtype.kind == "f")
+    return _placed(state, places), memory, floats
+
+
+def _gather(part: Any, arrays: list[np.ndarray]) -> None:
+    for name, value in zip(part._fields, part, strict=True):
+        if isinstance(value, np.ndarray):
+            if name not in CONSTANT:
+                arrays.append(value)
+        else:
+            _gather(value, arrays)
+
+
+def _placed(part: Any, places: dict[int, np.ndarray]) -> Any:
+    values = (places.get(id(value), value) if isinstance(value, np.ndarray) else _placed(value, places) for value in part)
+    return type(part)(*values)
 
 
 def is_finite(state: Any) -> bool:
@@ -155,16 +212,15 @@ def are_targets(targets: np.ndarray, outputs: int) -> bool:
     return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
-def added(own: Any, other: Any, start: Any, value: Any) -> np.ndarray:
+def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:
     """Return the sum of a value of two merged parts, minus that of their common start."""
     return value(own) + value(other) - (0.0 if start is None else value(start))
 
 
-def recoded(targets: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Recode targets for outputs ``change @ outputs``, in which classes may have other indices."""
-    if change.shape == (1, 1):  # a second class was added
-        return targets * change[0, 0]
-    columns = np.argmax(np.abs(change), axis=0)
-    if change.shape[1] == 1:  # -1 and +1 become the indices of -f/2 and +f/2
-        return np.where(targets > 0.0, np.argmax(change[:, 0]), np.argmin(change[:, 0])).astype(np.float64)
-    return columns[targets.astype(np.intp)].astype(np.float64)
+def recoded(targets: np.ndarray, change: Widening) -> np.ndarray:
+    """Recode targets for the outputs of ``change``, in which classes may have other indices."""
+    if change.outputs == 1:  # a second class was added
+        return targets * change.factors[0]
+    if change.old.max() == 0:  # -1 and +1 become the indices of -f/2 and +f/2
+        return np.where(targets > 0.0, np.argmax(change.factors), np.argmin(change.factors)).astype(np.float64)
+    return np.flatnonzero(change.old >= 0)[targets.astype(np.intp)].astype(np.float64)

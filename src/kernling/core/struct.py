@@ -3,10 +3,11 @@
 Compiled code sees a NamedTuple by value: all fields of all its arrays are arguments of every function that takes it, and
 most of the time of compiling goes into moving them around.  ``by_address`` writes the same fields into one block of memory,
 a word per number and an address and a shape per array, and compiled code reads ``state.model.coef`` from there, where it is
-used.  The code is the same in both cases.  A mutable object can be passed, too; what
-compiled code then assigns to its fields lasts as long as the memory, and is not seen by Python.
+used.  The code does not change: it reads the same names, whatever it is given.  The compiler knows that fields never change.
 
-A loop should read arrays from local variables: a field read inside a loop is loaded again after every number written.
+An object can be given, too.  Its class names the fields in ``ASSIGNED`` to which compiled code assigns; that lasts as long as
+the memory, and is not seen by Python.  A loop should read those from local variables: inside of it, they would be loaded again
+after every number written.
 """
 
 from __future__ import annotations
@@ -134,13 +135,14 @@ if COMPILED:
 
         def __init__(self, owner: type, fields: dict[str, Any]):
             self.owner, self.fields = owner, fields
+            self.assigned = getattr(owner, "ASSIGNED", ())
             self.places: dict[str, int] = {}
             self.words = 0
             for name, kind in fields.items():
                 self.places[name] = self.words
                 self.words += kind.words if isinstance(kind, Struct) else 1 + getattr(kind, "ndim", 0)
             inside = ", ".join(f"{name}: {getattr(kind, 'sig', kind)}" for name, kind in fields.items())
-            super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {inside})")
+            super().__init__(f"Struct({owner.__module__}.{owner.__qualname__}, {self.assigned}, {inside})")
 
         def can_convert_to(self, typingctx, other):
             return Conversion.safe if other == types.voidptr else None
@@ -158,7 +160,7 @@ if COMPILED:
     def _function(convention: tuple) -> Any:
         """Return the type of a function pointer without return value."""
         kinds = [types.voidptr if kind == "address" else kind for kind in convention]
-        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)
+        return types.ExternalFunctionPointer(types.void(*kinds), get_pointer=None)  # type: ignore[arg-type]  # never pickled
 
     @cache
     def _struct(shape: tuple) -> Struct:
@@ -190,8 +192,15 @@ if COMPILED:
     class _Fields(AttributeTemplate):
         key = Struct
 
-        def generic_resolve(self, struct, name):
+        def generic_resolve(self, struct, name):  # type: ignore[override]  # how Numba is extended
             return struct.fields.get(name)
+
+    def _load(builder, word, lasting):
+        """The value there; one that lasts need not be loaded again after something else has been written."""
+        value = builder.load(word)
+        if lasting:
+            value.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return value
 
     def _word(builder, pointer, place):
         words = builder.bitcast(pointer, WORD.as_pointer())
@@ -201,20 +210,21 @@ if COMPILED:
     def _read(context, builder, struct, pointer, name):
         kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
+        lasting = name not in struct.assigned
         if isinstance(kind, Struct):
             return builder.bitcast(word, context.get_value_type(kind))
         if isinstance(kind, types.Array):
-            return _read_array(context, builder, kind, word)
+            return _read_array(context, builder, kind, word, lasting)
         if kind is types.boolean:
-            return builder.trunc(builder.load(word), ir.IntType(1))
+            return builder.trunc(_load(builder, word, lasting), ir.IntType(1))
         if isinstance(kind, types.ExternalFunctionPointer):
-            return builder.inttoptr(builder.load(word), context.get_value_type(kind))
-        return builder.load(builder.bitcast(word, context.get_value_type(kind).as_pointer()))
+            return builder.inttoptr(_load(builder, word, lasting), context.get_value_type(kind))
+        return _load(builder, builder.bitcast(word, context.get_value_type(kind).as_pointer()), lasting)
 
-    def _read_array(context, builder, kind, word):
-        data = builder.inttoptr(builder.load(word), context.get_data_type(kind.dtype).as_pointer())
-        shape = [builder.load(builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True)) for i in range(kind.ndim)]
-        return _make_array(context, builder, kind, data, shape)
+    def _read_array(context, builder, kind, word, lasting):
+        data = builder.inttoptr(_load(builder, word, lasting), context.get_data_type(kind.dtype).as_pointer())
+        lengths = [builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True) for i in range(kind.ndim)]
+        return _make_array(context, builder, kind, data, [_load(builder, length, lasting) for length in lengths])
 
     def _make_array(context, builder, kind, data, shape):
         array = make_array(kind)(context, builder)
@@ -226,7 +236,7 @@ if COMPILED:
         return array._getvalue()
 
     @intrinsic
-    def shaped(typingctx, values, shape):
+    def _shaped(typingctx, values, shape):
         """Return the first numbers of a flat array as an array of this shape, without checks."""
         kind = types.Array(values.dtype, len(shape), "C")
 
@@ -237,9 +247,13 @@ if COMPILED:
 
         return kind(values, shape), generate
 
+    shaped: Any = _shaped  # callers pass no typing context
+
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
         struct = signature.args[0]
+        if name not in struct.assigned:
+            raise TypeError(f"{struct.owner.__name__}.{name} is assigned to, but is not among its ASSIGNED")
         pointer, value = arguments
         kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
@@ -254,6 +268,8 @@ if COMPILED:
             builder.store(value, builder.bitcast(word, value.type.as_pointer()))
 else:
 
-    def shaped(values, shape):
+    def _plain_shaped(values, shape):
         """Return the first numbers of a flat array as an array of this shape."""
         return values[: np.prod(shape, dtype=int)].reshape(shape)
+
+    shaped = _plain_shaped

@@ -84,8 +84,9 @@ def remove(model, block, j, k):
             model.coef[g, o, last] = 0.0
     for i in range(model.tags.shape[0]):
         model.tags[i, k] = model.tags[i, last]
+    own, moved = block.K[k], block.K[last]
     for i in range(j, block.size):
-        block.K[k, i] = block.K[last, i]
+        own[i] = moved[i]
 
 
 @inline

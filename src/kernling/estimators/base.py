@@ -19,11 +19,11 @@ from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion, room
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
-from ..core.limits import LARGEST, TARGET, WEIGHT, Diverged, largest_of_angles, largest_of_products, within
+from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
-from .checking import canonical, check_entries, checked, checked_weights, one_row
-from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole, short
+from .checking import canonical, check_entries, checked, checked_weights
+from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
@@ -33,6 +33,8 @@ from .progress import Progress
 from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
+from .single import SingleEvents
+from .turns import learning
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
@@ -45,7 +47,7 @@ class Function(NamedTuple):
     offset: np.ndarray  # (outputs,)
 
 
-class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
+class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
@@ -99,6 +101,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     # ------------------------------------------------------------------ learning
 
+    @learning
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
@@ -118,6 +121,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
             self._check_finite()
         return self
 
+    @learning
     @one_thread
     def _stream(self, X, y, sample_weight, classes=None, record=False) -> list[tuple[Any, np.ndarray]]:
         """Learn more rows; if ``record``, return the outputs before each row was learned.
@@ -173,7 +177,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     def _plan(self, length: int | None) -> None:
         """Set the length of the stream for averages, if it is known."""
         self._state = self._state._replace(model=averages.planned(self._state.model, self._needs.suffix, length))
-        self.__dict__.pop("_single", None)
+        self.__dict__.pop("_one", None)
 
     def _start(self, X, outputs: int) -> None:
         """Resolve parameters from the data and create an empty model."""
@@ -247,28 +251,6 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
                 found = min(found, limit)
         return found
 
-    def learn_one(self, x, y, sample_weight=1.0):
-        """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
-        if isinstance(y, np.ndarray) and y.ndim == 0:
-            y = y[()]
-        if "_state" not in self.__dict__ or self._is_new(y):
-            self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
-            return self
-        if not isinstance(sample_weight, _NUMBERS) or not 0.0 <= sample_weight <= WEIGHT:
-            raise ValueError(f"sample_weight must be a number from 0 to {WEIGHT:g}, not {short(sample_weight)}")
-        single = self._take(x)
-        target = self._target_of(y)
-        before = dict(self.__dict__)  # balanced class weights count the event
-        single.weight[0] = self._weight_of(y, sample_weight)
-        if single.weight[0] > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-            single.target[0] = self._next_target(target)
-            try:
-                self._state = single.learn(self._state, self._rng)
-            except Diverged:
-                self.__dict__.update(before)
-                raise
-        return self
-
     # ------------------------------------------------------------------ predicting
 
     @one_thread
@@ -281,30 +263,6 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
     def _offset(self) -> np.ndarray:
         """What is added to each output of the model, (outputs,)."""
         return np.zeros(self._problem.outputs)
-
-    def score_one(self, x):
-        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
-        if "_state" not in self.__dict__:
-            return 0.0
-        scores = self._take(x).score(self._state)
-        return float(scores[0]) if len(scores) == 1 else scores.copy()
-
-    def _take(self, x) -> loop.Single:
-        """Copy an event into the buffers for single events."""
-        single = self.__dict__.get("_single")
-        if single is None:
-            single = loop.Single(self.learner.loop, self._setup, self._params, self._state)
-            self._single = single
-        x = one_row(x)
-        if x.shape != single.row.shape[1:]:
-            raise ValueError(f"x has shape {x.shape}, but this model expects {single.row.shape[1:]}")
-        try:
-            single.row[0] = x
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"x must contain only numbers: {error}") from None
-        if not within(single.row, self._largest):
-            raise ValueError(f"x contains NaN or infinity, or numbers above {self._largest:g}")
-        return single
 
     # ------------------------------------------------------------------ what it is now
 
@@ -352,7 +310,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
-            raise TypeError(f"the scores of a {type(self).__name__} are no sum of kernel values and features")
+            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
         return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
     @property
@@ -383,7 +341,7 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_single"}
+        return {name: value for name, value in state.items() if name not in ("_one", "_turns")}
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -488,7 +446,8 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
         except loop.Interrupted:
             raise
         except BaseException:
-            self.__dict__.clear()
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
             self.__dict__.update(before)
             for standing in generators:
                 standing.restore()
@@ -521,23 +480,6 @@ class OnlineEstimator(ShowsFacts, Parameterised, BaseEstimator):
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))
-
-    def _is_new(self, y) -> bool:
-        return False
-
-    def _target_of(self, y) -> float:
-        if not isinstance(y, _NUMBERS):
-            raise TypeError(f"y must be a number, not {short(y)}")
-        highest = TARGET[np.dtype(self._problem.dtype).name]
-        if not abs(y) <= highest:
-            raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
-        return y
-
-    def _weight_of(self, y, weight: float) -> float:
-        return weight
-
-
-_NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 def thread_count(n_jobs: int | None) -> int:

@@ -32,6 +32,11 @@ def task_of(y: Any) -> str:
     return "classification" if len(values) <= CLASSES and np.array_equal(values, np.floor(values)) else "regression"
 
 
+def without_own_scales(model: Any) -> Any:
+    """The same model, which takes its columns as they are if it can: they come from a step that scales them."""
+    return model.set_params(standardise=False) if "standardise" in model.get_params() else model
+
+
 def _not_yet(name: str) -> Callable[..., Any]:
     def method(self, *args, **kwargs):
         raise NotFittedError("the model is chosen when the first targets are learned: call fit or partial_fit first")
@@ -49,7 +54,7 @@ class ByTask(BaseEstimator):
         Name of the method.
     """
 
-    def __init__(self, learner: str = "avm"):
+    def __init__(self, learner: str = registry.DEFAULT):
         self.learner = learner
 
     def model_for(self, y: Any) -> Any:
@@ -57,8 +62,8 @@ class ByTask(BaseEstimator):
         return self.model_of(task_of(y))
 
     def model_of(self, task: str) -> Any:
-        """Return a new model for a task."""
-        return registry.estimator_for(self.learner, task)()
+        """Return a new model for a task; it does not scale columns, since the pipeline does."""
+        return without_own_scales(registry.estimator_for(self.learner, task)())
 
     fit = _not_yet("fit")
     partial_fit = _not_yet("partial_fit")

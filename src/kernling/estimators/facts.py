@@ -20,8 +20,9 @@ def facts(model: Any) -> dict[str, str]:
     >>> facts(model)["events learned"], facts(model)["points stored"]
     ('4', '4')
     """
+    waiting = getattr(model, "n_waiting_", 0)
     return {
-        "events learned": f"{model.t_:,}",
+        "events learned": f"{model.t_:,}" + (f", and {waiting:,} more wait for a batch" if waiting else ""),
         "points stored": f"{model.n_stored_:,}",
         "memory": f"{model.nbytes_:,} bytes",
         **{name.replace("_", " "): f"{value:.6g}" for name, value in model.certificate().items()},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.state import Widening
+
 FEW = 100  # labels, below which others are compared one by one
 ROOM = 2**26  # maximum bytes of all labels of a model
 
@@ -28,17 +30,18 @@ def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return classes[scores.argmax(axis=1)]
 
 
-def widening(classes: np.ndarray, label) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes with one more label, and the matrix that maps the old outputs to the new ones.
+def widening(classes: np.ndarray, label) -> tuple[np.ndarray, Widening]:
+    """Return the classes with one more label, and what the outputs become.
 
     The one output f of two classes becomes -f/2 and +f/2 when a third class appears.
     """
     place = int(np.searchsorted(classes, label))
     wider = np.insert(classes.astype(np.result_type(classes, np.asarray(label))), place, label)
     if len(classes) == 1:
-        return wider, np.array([[1.0 if place == 1 else -1.0]])
-    columns = np.array([[-0.5], [0.5]]) if len(classes) == 2 else np.eye(len(classes))
-    return wider, np.insert(columns, place, 0.0, axis=0)
+        return wider, Widening(np.zeros(1, np.intp), np.array([1.0 if place == 1 else -1.0]))
+    old = np.zeros(2, np.intp) if len(classes) == 2 else np.arange(len(classes))
+    factors = np.array([-0.5, 0.5]) if len(classes) == 2 else np.ones(len(classes))
+    return wider, Widening(np.insert(old, place, -1), np.insert(factors, place, 0.0))
 
 
 def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:
@@ -67,12 +70,15 @@ def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def aligned(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Concatenate the scores of segments, each with one class more than the one before, in the columns of the last."""
-    known = parts[0][0]
-    scores: list[np.ndarray] = []
-    for classes, part in parts:
-        if len(classes) > len(known):
-            _, change = widening(known, np.setdiff1d(classes, known)[0])
-            scores = [earlier @ change.T for earlier in scores]
-            known = classes
-        scores.append(part)
-    return np.concatenate(scores)
+    last = parts[-1][0]
+    pair = next((classes for classes, _ in parts if len(classes) == 2), last)
+    out = np.zeros((sum(len(scores) for _, scores in parts), output_count(len(last))))
+    row = 0
+    for classes, scores in parts:
+        rows = slice(row, row := row + len(scores))
+        if len(classes) == 1 < len(last):  # which may become the first or the second of a pair
+            classes, scores = pair, scores if pair[0] == classes[0] else -scores
+        if len(classes) == 2 < len(last):
+            scores = np.hstack([-0.5 * scores, 0.5 * scores])
+        out[rows, np.searchsorted(last, classes) if len(last) > 2 else [0]] = scores
+    return out

@@ -14,11 +14,14 @@ import numpy as np
 
 from ..components.eviction import UNBOUNDED
 from ..core import averages
-from ..core.expansion import Expansion, new_expansion
+from ..core.expansion import LIMIT, Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
+from ..core.run import Loop
 from ..merging.rules import Merge
+
+FEWEST = 1024  # points for which there must be room, or rows are too wide
 
 
 class Problem(NamedTuple):
@@ -84,6 +87,12 @@ def horizon(problem: Problem) -> float:
 
 def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int | None = None) -> Expansion:
     """Return a model without points, with the groups of coefficients that the output needs, or this many."""
+    widest = LIMIT // FEWEST
+    if problem.d > widest:
+        raise ValueError(
+            f"rows of {problem.d} columns are too wide for a method that stores points, which takes at most {widest} columns: "
+            "hash them to fewer (sklearn.feature_extraction.FeatureHasher), or take AOGDClassifier(features='linear')"
+        )
     kind = averages.KINDS[needs.output]
     return new_expansion(
         problem.d,
@@ -170,7 +179,7 @@ class Learner:
     """
 
     module: str
-    loop: Callable
+    loop: Callable | Loop
     configure: Callable[[Problem], tuple[Any, Needs]]
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget

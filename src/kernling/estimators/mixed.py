@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.blas import one_thread
-from ..core.limits import largest_of_products
+from ..core.limits import largest_of_products, within
 from ..core.minibatch import rows_between
 from ..core.rows import Rows, as_rows, row_count
 from .base import thread_count
@@ -91,11 +91,15 @@ class Mixed(IsotropicKernel):
         return type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
 
     def score_one(self, x):
-        """The score of one event, a 1-D array: a number, or an array of one number per class; 0 before any learning."""
-        if "_state" not in self.__dict__:
-            return 0.0
-        scores = self._outputs(as_rows(self._take(x).row), slice(0, 1))[:, 0]
-        return float(scores[0]) if len(scores) == 1 else scores
+        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
+        with self._turns.lock:
+            if "_state" not in self.__dict__:
+                return 0.0
+            row = self._event(x)[np.newaxis]
+            if not within(row, self._largest):
+                self._known(None)
+            scores = self._outputs(as_rows(row), slice(0, 1))[:, 0]
+            return float(scores[0]) if len(scores) == 1 else scores
 
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
         raise AttributeError(f"the output of a {type(self).__name__} is a mixture, not one expansion")

@@ -7,6 +7,7 @@ import numpy as np
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier
+from .turns import predicting
 
 
 class PairwiseClassifier(BaseOnlineClassifier):
@@ -15,6 +16,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
     pairwise = True
     class_weight = None  # each pair has one event of each class: there is nothing to balance
 
+    @predicting
     def rank_scores(self, X):
         """Return the scores without subtracting the threshold: (rows,) for two classes, (rows, classes) for more."""
         decision = self.decision_function(X)
@@ -27,11 +29,12 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        score = super().score_one(x)
-        if not self.__sklearn_is_fitted__():
-            return score
-        offset = self._offset()
-        return score + (float(offset[0]) if len(offset) == 1 else offset)
+        with self._turns.lock:
+            score = super().score_one(x)
+            if not self.__sklearn_is_fitted__():
+                return score
+            offset = self._offset()
+            return score + (offset.item() if offset.size == 1 else offset)
 
     def _offset(self):
         return -self._state.recent.threshold

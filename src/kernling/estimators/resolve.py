@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from ..components.coverage import smallest_delta
+from scipy.spatial.distance import pdist, squareform
 
 FEW = 50  # minimum number of rows to estimate a variance from
 TRIAL = 1000  # rows on which cells are counted
@@ -36,14 +35,46 @@ def local_gamma(X, options: dict[str, Any]) -> float:
 
 def auto_delta(X, options: dict[str, Any]) -> float:
     """Return the smallest diameter at which the first 1,000 rows open at most 100 cells, or half as many as there are rows."""
-    rows = _dense(X[:TRIAL])
-    if len(rows) < FEW:
+    rows = X[:TRIAL].astype(np.float64)
+    if rows.shape[0] < FEW:
         return math.sqrt(2.0 / options["gamma"])
-    return smallest_delta(rows, min(CELLS, len(rows) // 2))
+    return smallest_delta(squared_distances(rows), min(CELLS, rows.shape[0] // 2))
 
 
-def _dense(X) -> np.ndarray:
-    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+def squared_distances(rows) -> np.ndarray:
+    """Return the squared distances between all rows, without converting sparse rows to dense rows."""
+    if not sparse.issparse(rows):
+        return squareform(pdist(rows, "sqeuclidean"))
+    products = (rows @ rows.T).toarray()
+    norms = products.diagonal()
+    return np.maximum(norms[:, np.newaxis] + norms - 2.0 * products, 0.0)
+
+
+def smallest_delta(squares: np.ndarray, most: int) -> float:
+    """Return the smallest diameter, to a thousandth, at which rows with these squared distances open at most ``most`` cells."""
+    low, high = 0.0, 1.0
+    while _cells_opened(squares, high / 2.0, most) > most:
+        low, high = high, 2.0 * high
+    while high - low > 1e-3 * high and high > 1e-300:
+        middle = (low + high) / 2.0
+        if _cells_opened(squares, middle / 2.0, most) > most:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _cells_opened(squares: np.ndarray, radius: float, most: int) -> int:
+    """Count the spheres of this radius that cover the rows, opened in order; stops above ``most``."""
+    inside = squares < radius * radius
+    uncovered = np.ones(len(squares), dtype=bool)
+    count = 0
+    while count <= most and uncovered.any():
+        first = int(uncovered.argmax())
+        uncovered &= ~inside[first]
+        uncovered[first] = False
+        count += 1
+    return count
 
 
 def warn_if_uneven(X) -> None:
@@ -51,10 +82,8 @@ def warn_if_uneven(X) -> None:
     if X.shape[0] < FEW:
         return
     X = X[:TRIAL]
-    highest, lowest = X.max(axis=0), X.min(axis=0)
-    if sparse.issparse(X):
-        highest, lowest = highest.toarray(), lowest.toarray()
-    ranges = np.ravel(highest - lowest)
+    ranges = X.max(axis=0) - X.min(axis=0)
+    ranges = ranges.tocsr().data if sparse.issparse(X) else ranges
     ranges = ranges[ranges > 0.0]
     if len(ranges) > 1 and ranges.max() > UNEVEN * ranges.min():
         warnings.warn(

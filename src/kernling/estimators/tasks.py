@@ -18,13 +18,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..components.ball import CENTRE, MEAN
 from ..components.recent_scores import RecentScores, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
-from ..core.state import widened
+from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Weights, short
 from .parameters import parameter
 from .resolve import local_gamma
+from .single import scalar
 from .target_scale import TargetScale
+from .turns import predicting
 
 
 def _gives_probabilities(self) -> bool:
@@ -56,7 +58,7 @@ class OnlineWithClasses(OnlineEstimator):
         if len(unknown):
             raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
-        self.__dict__.pop("_place", None)
+        self.__dict__.pop("_encoded", None)
         return self._output_count()
 
     def _output_count(self) -> int:
@@ -87,34 +89,30 @@ class OnlineWithClasses(OnlineEstimator):
     def _add_class(self, label) -> None:
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
-        self.__dict__.pop("_place", None)
+        self.__dict__.pop("_encoded", None)
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
-    def _widen(self, place: int, change: np.ndarray) -> None:
-        """Insert a class at this index; the outputs become ``change @ outputs``."""
+    def _widen(self, place: int, change: Widening) -> None:
+        """Insert a class at this index; the outputs become those of ``change``."""
         self._state = widened(self._state, change)
-        self._problem = self._problem._replace(outputs=len(change))
+        self._problem = self._problem._replace(outputs=change.outputs)
 
     @cached_property
-    def _place(self) -> dict:
-        """The index of each label among the classes."""
-        return {label: place for place, label in enumerate(self.classes_.tolist())}
-
-    def _is_new(self, y):
-        try:
-            return y not in self._place
-        except TypeError:
-            raise TypeError(f"y must be one label, not {short(y)}") from None
+    def _encoded(self) -> dict:
+        """The target of each label."""
+        return dict(zip(self.classes_.tolist(), labels.encode(self.classes_, self.classes_).tolist(), strict=True))
 
     def _target_of(self, y):
-        place = self._place[y]
-        return place if len(self._place) > 2 else 2 * place - 1
+        try:
+            return self._encoded.get(scalar(y) if isinstance(y, np.ndarray) else y)
+        except TypeError:
+            raise TypeError(f"y must be one label, not {short(y)}") from None
 
     def _weight_of(self, y, weight):
         if self.class_weight is None:
             return weight
-        return weight * self._class_weights(np.array([y]), np.array([weight]), whole=False)[0]
+        return weight * self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
 
     def _targets(self, y, weights):
         return labels.encode(self.classes_, y)
@@ -170,16 +168,19 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
             rows += len(scores)
         return out
 
+    @predicting
     def decision_function(self, X):
         """Return the scores: (rows,) for two classes, positive for the second; (rows, classes) for more."""
         return _flat(self._scores(X))
 
+    @predicting
     def predict(self, X):
         """Predict the label of each row."""
         scores = self._scores(X)
         return labels.decide(self.classes_, scores)
 
     @available_if(_gives_probabilities)
+    @predicting
     def predict_proba(self, X):
         """Predict the probability of each class, (rows, classes)."""
         scores = self._scores(X)
@@ -187,12 +188,13 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
 
     def predict_one(self, x):
         """Predict the label of one event, a 1-D array; None before any learning."""
-        if not self.__sklearn_is_fitted__():
-            return None
-        score = self.score_one(x)
-        if isinstance(score, float):  # fast path for one or two classes
-            return self.classes_[len(self.classes_) - 1 if score >= 0.0 else 0]
-        return labels.decide(self.classes_, score[np.newaxis])[0]
+        with self._turns.lock:
+            if not self.__sklearn_is_fitted__():
+                return None
+            score = self.score_one(x)
+            if isinstance(score, float):  # fast path for one or two classes
+                return self.classes_[-1 if score >= 0.0 else 0]
+            return labels.decide(self.classes_, score[np.newaxis])[0]
 
 
 class OnlineClassifier(BaseOnlineClassifier):
@@ -225,13 +227,15 @@ class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
             raise ValueError(f"method must be 'predict', not {method!r}")
         return self._stream(X, y, sample_weight, record=True)[0][1][:, 0]
 
+    @predicting
     def predict(self, X):
         """Predict the value of each row."""
         return self._scores(X)[:, 0]
 
     def predict_one(self, x):
         """Predict the value of one event, a 1-D array; None before any learning."""
-        return self.score_one(x) if self.__sklearn_is_fitted__() else None
+        with self._turns.lock:
+            return self.score_one(x) if self.__sklearn_is_fitted__() else None
 
 
 class OnlineRegressor(BaseOnlineRegressor):
@@ -268,13 +272,15 @@ class OnlineRegressor(BaseOnlineRegressor):
         means, spreads = self.__dict__.pop("_before")
         return means + spreads * said
 
+    @predicting
     def predict(self, X):
-        """The value of each row."""
+        """Predict the value of each row."""
         return self._meant(super().predict(X))
 
     def score_one(self, x):
-        """The value of one event, a 1-D array; 0 before any learning."""
-        return self._meant(super().score_one(x)) if self.__sklearn_is_fitted__() else 0.0
+        """Predict the value of one event, a 1-D array; 0 before any learning."""
+        with self._turns.lock:
+            return self._meant(super().score_one(x)) if self.__sklearn_is_fitted__() else 0.0
 
     def _meant(self, scores):
         return scores if self._target_scale is None else self._target_scale.meant(scores)
@@ -368,6 +374,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         decision = scores - self._offsets(before, scores, learned > 0.0)
         return self._labels(decision) if method == "predict" else decision
 
+    @predicting
     def score_samples(self, X):
         """Return how similar each row is to the learned events; higher is more similar."""
         scores = self._scores(X)[:, 0]
@@ -383,14 +390,16 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        if not self.__sklearn_is_fitted__():
-            return 0.0
-        score = np.array([super().score_one(x)])
-        return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
+        with self._turns.lock:
+            if not self.__sklearn_is_fitted__():
+                return 0.0
+            score = np.array([super().score_one(x)])
+            return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
 
     def predict_one(self, x):
         """Return 1 or -1 for one event, a 1-D array; None before any learning."""
-        return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
+        with self._turns.lock:
+            return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
 
     @property
     def offset_(self) -> float:

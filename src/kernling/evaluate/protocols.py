@@ -14,7 +14,7 @@ import numpy as np
 
 from ..pipeline import StreamPipeline
 from ..streams import Stream, Table, stream
-from ..streams.base import Chunk
+from ..streams.base import Chunk, first_rows
 from .measuring import (
     chosen_metrics,
     copy_with_seed,
@@ -111,19 +111,23 @@ def feed(
     chunks: Iterable[Chunk],
     *,
     cut: int | None = None,
+    start: int = 0,
     guard: Callable[[], AbstractContextManager] = nullcontext,
     after: Callable[[], None] = lambda: None,
 ) -> None:
     """Run test-then-train on the chunks of a stream: the loop behind all test-then-train evaluation.
 
-    "auto" parameters are resolved from the whole first chunk, however many pieces it is then learned in.
+    "auto" parameters are resolved from the first 8,192 rows, however many chunks and pieces they are learned in; for a stream
+    that can be read only once, where rows may arrive slowly, from the first chunk.
 
     Parameters
     ----------
     run : ProgressiveRun, ProgressiveRuns or Search
     chunks : iterable of (X, y)
     cut : int, optional
-        Split chunks at multiples of this number of events.
+        Split chunks at multiples of this number of events, counted from ``start``.
+    start : int
+        Number of events before the first chunk.
     guard : callable, optional
         Returns a context manager in which each piece is learned, for example to defer signals until its end.
     after : callable, optional
@@ -140,23 +144,33 @@ def feed(
     >>> seen
     [1000, 2000, 2500]
     """
+    row = start + run.events
+    if not run.begun:
+        beginning, chunks = first_rows(chunks, live=getattr(chunks, "once", False))
+        if beginning:
+            run.begin(*_with_target(*beginning))
     for X, y in chunks:
-        if y is None:
-            raise ValueError("the stream has no target; name its column with target=")
-        if not run.begun:
-            run.begin(X, y)
-        cuts = range(cut - run.events % cut, len(y), cut) if cut else ()
+        _with_target(X, y)
+        cuts = range(cut - row % cut, len(y), cut) if cut else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             with guard():
                 run.learn(X[first:last], y[first:last])
                 after()
+        row += len(y)
+
+
+def _with_target(X: Any, y: Any) -> Chunk:
+    if y is None:
+        raise ValueError("the stream has no target; name its column with target=")
+    return X, y
 
 
 class ProgressiveRun:
     """Test-then-train evaluation of one model, for callers that supply the rows themselves.
 
     See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``, and ``on_batch`` is called with the
-    predictions of rows that have been learned.
+    predictions of rows that have been learned.  A run that continues a stream starts at its row ``row``, and ``every`` counts
+    from the stream's first row; ``again`` rows have been measured before.
 
     Examples
     --------
@@ -183,6 +197,8 @@ class ProgressiveRun:
         on_row: Callable[[Row], None] | None = None,
         on_batch: Callable[[Batch], None] = lambda batch: None,
         extra: Row | None = None,
+        row: int = 0,
+        again: int = 0,
     ):
         self.model = model
         self.metrics = chosen_metrics(metrics, model.task)
@@ -197,6 +213,8 @@ class ProgressiveRun:
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
+        self.row = row
+        self._again = again
         self._references = {"constant": Reference(ConstantAnswer(model.task), self.metrics, window)}
         if linear:
             self._references["linear"] = Reference(LinearModel(model.task), self.metrics, window)
@@ -205,15 +223,12 @@ class ProgressiveRun:
         self._facts |= describe(model) | data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
-        self.warmup = 0.0  # seconds (wall clock) spent on compiling or on loading compiled code
         self.begun = False
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Resolve "auto" parameters from these rows, without learning them."""
         self._facts["first_chunk"] = len(y)
-        begin = time.perf_counter()
         warm_up(self.model, X, y)
-        self.warmup = time.perf_counter() - begin
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin
@@ -224,7 +239,7 @@ class ProgressiveRun:
         if not self.begun:
             self.begin(X, y)
         every = self._every
-        cuts = range(every - self.events % every, len(y), every) if every else ()
+        cuts = range(every - self.row % every, len(y), every) if every else ()
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
@@ -240,16 +255,23 @@ class ProgressiveRun:
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
-        self.events += len(y)
+        self.row += len(y)
+        again = min(self._again, len(y))
+        self._again -= again
+        self._on_batch(batch)
+        if again < len(y):
+            self._measure(batch.last(len(y) - again) if again else batch, None if rows is None else rows[again:])
+
+    def _measure(self, batch: Batch, rows: Any) -> None:
+        self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
         for reference in self._references.values():
-            reference.update(rows, y)
-        self._on_batch(batch)
-        if self._every and self.events % self._every == 0:
+            reference.update(rows, batch.y)
+        if self._every and self.row % self._every == 0:
             self._add_row()
 
     def value(self, name: str) -> float:

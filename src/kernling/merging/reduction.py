@@ -74,7 +74,9 @@ def _distinct(points: np.ndarray, tags: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.unique(copy_of, return_index=True)[1], copy_of
 
 
-def _covered(coverage: Coverage, points: np.ndarray, tags: np.ndarray, columns: np.ndarray):
+def _covered(
+    coverage: Coverage, points: np.ndarray, tags: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Move points to the cells of heavier cores; points without a cell are left unchanged."""
     cores = np.flatnonzero(tags[0] == 0.0)
     weights = np.square(columns[0][:, cores]).sum(axis=0)
@@ -118,7 +120,9 @@ def cover(points, order, box, radius, tolerance, owner):
     return farthest
 
 
-def _pursued(kernel: Any, points: np.ndarray, chosen: np.ndarray, columns: np.ndarray, rule: Reduction):
+def _pursued(
+    kernel: Any, points: np.ndarray, chosen: np.ndarray, columns: np.ndarray, rule: Reduction
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the points that remain after matching pursuit, and their columns."""
     if rule.eps is None and not rule.independent and len(chosen) <= rule.budget:
         return chosen, columns

@@ -22,7 +22,7 @@ from ..core.averages import AVERAGE, LAST, SUFFIX, growth, suffix_start, write_m
 from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear
 from ..core.minibatch import squared_norms
-from ..core.state import Timed, added, trimmed
+from ..core.state import Timed, Value, added, trimmed
 from .reduction import Reduction, united
 
 PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
@@ -57,7 +57,7 @@ class Merging(NamedTuple):
         """Return the weighted mean of an array of both states."""
         return self.shares[0] * getattr(self.a, name) + self.shares[1] * getattr(self.b, name)
 
-    def total(self, value: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def total(self, value: Callable[[Any], Value]) -> Value:
         """Return the sum of the values of both states, counting those of the common start once."""
         return added(self.a, self.b, self.start, value)
 

@@ -33,7 +33,7 @@ import numpy as np
 from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
 from ..estimators.examples import Example
@@ -111,7 +111,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatures, PairwiseClassifier):

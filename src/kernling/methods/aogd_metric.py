@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
-from ..core import loop, losses, scoring
+from ..core import losses, run, scoring
 from ..core.fourier import Linear, new_linear
 from ..core.jit import inline, inner
 from ..estimators.checking import checked
@@ -35,6 +35,8 @@ from ..estimators.learner import FeatureLearner, Needs, Problem
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineWithClasses
+from ..estimators.turns import predicting
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -56,7 +58,7 @@ class Classes(NamedTuple):
         """Return arrays with room for one more class."""
         return Classes(*(np.insert(array, place, 0.0, axis=0) for array in self))
 
-    def merged(self, other: Classes, start: Classes | None, merging) -> Classes:
+    def merged(self, other: Classes, start: Classes | None, merging: Merging) -> Classes:
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
@@ -84,7 +86,7 @@ def descend(params, w, z, partner, s, eta, weight):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     w, z, own = state.model.coef[0, 0], features.Z[j], int(y)
-    counts, means, examples = state.classes
+    counts, means, examples = state.classes.counts, state.classes.means, state.classes.examples
     for c in range(counts.size):
         if counts[c] > 0.0:
             descend(params, w, z, means[c], 1.0 if c == own else -1.0, params.eta, weight)
@@ -111,7 +113,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure, start)
 
 
 class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
@@ -154,6 +156,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
         self._stream(X, y, sample_weight, classes)
         return self
 
+    @predicting
     def transform(self, X):
         """Multiply each column by the square root of its weight."""
         check_is_fitted(self)
@@ -175,7 +178,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _begin(self, options, d, outputs):
         super()._begin({"gamma": self.gamma, **options}, d, outputs)
         for place in range(len(getattr(self, "classes_", ()))):
-            self._widen(place, np.eye(1))
+            self._widen(place, None)
 
     def _widen(self, place, change):
         self._state = self._state._replace(classes=self._state.classes.with_class(place))
@@ -185,9 +188,6 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
 
     def _targets(self, y, weights):
         return np.searchsorted(self.classes_, y).astype(np.float64)
-
-    def _target_of(self, y):
-        return self._place[y]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

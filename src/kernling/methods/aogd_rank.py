@@ -19,10 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ..components.pairwise import pair_move, pair_product
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline
@@ -97,7 +96,7 @@ def merged_values(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = FeatureLearner(
     __name__,
-    loop.feature_loop(step),
+    run.feature_loop(step),
     configure,
     start,
     merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),
@@ -116,5 +115,7 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnline
     def score(self, X, y, sample_weight=None):
         """Return Spearman's rank correlation of ``predict(X)`` and y; 0 if one of them is constant."""
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        from scipy.stats import rankdata  # takes a second to import
+
         (a, both), (_, b) = np.cov(rankdata(self.predict(X)), rankdata(y), aweights=weights, ddof=0)
         return float(both / np.sqrt(a * b)) if a * b > 0.0 else 0.0

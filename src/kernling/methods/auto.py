@@ -10,7 +10,8 @@ Every event goes to all experts, in one pass, and weights follow who is right la
 
 Classes are voted for; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
 regression the window's experts are least mean squares and weighted neighbours, each with the kernel, its fourth and its
-sixteenth power, and the prediction is a least-squares combination of all predictions (components/combination.py).
+sixteenth power, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
+(components/combination.py).
 
 Departures from the paper, each with its reason:
 
@@ -83,7 +84,7 @@ class State(NamedTuple):
     @property
     def experts(self) -> Experts:
         """The parts that are the experts'."""
-        return Experts(*self[: len(Experts._fields)])
+        return Experts(*(getattr(self, name) for name in Experts._fields))
 
     def kernel(self, given: Kernel) -> Kernel:
         """The kernel with the gamma that is known now."""
@@ -187,7 +188,7 @@ def bound(params: Params, t: int) -> float:
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """For classes, no vote can make more than ``mistakes_bound`` mistakes, given those of the best expert."""
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
 

@@ -151,7 +151,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_norm(params.project), np.zeros(5))
 
 
-def bound(params: Params, t: int) -> float:
+def bound(params: Params, t: float) -> float:
     """Return the maximum number of points: bounded only if all events are approximated by a bounded number of cells."""
     return min(t, params.max_cells) if params.rule == ALWAYS else t
 

@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, smallest, term_squares
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
 from ..core.updates import _add_column, add, renormalise
@@ -125,7 +125,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, Needs(uniforms=1, keep=kept_share(problem))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class _BOGD(RegularisedSteps, Budget, Forgets):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add
@@ -95,7 +95,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), new_pairs())
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start)
 
 
 class BPANNClassifier(Aggressive, Budget, OnlineClassifier):

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import columns_changed, event_value, keep, point_value, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.jit import inline, inner
 from ..core.updates import add
 from ..estimators.examples import Example
@@ -74,7 +74,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["C"], budget_of(problem)), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class BPASClassifier(Aggressive, Budget, OnlineClassifier):

@@ -31,7 +31,7 @@ from ..components.eviction import lightest
 from ..components.gram import Gram, new_gram
 from ..components.point_merging import best_partner, merge
 from ..components.projection import add_or_project, project_event, project_point
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
 from ..core.kernels import RBF
@@ -111,7 +111,7 @@ def independent_if_projected(params: Params, a: State, b: State) -> Reduction:
 
 
 LEARNER = Learner(
-    __name__, loop.kernel_loop(step), configure, start, merge=Merge(points=independent_if_projected, harmonic=True)
+    __name__, run.kernel_loop(step), configure, start, merge=Merge(points=independent_if_projected, harmonic=True)
 )
 
 

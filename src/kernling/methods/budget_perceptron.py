@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import Values, event_value, keep, point_value
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.block import point_values
 from ..core.expansion import Expansion
 from ..core.jit import inline, inner
@@ -98,7 +98,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem, tags=1), Values(np.zeros((problem.outputs, 0))))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start)
 
 
 class BudgetPerceptronClassifier(Budget, OnlineClassifier):

@@ -25,7 +25,7 @@ import numpy as np
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import keep_in_ball, pair_loss, pair_slope, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, jit
@@ -102,7 +102,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, needs.uniforms), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class BufferedOGDClassifier(PairLoss, RegularisedSteps, Buffer, LinearPairwiseClassifier):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import lightest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.block import inner_product
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.fourier import Linear, feature_scale
@@ -106,7 +106,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {"points": state.model.stored, "points_bound": params.budget, "coefficient_bound": 1.0 / params.lam}
 
 
-LEARNER = Learner(__name__, loop.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
 
 
 class _DualSGD(HarmonicSteps, RandomFeatures, Budget):

@@ -40,7 +40,7 @@ from ..components.memory import (
     remember,
     subtract_gradient,
 )
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
 from ..core.jit import inline, inner
@@ -83,9 +83,9 @@ def step(params, state, block, features, j, f, y, weight, u):
     if memory.ring[STALE] > 0:
         refresh(memory, params.loss, model, linear, block, features, j - 1)
     slot = insert(model, block, j, 0.0) if stores(params, model, block, j) else -1
-    g, f_u, g_u = block.g, features.f, features.g
+    g, f_u, g_u, z = block.g, features.f, features.g, features.Z[j]
     for o in range(f.size):
-        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, o], features.Z, j)
+        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, o], z)
     losses.gradient(params.loss, f, y, g)
     losses.gradient(params.loss, f_u, y, g_u)
     for o in range(f.size):
@@ -106,7 +106,7 @@ def step(params, state, block, features, j, f, y, weight, u):
         w, total, gradients = linear.coef[0, o], linear.coef[1, o], memory.features_sum[o]
         own = params.eta * g[o] if slot < 0 else 0.0
         for i in range(w.size):
-            w[i] = shrink * (w[i] - own * np.float64(features.Z[j, i]) - share * gradients[i])
+            w[i] = shrink * (w[i] - own * np.float64(z[i]) - share * gradients[i])
             total[i] += w[i]
     if model.clock[EVENTS] % params.period == 0.0:
         take_snapshot(params, state, block, features, j)
@@ -149,12 +149,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
+    model = empty_expansion(needs, problem, tags=1, groups=4)
     linear = empty_linear(needs, problem, rng, groups=3)
     memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(empty_expansion(needs, problem, tags=1, groups=4), linear, memory, np.zeros(1))
+    return State(model, linear, memory, np.zeros(1))
 
 
-def bound(params: Params, t: int) -> float:
+def bound(params: Params, t: float) -> float:
     """Return the maximum number of points; with the coverage oracle, the number of cells that fit in the space."""
     return {COVERAGE: t, BUDGET: min(t, params.budget), ALWAYS: 0}[params.oracle]
 
@@ -187,7 +188,7 @@ def within_bound(params: Params, a: State, b: State) -> Reduction:
 
 LEARNER = Learner(
     __name__,
-    loop.dual_loop(step),
+    run.dual_loop(step),
     configure,
     start,
     bound,

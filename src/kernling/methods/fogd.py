@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.fourier import feature_add
 from ..core.jit import inline
 from ..estimators.examples import Example
@@ -36,7 +36,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["eta"]), Needs()
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step), configure)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure)
 
 
 class FOGDClassifier(StepSize, RandomFeatures, LossClassifier):

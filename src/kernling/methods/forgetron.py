@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.eviction import keep, mistaken, oldest, point_scores, point_value, square
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import SCALE, Expansion
 from ..core.jit import inline, inner
 from ..core.updates import add, renormalise
@@ -107,7 +107,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step),
+    run.kernel_loop(step),
     configure,
     start,
     certificate=certificate,

@@ -26,7 +26,7 @@ from ..components.eviction import BIRTH, TIE, Labels, point_scores, point_value
 from ..components.pairwise import side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, is_due, keep_score, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.block import point_values
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline, inner
@@ -186,7 +186,7 @@ def each_class(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
+LEARNER = Learner(__name__, run.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
 
 
 class KOILClassifier(Buffer, PairwiseClassifier):

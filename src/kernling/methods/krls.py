@@ -57,6 +57,7 @@ from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
+from ..estimators.turns import predicting
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge
 
@@ -202,7 +203,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     V. Vovk, Competitive On-line Statistics, 2001, in the form of F. Zhdanov and Y. Kalnishkan, An Identity for Kernel Ridge
     Regression, 2013.  Neither holds with forgetting.
     """
-    found = {"points": state.model.stored, "points_bound": params.most}
+    found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     if params.ridge.keep < 1.0:
         return found
     squares = state.squares
@@ -269,6 +270,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
 
     example = Example("1.00", gamma=1.0)
 
+    @predicting
     def predict(self, X, return_std=False):
         """Predict the value of each row; with ``return_std``, return a pair of arrays, values and standard deviations.
 

@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.nystrom import compress, feature_step, landmark_features
-from ..core import loop, losses
-from ..core.blas import one_thread
+from ..core import losses, run
 from ..core.expansion import Expansion, check_room
 from ..core.jit import inline
 from ..core.minibatch import point_matrix
@@ -96,7 +95,7 @@ def merged_features(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = Learner(
     __name__,
-    one_thread(loop.kernel_loop(step)),
+    run.kernel_loop(step, blas=True),
     configure,
     start,
     certificate=certificate,

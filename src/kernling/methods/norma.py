@@ -18,7 +18,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, oldest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE
 from ..core.jit import inline
 from ..core.updates import add, renormalise
@@ -74,7 +74,7 @@ def certificate(params: Params, state: PointState, problem: Problem) -> dict[str
     return found
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate)
 
 
 class _NORMA(RegularisedSteps, OptionalBudget, Forgets):

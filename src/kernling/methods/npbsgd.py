@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from ..components.eviction import keep, lightest, project_on_nearest
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, anneal
@@ -67,7 +67,7 @@ def certificate(params: Params, state: PointState, problem: Problem) -> dict[str
     return {**point_count(params, state, problem), "expected_bound": 1.0 + params.beta * (1.0 + math.log(t))}
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
 
 
 class _NPBSGD(HarmonicSteps, OptionalBudget):

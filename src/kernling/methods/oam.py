@@ -22,7 +22,7 @@ import numpy as np
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import pair_move, pair_product, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
 from ..estimators.constraints import OneOf
@@ -99,7 +99,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_buffers(model, problem.options["buffer_size"]), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class OAMClassifier(Aggressive, Buffer, LinearPairwiseClassifier):

@@ -21,16 +21,17 @@ import numpy as np
 from ..components.pairwise import inherited, side_of
 from ..components.sides import pooled_means
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
-from ..core.state import added
+from ..core.state import Widening, added
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import RegularisedSteps
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -51,8 +52,8 @@ class Moments(NamedTuple):
     means: np.ndarray  # (outputs, 2, features)
     covariances: np.ndarray  # (outputs, 2, features, features)
 
-    def widened(self, change: np.ndarray) -> Moments:
-        """Convert to outputs ``change @ outputs``; all earlier events are negative examples of a new class."""
+    def widened(self, change: Widening) -> Moments:
+        """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
         outputs = [
             self._everything() if old is None else tuple(array[old[0], :: old[1]] for array in self)
             for old in inherited(change)
@@ -68,7 +69,7 @@ class Moments(NamedTuple):
         covariances[0] = np.tensordot(share, self.covariances[0], (0, 0)) + (share * apart.T) @ apart
         return counts, means, covariances
 
-    def merged(self, other: Moments, start: Moments | None, merging) -> Moments:
+    def merged(self, other: Moments, start: Moments | None, merging: Merging) -> Moments:
         """Return the exact counts, means and covariances of all events."""
         counts, means = pooled_means(self, other, start)
         squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))
@@ -139,7 +140,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, moments, new_recent(outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class OPAUCClassifier(RegularisedSteps, LinearPairwiseClassifier):

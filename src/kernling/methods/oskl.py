@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.updates import add, insert
@@ -90,7 +90,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step),
+    run.kernel_loop(step),
     configure,
     start,
     bound,

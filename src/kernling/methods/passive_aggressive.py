@@ -27,7 +27,7 @@ import numpy as np
 from ..components.ball import merged_ball, new_ball
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
-from ..core import loop
+from ..core import run
 from ..core.expansion import Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -80,7 +80,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"))
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
+LEARNER = Learner(__name__, run.kernel_loop(step, note_norm), configure, start, merge=Merge(arrays={"ball": merged_ball}))
 
 
 class _PassiveAggressive(Aggressive):

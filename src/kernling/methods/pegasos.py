@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.updates import add, anneal, insert
@@ -47,7 +47,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), problem.options["lam"], horizon(problem)), Needs()
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, merge=Merge(harmonic=True))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, merge=Merge(harmonic=True))
 
 
 class PegasosClassifier(HarmonicSteps, OnlineClassifier):

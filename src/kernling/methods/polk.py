@@ -107,8 +107,8 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    waiting = new_waiting(problem.options["batch_size"], problem.d, problem.dtype)
-    return State(empty_expansion(needs, problem), new_gram(), waiting, np.zeros(5))
+    model = empty_expansion(needs, problem)
+    return State(model, new_gram(), new_waiting(problem.options["batch_size"], problem.d, problem.dtype), np.zeros(5))
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:

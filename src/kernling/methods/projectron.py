@@ -22,7 +22,7 @@ import numpy as np
 from ..components.eviction import mistaken
 from ..components.gram import RENEWED, WORST, Gram, new_gram
 from ..components.projection import add_or_project, project_event
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..estimators.constraints import Real
@@ -76,7 +76,7 @@ def independent(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.budget, independent=True)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
+LEARNER = Learner(__name__, run.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
 
 
 class _Projectron(OptionalBudget):

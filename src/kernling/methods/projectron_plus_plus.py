@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ..components.eviction import columns_changed, event_value
 from ..components.projection import add_or_project, add_projection, project_event
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..estimators.constraints import POSITIVE
@@ -51,7 +51,7 @@ def step(params, state, block, j, f, y, weight, u):
         add_projection(model, block, j, -weight * min(loss / norm, 2.0 * excess / norm, 1.0), block.g)
 
 
-LEARNER = replace(PROJECTRON, module=__name__, loop=loop.kernel_loop(step))
+LEARNER = replace(PROJECTRON, module=__name__, loop=run.kernel_loop(step))
 
 
 class ProjectronPlusPlusClassifier(_Projectron, OnlineClassifier):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..components.eviction import keep, mistaken
-from ..core import loop, losses
+from ..core import losses, run
 from ..core.jit import inline
 from ..core.updates import add
 from ..estimators.examples import Example
@@ -37,7 +37,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return Params(loss_of(problem), budget_of(problem)), Needs(uniforms=1)
 
 
-LEARNER = Learner(__name__, loop.kernel_loop(step), configure)
+LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class RBPClassifier(Budget, OnlineClassifier):

@@ -22,16 +22,18 @@ import numpy as np
 from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
+from ..core.state import Widening
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import StepSize
 from ..estimators.pairwise import LinearPairwiseClassifier
 from ..estimators.parameters import parameter
+from ..merging.rules import Merging
 
 
 class Params(NamedTuple):
@@ -45,13 +47,14 @@ class Saddle(NamedTuple):
 
     values: np.ndarray  # (outputs, 3)
 
-    def widened(self, change: np.ndarray) -> Saddle:
-        """Convert to outputs ``change @ outputs``: if the sign changes, a and b are swapped, and al keeps its sign."""
-        a, b, al = change @ self.values[:, 0], change @ self.values[:, 1], np.abs(change) @ self.values[:, 2]
-        swapped = (change < 0.0).any(axis=1)
+    def widened(self, change: Widening) -> Saddle:
+        """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""
+        a, b, al = change.of(self.values).T
+        swapped = change.factors < 0.0
+        al = np.where(swapped, -al, al)
         return Saddle(np.column_stack([np.where(swapped, b, a), np.where(swapped, a, b), al]))
 
-    def merged(self, other: Saddle, start: Saddle | None, merging) -> Saddle:
+    def merged(self, other: Saddle, start: Saddle | None, merging: Merging) -> Saddle:
         """Return the weighted mean, as for the model."""
         return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
 
@@ -108,7 +111,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, sides, Saddle(np.zeros((problem.outputs, 3))), new_recent(problem.outputs))
 
 
-LEARNER = FeatureLearner(__name__, loop.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
 class SOLAMClassifier(StepSize, LinearPairwiseClassifier):

@@ -38,7 +38,7 @@ import numpy as np
 from ..components.ball import merged_ball, new_ball
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
-from ..core import loop
+from ..core import run
 from ..core.expansion import EVENTS, Expansion
 from ..core.jit import inline
 from ..core.kernels import self_value
@@ -131,7 +131,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    loop.kernel_loop(step, note_norm),
+    run.kernel_loop(step, note_norm),
     configure,
     start,
     bound,

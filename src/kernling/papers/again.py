@@ -59,7 +59,7 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
     options = {"window": row["window"], "every": row["every"], "linear": any(name.endswith("_linear") for name in row)}
-    run = ProgressiveRun(model, {}, metrics=names, extra=facts, **options)
+    run = ProgressiveRun(model, {}, metrics=names, extra=facts, row=info.get("skip") or 0, **options)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
     run.begin(*first)  # with the whole first chunk, even if not all of it was learned
@@ -101,16 +101,13 @@ def _reopened(info: Row) -> Stream | Dataset:
         X, y = rows.load()
         places = np.random.default_rng(order).permutation(len(y))
         rows = stream(X[places], y[places])
-    return Stream(lambda _: _asked_for(rows, info.get("skip") or 0, info.get("first_rows")), chunk=rows.chunk, info=info)
+    return Stream(lambda _: _after(rows, info.get("skip") or 0), chunk=rows.chunk, info=info)
 
 
-def _asked_for(rows: Stream, skip: int, most: int | None) -> Iterator[Chunk]:
-    """The rows that are left when the first ones of the source, and those beyond the most that were asked for, are left out."""
+def _after(rows: Stream, skip: int) -> Iterator[Chunk]:
+    """Yield the rows of the source after the first ones."""
     given = 0
     for X, y in rows:
         places = places_of(X, given)
         given += len(places)
-        asked = (places >= skip) & (places < (np.inf if most is None else skip + most))
-        yield X[asked], y[asked]
-        if most is not None and places[-1] + 1 >= skip + most:
-            return
+        yield X[places >= skip], y[places >= skip]

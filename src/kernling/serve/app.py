@@ -44,7 +44,8 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
 
     @app.get("/healthz", summary="Whether the service can write")
     async def health() -> JSONResponse:
-        return JSONResponse({"status": service.failure or "ok"}, 503 if service.failure else 200)
+        failure = next(iter(service.failures.values()), None)
+        return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
 
     @app.get("/metrics", summary="Numbers for Prometheus")
     def read_metrics() -> Response:
@@ -95,6 +96,7 @@ class Endpoints:
         self.service = service
         self.settings = service.settings
         self.stopping = stopping
+        self._arriving = 0  # bytes of bodies that are not whole yet
 
     async def list_models(self) -> list[dict[str, Any]]:
         """Return the names of all models, with how they do."""
@@ -166,10 +168,15 @@ class Endpoints:
                 async for part in request.stream():
                     parts.append(part)
                     size += len(part)
+                    self._arriving += len(part)
                     if size > limit:
                         raise too_large
+                    if self._arriving > self.settings.arriving_bytes:
+                        raise Refused(429, "too much arrives at once: send this again later", retry_after=1)
         except TimeoutError:
             raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
+        finally:
+            self._arriving -= size
         return b"".join(parts)
 
 

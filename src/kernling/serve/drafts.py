@@ -1,4 +1,4 @@
-"""What requests would change, worked out before any of it happens: refused requests leave no trace."""
+"""Changes that requests ask for, worked out before any is made: refused requests leave no trace."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from .refusal import Refused
 
 VARIABLE = "KERNLING_TOKEN"
-OPEN = ("/", "/healthz")  # hold nothing that is worth guarding: the page asks for the token itself
+OPEN = ("/", "/healthz", "/docs", "/openapi.json")  # nothing worth guarding: the page asks for the token itself
 SHORTEST = 16  # characters of a token
 
 

@@ -18,12 +18,17 @@ class Job:
     name: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     spec: dict[str, Any] | None = None  # of a model to be created
-    model: Any = None  # one that has learned elsewhere
+    model: Any = None  # one that has learned elsewhere, and its traits
+    traits: Any = None
     future: Future = field(default_factory=Future)
+
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for the answer; from then on, nobody can go away."""
+        return self.future.set_running_or_notify_cancel()
 
     @property
     def size(self) -> int:
-        """What it takes of the queue."""
+        """The room that it takes in the queue, in rows."""
         return max(len(self.rows), 1)
 
 
@@ -50,7 +55,10 @@ class Jobs:
         return job.future
 
     def take(self, most: int) -> list[Job]:
-        """Return the jobs that wait, at least one and up to so many rows; none at all when the queue is closed and empty."""
+        """Return the jobs that wait, at least one and up to so many rows; none at all when the queue is closed and empty.
+
+        Jobs whose clients have gone are among them, and must be asked for with ``is_wanted`` once.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._closed)
             taken: list[Job] = []

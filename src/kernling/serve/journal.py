@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS blocks (position INTEGER PRIMARY KEY AUTOINCREMENT, m
     checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS ids (position INTEGER PRIMARY KEY, model INTEGER NOT NULL, count INTEGER NOT NULL,
     ids TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS blocks_of_model ON blocks (model, position);
+CREATE INDEX IF NOT EXISTS ids_of_model ON ids (model, position);
 """
 CUT = 64  # records that are deleted with a commit, so that none takes long
 

@@ -20,7 +20,7 @@ from .targets import Targets
 
 
 class Traits(NamedTuple):
-    """What the first rows of a model settle."""
+    """The columns and targets of a model, which its first rows settle."""
 
     layout: Layout
     targets: Targets

@@ -21,7 +21,7 @@ from .settings import Settings
 from .warmup import warm_up
 
 GRACE = 10  # seconds for open requests when the service stops
-SWITCH = 0.001  # seconds after which a thread that computes lets others go on: a fifth of Python's own
+SWITCH = 0.0005  # seconds after which a thread that computes lets others go on: a tenth of Python's own
 FILES = 65_536
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -29,6 +30,8 @@ from .waiting import Waiting
 
 TICK = 1.0  # seconds between two moments of the histories
 ERRORS = 20  # that are remembered for each model
+NONE_KNOWN = KnownIds(0)
+_LOG = logging.getLogger(__name__)
 LABEL_ONLY = "no model is called {!r}: send a row with its target first, or create it"
 
 
@@ -55,7 +58,7 @@ class Service:
         self.histories: dict[int, History] = {}
         self.errors: dict[str, deque[dict[str, Any]]] = {}
         self.counts: Counter[tuple[str, str]] = Counter()  # (model, what) since the start: learned, repeated, unknown, refused
-        self.failure: str | None = None  # why nothing can be written, as long as that is so
+        self.failures: dict[str, str] = {}  # why nothing can be written, as long as that is so
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,6 +80,7 @@ class Service:
             self.histories[model.number] = History(history)
             for sentence in [*([damage] if damage else []), *told]:
                 self.remember_error(model.name, sentence)
+                _LOG.warning("%s: %s", model.name, sentence)
 
     def stop(self) -> None:
         """Finish what was accepted, write snapshots and close all files."""
@@ -105,9 +109,8 @@ class Service:
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
         """Have a model created: from a spec, or as one that has learned elsewhere."""
-        if model is not None:
-            targets_of(model)
-        return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model))
+        traits = None if model is None else Traits(layout_of(model), targets_of(model))
+        return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
     def model(self, name: str) -> LiveModel:
         """Return a model by name."""
@@ -123,7 +126,8 @@ class Service:
         try:
             self.waiting.keep(model.number, [ids[place] for place in new], [rows[place] for place in new])
         except sqlite3.Error as error:
-            raise self._unwritten(error) from None
+            raise self._unwritten("waiting", error) from None
+        self.failures.pop("waiting", None)
 
     def facts(self, model: LiveModel) -> dict[str, Any]:
         """Return what there is to say about a model."""
@@ -141,18 +145,19 @@ class Service:
         """Have the page show an error."""
         self.errors.setdefault(name, deque(maxlen=ERRORS)).append({"time": time.time(), "error": sentence})
 
-    def _unwritten(self, error: Exception) -> Refused:
-        self.failure = f"nothing can be written: {first_line(error)}"
-        return Refused(507, f"{self.failure}; nothing was changed", retry_after=10)
+    def _unwritten(self, where: str, error: Exception) -> Refused:
+        self.failures[where] = f"nothing can be written: {first_line(error)}"
+        return Refused(507, f"{self.failures[where]}; nothing was changed", retry_after=10)
 
     # ------------------------------------------------------------------ the thread that learns
 
     def _learn_forever(self) -> None:
-        while jobs := self.jobs.take(self.settings.block_rows):
+        while taken := self.jobs.take(self.settings.block_rows):
+            jobs = [job for job in taken if job.is_wanted()]
             try:
                 self._work(jobs)
             except Exception as error:  # whatever it is, the thread has to go on
-                refused = self._unwritten(error) if isinstance(error, (sqlite3.Error, OSError)) else error
+                refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
                 for job in jobs:
                     if not job.future.done():
                         job.future.set_exception(refused)
@@ -169,12 +174,12 @@ class Service:
                     else:
                         self._draft(job, drafts).add(job, self.waiting)
                 except Refused as refused:
-                    self.counts[job.name, "refused"] += 1
                     if job.name in self.models:
+                        self.counts[job.name, "refused"] += 1
                         self.remember_error(job.name, str(refused))
                     job.future.set_exception(refused)
             written = [(self._write(draft), draft) for draft in drafts.values() if draft.pieces]
-        self.failure = None
+        self.failures.pop("journal", None)
         for job, model in created:
             self._enter(model, KnownIds(self.settings.known_ids))
             job.future.set_result({"name": model.name})
@@ -192,7 +197,7 @@ class Service:
                 check_name(job.name)
                 self._check_room(drafts)
                 model = self._new_model(0, job.name, checked_spec({}))
-            drafts[job.name] = Draft(model, self.known.get(model.number) or KnownIds(1), self.settings)
+            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings)
         return drafts[job.name]
 
     def _create(self, job: Job, drafts: dict[str, Draft]) -> LiveModel:
@@ -201,28 +206,32 @@ class Service:
             raise Refused(409, f"there is a model called {job.name!r} already")
         self._check_room(drafts)
         model = self._new_model(0, job.name, job.spec or {})
+        model.traits = job.traits or model.traits
+        self._number(model, model.traits)
         if job.model is not None:
-            model.traits = Traits(layout_of(job.model), targets_of(job.model))
             model.set_state(State(job.model))
-        model.number = self.journal.add_model(job.name, model.spec, model.traits.to_plain())
-        if job.model is not None:
             self.snapshots.write(model.number, model.published, ())
-        drafts[job.name] = Draft(model, KnownIds(1), self.settings)
+        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings)
         return model
+
+    def _number(self, model: LiveModel, traits: Traits) -> None:
+        """Enter a new model into the journal."""
+        model.number = self.journal.add_model(model.name, model.spec, traits.to_plain())
+        self.snapshots.remove(model.number)  # of a model whose entry could not be written
 
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
         traits = Traits(Layout({}), Targets(spec.get("task")))
         return LiveModel(number, name, spec, traits, first_rows=self.settings.first_rows, window=self.settings.window)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
-        if len(self.models.keys() | drafts.keys()) >= self.settings.models:
+        if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
             raise Refused(507, f"there are {self.settings.models} models already, which is the most")
 
     def _write(self, draft: Draft) -> int:
         """Enter a draft into the journal."""
         model = draft.model
         if not model.number:
-            model.number = self.journal.add_model(model.name, model.spec, draft.traits.to_plain())
+            self._number(model, draft.traits)
         elif draft.traits != model.traits:
             self.journal.set_traits(model.number, draft.traits.to_plain())
         surplus = len(draft.known) + len(draft.ids) - self.settings.known_ids
@@ -265,13 +274,17 @@ class Service:
     def _keep_forever(self) -> None:
         while not self._stopping.wait(TICK):
             for model in list(self.models.values()):
-                self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])
-                if time.monotonic() - self._saved[model.number][1] >= self.settings.snapshot_seconds:
-                    self._snapshot(model)
-            try:
+                try:
+                    self._look_after(model)
+                except Exception as error:  # whatever it is, the thread has to go on
+                    self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
+            with suppress(sqlite3.Error):  # tried again soon
                 self.waiting.evict_old()
-            except sqlite3.Error as error:
-                self._unwritten(error)
+
+    def _look_after(self, model: LiveModel) -> None:
+        self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])
+        if time.monotonic() - self._saved[model.number][1] >= self.settings.snapshot_seconds:
+            self._snapshot(model)
 
     def _snapshot(self, model: LiveModel) -> None:
         """Keep a model that has learned since the last snapshot; a failure is told, and tried again later."""

@@ -18,6 +18,7 @@ class Settings:
 
     body_bytes: int = 4 * 2**20  # of a request with rows
     file_bytes: int = 64 * 2**20  # of a model file that is sent
+    arriving_bytes: int = 256 * 2**20  # of all requests that are not whole yet
     body_seconds: float = 30.0  # for a client to send all of it
     rows: int = 10_000  # in a request
     models: int = 100

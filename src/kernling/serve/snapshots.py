@@ -53,6 +53,11 @@ class Snapshots:
             old.unlink()
         return int(paths[-KEPT].stem) if len(paths) >= KEPT else 0
 
+    def remove(self, number: int) -> None:
+        """Remove all snapshots of a model."""
+        for path in self._paths(number):
+            path.unlink()
+
     def newest(self, number: int) -> Found:
         """Return the newest snapshot that is whole; those that are not are renamed."""
         damage: list[str] = []

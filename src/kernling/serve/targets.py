@@ -17,7 +17,7 @@ HIGHEST = 2**63
 
 
 class Targets(NamedTuple):
-    """What a model learns: labels of one kind, or values; both are None until the first target has come."""
+    """The kind of targets that a model learns: labels of one type, or values; unknown before the first target."""
 
     task: str | None = None
     kind: str | None = None  # of labels

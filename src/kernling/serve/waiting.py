@@ -65,7 +65,7 @@ class Waiting:
 
     @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._database:
+        with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             yield self._database
 
@@ -73,16 +73,17 @@ class Waiting:
         """Keep rows; of an id that waits already the first row stays, and where there are too many, the oldest go."""
         now = time.time()
         values = [(model, one, now, json.dumps(row)) for one, row in zip(ids, rows, strict=True)]
-        with self._commit() as database:
-            before = database.total_changes
-            database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, row) VALUES (?, ?, ?, ?)", values)
-            count = self.counts[model] + database.total_changes - before
-            surplus = max(count - self.settings.waiting_rows, 0)
-            if surplus:
-                oldest = "SELECT number FROM waiting WHERE model = ? ORDER BY number LIMIT ?"
-                database.execute(f"DELETE FROM waiting WHERE number IN ({oldest})", (model, surplus))
-        self.counts[model] = count - surplus
-        self.evicted[model] += surplus
+        with self._lock:
+            with self._commit() as database:
+                before = database.total_changes
+                database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, row) VALUES (?, ?, ?, ?)", values)
+                count = self.counts[model] + database.total_changes - before
+                surplus = max(count - self.settings.waiting_rows, 0)
+                if surplus:
+                    oldest = "SELECT number FROM waiting WHERE model = ? ORDER BY number LIMIT ?"
+                    database.execute(f"DELETE FROM waiting WHERE number IN ({oldest})", (model, surplus))
+            self.counts[model] = count - surplus
+            self.evicted[model] += surplus
 
     def find(self, model: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the rows of those ids that wait."""
@@ -95,21 +96,24 @@ class Waiting:
         """Forget rows whose labels have come."""
         if not ids:
             return
-        with self._commit() as database:
-            before = database.total_changes
-            database.executemany("DELETE FROM waiting WHERE model = ? AND id = ?", [(model, one) for one in ids])
-            gone = database.total_changes - before
-        self.counts[model] -= gone
+        with self._lock:
+            with self._commit() as database:
+                before = database.total_changes
+                database.executemany("DELETE FROM waiting WHERE model = ? AND id = ?", [(model, one) for one in ids])
+                gone = database.total_changes - before
+            self.counts[model] -= gone
 
     def evict_old(self) -> None:
         """Forget rows that have waited for too long."""
         since = time.time() - self.settings.waiting_days * DAY
-        with self._commit() as database:
-            old = database.execute("SELECT model, COUNT(*) FROM waiting WHERE since < ? GROUP BY model", (since,)).fetchall()
-            if old:
-                database.execute("DELETE FROM waiting WHERE since < ?", (since,))
-        self.counts.subtract(dict(old))
-        self.evicted.update(dict(old))
+        with self._lock:
+            with self._commit() as database:
+                query = "SELECT model, COUNT(*) FROM waiting WHERE since < ? GROUP BY model"
+                old = dict(database.execute(query, (since,)).fetchall())
+                if old:
+                    database.execute("DELETE FROM waiting WHERE since < ?", (since,))
+            self.counts.subtract(old)
+            self.evicted.update(old)
 
     def close(self) -> None:
         """Close the database."""

@@ -37,6 +37,8 @@ class Stream:
         Target column; its name once that is known.
     dropped : int
         Number of rows of a table dropped so far because of missing values.
+    once : bool
+        Whether it can be read only once, like standard input.
     info : dict
         Description of the source for the records: name, seed, checksum.
 
@@ -62,7 +64,7 @@ class Stream:
         if not isinstance(chunk, (int, np.integer)) or chunk < 1:
             raise ValueError(f"chunk must be an integer of at least 1 row, not {chunk!r}")
         self._pieces = pieces
-        self._once = once
+        self.once = once
         self._used = False
         self.chunk = chunk
         self.names = names
@@ -72,7 +74,7 @@ class Stream:
         self.more_within: Callable[[float], bool] = lambda seconds: True  # of a pipe: whether more comes within so many seconds
 
     def __iter__(self) -> Iterator[Chunk]:
-        if self._once and self._used:
+        if self.once and self._used:
             raise ValueError("this stream can be read only once; open its source again")
         self._used = True
         return _rechunked(self._pieces(self), self.chunk, lambda seconds: self.more_within(seconds))
@@ -97,7 +99,7 @@ class Stream:
                     X = part.learn_transform(X)
                 yield X, y
 
-        return Stream(pieces, chunk=self.chunk, names=self.names, info=self.info, once=self._once)
+        return Stream(pieces, chunk=self.chunk, names=self.names, info=self.info, once=self.once)
 
     def take(self, n: int) -> Stream:
         """Return a stream of the first n rows."""
@@ -110,7 +112,7 @@ class Stream:
                 if left <= 0:
                     return
 
-        return Stream(pieces, chunk=self.chunk, names=self.names, info={**self.info, "first_rows": n}, once=self._once)
+        return Stream(pieces, chunk=self.chunk, names=self.names, info={**self.info, "first_rows": n}, once=self.once)
 
     def load(self) -> Chunk:
         """Load all rows into memory."""
@@ -176,6 +178,39 @@ def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float]
         yield _joined(waiting)
     if failure:
         raise failure
+
+
+def first_rows(
+    chunks: Iterable[Chunk], *, live: bool, usable: Callable[[Any, Any], Chunk] = lambda X, y: (X, y)
+) -> tuple[Chunk | None, Iterator[Chunk]]:
+    """Return the first 8,192 rows (of a live stream, the first chunk; None if there are none), and all chunks.
+
+    "auto" parameters are resolved from these rows, so they do not depend on the size of chunks.  Only rows that ``usable``
+    returns are counted.
+    """
+    enough = 1 if live else CHUNK
+    source = iter(chunks)
+    held: list[Chunk] = []
+    failure: BaseException | None = None
+    while sum(usable(*chunk)[0].shape[0] for chunk in held) < enough:
+        try:
+            held.append(next(source))
+        except StopIteration:
+            break
+        except (Exception, KeyboardInterrupt) as error:  # raised after the rows before it
+            failure = error
+            break
+
+    def whole() -> Iterator[Chunk]:
+        yield from held
+        if failure:
+            raise failure
+        yield from source
+
+    if not held:
+        return None, whole()
+    X, y = _joined(held)
+    return (X[:CHUNK], None if y is None else y[:CHUNK]), whole()
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

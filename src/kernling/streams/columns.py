@@ -10,7 +10,7 @@ import numpy as np
 
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, missing
+from .tables import FEW, RowError, Table, category, check_plain, missing
 
 MISSING = ("error", "drop", "keep")
 
@@ -47,6 +47,8 @@ class Columns:
         y = None if self.target is None else self._targets(table, first_row)
         if self.missing == "keep":
             return Table(rows), y
+        for name in names:
+            check_plain(name, rows[name])
         if self._numbers is None:
             self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
         rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
@@ -71,7 +73,8 @@ class Columns:
                 raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
-        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in names]
+        known = set(names)
+        lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
             raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, names))}")
         return self.features
@@ -79,6 +82,11 @@ class Columns:
     def _targets(self, table: Table, first_row: int) -> np.ndarray:
         """Return targets as numbers or labels, like the first ones; None is a missing label."""
         values = table.columns[str(self.target)]
+        check_plain(str(self.target), values)
+        if values.dtype.kind == "M" and self.target not in self.categorical:
+            raise ValueError(
+                f"the target {self.target!r} holds dates, and should hold labels or numbers, such as days from now"
+            )
         gaps = missing(values)
         present = values[~gaps]
         if self._labels is None and len(present):

@@ -20,6 +20,7 @@ from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, numbers
 
 MOST = 2**31 - 1  # columns
+LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
 
 
 class Encode(TransformerMixin, BaseEstimator):
@@ -128,7 +129,7 @@ class Encode(TransformerMixin, BaseEstimator):
             return self
         given = self._checked()
         table = as_table(X)
-        unknown = [name for name in given if name not in table.names]
+        unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             listed = ", ".join(map(repr, table.names))
@@ -163,9 +164,10 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._firsts = [first for name in self._measured for column, first in self._layout if column.name == name]
+        firsts = {column.name: first for column, first in self._layout}
+        self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
-        self._told: frozenset[str] = frozenset()  # columns already warned about
+        self._told: tuple[str, ...] = ()  # columns already warned about
 
     def _checked(self) -> dict[str, Any]:
         """Validate the parameters and return the given treatments."""
@@ -253,7 +255,7 @@ class Encode(TransformerMixin, BaseEstimator):
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
-                if not isinstance(value, (float, int)) or not -np.inf < value < np.inf:
+                if not isinstance(value, (float, int)) or not -LARGEST <= value <= LARGEST:
                     return None
                 values[0, place] = value
             elif isinstance(value, str) and value:
@@ -292,7 +294,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
-            self._told |= {about}
+            self._told += (about,)
             warnings.warn(message, UserWarning, stacklevel=2)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:

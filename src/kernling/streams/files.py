@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -35,6 +36,7 @@ FORMATS = {
 }
 DELIMITERS = (",", "\t", ";")
 STEP = 1 << 16  # bytes decompressed at a time
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
 _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.*)?$")
 
@@ -63,7 +65,7 @@ def opened(source: Any) -> Iterator[io.BufferedReader]:
         else:
             name, raw = str(getattr(source, "name", "the file")), source
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
-        yield stack.enter_context(_decompressed(buffered, name, stack))
+        yield _as_utf8(stack.enter_context(_decompressed(buffered, name, stack)), name)
 
 
 def is_read_once(source: Any) -> bool:
@@ -171,6 +173,36 @@ class _Decompressed(io.RawIOBase):
             buffer[count : count + len(data)] = data
             count += len(data)
         return count
+
+
+def _as_utf8(file: Any, name: str) -> Any:
+    """Return the file, recoded as UTF-8 if it starts with the byte order mark of UTF-16."""
+    return io.BufferedReader(_Recoded(file, name), BLOCK) if file.peek(2)[:2] in UTF_16 else file
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-16 text as UTF-8."""
+
+    def __init__(self, file: Any, name: str):
+        self._file, self._name = file, name
+        self._decode = codecs.getincrementaldecoder("utf-16")().decode
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            data = self._file.read1(STEP)
+            try:
+                self._rest = self._decode(data, final=not data).encode()
+            except UnicodeError as error:
+                raise ValueError(f"{self._name} begins as UTF-16 text, but is not: {error}") from error
+            if not data:
+                break
+        taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
 
 
 def _fail(error: Exception, _: int) -> bytes:
@@ -336,9 +368,11 @@ def _as_written(text: str, none: list[str]) -> Any:
 
 def check_names(names: list[str]) -> None:
     """Raise if two columns have the same name."""
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ValueError(f"two columns are called {twice[0]!r}; give them distinct names")
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise ValueError(f"two columns are called {name!r}; give them distinct names")
+        known.add(name)
 
 
 def read_parquet(file: Any, rows: int) -> Iterator[Table]:
@@ -420,6 +454,9 @@ def arrow_table(batch: Any) -> Table:
             column = column.cast(column.type.value_type)
         if pyarrow.types.is_decimal(column.type):
             column = column.cast(pyarrow.float64())
+        if pyarrow.types.is_time(column.type):  # of day: the time since midnight
+            whole = column.cast(pyarrow.int32() if column.type.bit_width == 32 else pyarrow.int64()).cast(pyarrow.int64())
+            column = whole.cast(pyarrow.duration(column.type.unit))
         keep = isinstance(column, pyarrow.ChunkedArray)
         table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
     return Table(table)

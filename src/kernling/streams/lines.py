@@ -8,19 +8,23 @@ from typing import IO, Any, cast
 
 BLOCK = 1 << 20
 LONGEST = 1 << 28  # maximum bytes of one line
+FEW = 64  # lines, below which the next block is twice as large, since the cost of a block grows with the number of columns
+LARGEST = 1 << 26  # maximum bytes of a block of few lines
 MARK = b"\xef\xbb\xbf"  # byte order mark at the start of some UTF-8 files
 
 
 def line_blocks(file: IO[bytes], size: int = BLOCK, delimiter: str | None = None) -> Iterator[bytes]:
-    """Yield blocks of whole lines of about this size; from a pipe, whatever has arrived so far.
+    """Yield blocks of whole lines of about this size, larger if lines are long; from a pipe, whatever has arrived so far.
 
     With the delimiter of a CSV file, line breaks inside of quoted values do not end a line.
     """
     records = None if delimiter is None else _records(delimiter)
     read: Any = file.read if file.seekable() else cast(Any, file).read1
     rest = b""
-    for place, data in enumerate(iter(lambda: read(size), b"")):
-        data = data.removeprefix(MARK) if place == 0 else data
+    first = True
+    while data := read(size):
+        data = data.removeprefix(MARK) if first else data
+        first = False
         waits = b"\n" in rest and b'"' not in data  # for the end of a quoted value, else the rest would contain no line break
         data = rest + data
         cut = 0 if waits else _end_of_lines(data, records)
@@ -29,6 +33,8 @@ def line_blocks(file: IO[bytes], size: int = BLOCK, delimiter: str | None = None
             raise ValueError(f"a line is longer than {LONGEST} bytes: this is not a text file with lines")
         if cut:
             yield data[:cut]
+            if size < LARGEST and cut > size // 2 and data.count(b"\n", 0, cut) < FEW:
+                size *= 2
     if rest:
         yield rest
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import dates
-from .tables import FEW, Table, missing, numbers
+from .tables import FEW, Table, check_plain, missing, numbers
 
 TREATMENTS = ("number", "boolean", "category", "date", "ignore")
 MANY = 100  # from this many rows on, text with mostly distinct values is taken for an identifier of the row
@@ -96,6 +96,8 @@ def decide(table: Table, given: Mapping[str, Any], impute: bool, limit: int) -> 
 
 def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> Column:
     values = table.columns[name]
+    if given != "ignore":
+        check_plain(name, values)
     treatment = "category" if isinstance(given, list) else given or kind_of(values)
     gaps = impute and treatment != "ignore" and bool(missing(values).any())
     if isinstance(given, list):

@@ -43,7 +43,7 @@ class Table:
 
     def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
         self.places = places
-        self.columns = {str(name): np.asarray(values) for name, values in columns.items()}
+        self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
             raise ValueError("the table has no columns")
@@ -77,10 +77,11 @@ class Table:
     def numbers(self, name: str, first_row: int = 0) -> np.ndarray:
         """Return a column as float64 with NaN for missing values; messages count rows from ``first_row``."""
         values = self.columns[name]
+        check_plain(name, values)
         listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
         try:
             return np.asarray(listed, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
         for row, value in enumerate(listed):
             try:
@@ -90,6 +91,10 @@ class Table:
                     f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
                     "add the column to categorical if its values are categories",
                     row,
+                ) from None
+            except OverflowError:
+                raise RowError(
+                    f"row {first_row + row + 1}: a number of {len(str(value))} digits in column {name!r} is too large", row
                 ) from None
         return np.array([float(v) for v in listed])
 
@@ -115,15 +120,30 @@ def numbers(values: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Convert values to float64, NaN for those that are not numbers."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.array([_number(value) for value in values], dtype=np.float64)
 
 
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
+
+
+def check_plain(name: str, values: np.ndarray) -> None:
+    """Raise if a column holds lists, structs or maps instead of single values."""
+    if values.dtype.kind == "O":
+        first = next((value for value in values if value is not None), None)
+        if isinstance(first, (list, tuple, dict, set, np.ndarray)):
+            kind = "structs or maps" if isinstance(first, dict) else "lists"
+            raise ValueError(f"column {name!r} holds {kind}: give each of their values a column of its own, or ignore it")
+
+
+def _durations_as_seconds(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "m":
+        return values
+    return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:

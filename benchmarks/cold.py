@@ -1,0 +1,94 @@
+"""How long a person waits for the first answer, in seconds of processor time: with an empty compile cache, and with a full one.
+
+    python -m benchmarks.cold [names of methods or commands, such as avm spa demo]
+
+Every figure is that of a process of its own, import included; see README.md beside this file.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from kernling import registry
+
+COLD_GOAL, WARM_GOAL = 8.0, 0.8
+README = Path(__file__).parents[1] / "README.md"
+FIRST = """
+import numpy as np
+from kernling import registry
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1000, 10))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+model = registry.estimator_for({name!r}, "classification")()
+model.fit(X, y).predict(X)
+"""
+
+
+class Cost(NamedTuple):
+    """Seconds of one process and its children."""
+
+    processor: float
+    clock: float
+
+
+def cost(arguments: list[str], cache: str, folder: str) -> Cost:
+    """Run Python with these arguments and this compile cache."""
+    before, begin = os.times(), time.perf_counter()
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "KERNLING_CACHE": cache},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = os.times()
+    if result.returncode:
+        raise SystemExit(f"{' '.join(arguments)[:80]} failed:\n{result.stderr}")
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return Cost(used, time.perf_counter() - begin)
+
+
+def command(*words: str) -> list[str]:
+    """Python's arguments for a command of ours."""
+    return ["-c", "from kernling.cli import main; main()", *words]
+
+
+def cases(folder: Path) -> dict[str, tuple[list[str], float, float]]:
+    """What is run, by name, with the goals for an empty and a full cache."""
+    table = folder / "small.csv"
+    table.write_text("a,b,y\n" + "".join(f"{i % 7},{i % 5},{(i % 7 > 3) ^ (i % 5 > 2):d}\n" for i in range(500)))
+    block = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    methods = [name for name, entry in registry.METHODS.items() if entry.is_main]
+    return {
+        **{name: (["-c", FIRST.format(name=name)], COLD_GOAL, WARM_GOAL) for name in methods},
+        "help": (command("--help"), 0.4, 0.4),
+        "run": (command("run", str(table), "--target", "y"), COLD_GOAL + 1.5, 1.5),
+        "readme": (["-c", block[1] if block else ""], 12.0, 1.5),
+        "demo": (command("demo"), 45.0, 15.0),
+    }
+
+
+def main() -> None:
+    """Print a table of what the names on the command line cost, or of everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        known = cases(Path(folder))
+        print("| | empty cache | by the clock | goal | full cache | by the clock | goal |\n|---|---|---|---|---|---|---|")
+        for name in sys.argv[1:] or known:
+            arguments, cold_goal, warm_goal = known[name]
+            with tempfile.TemporaryDirectory() as cache:
+                cold, warm = cost(arguments, cache, folder), cost(arguments, cache, folder)
+            print(
+                f"| {name} | {cold.processor:.1f} | {cold.clock:.1f} | {cold_goal:g} "
+                f"| {warm.processor:.2f} | {warm.clock:.2f} | {warm_goal:g} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""How long compiling has taken so far, for those who show it: what is compiled is kept, so it happens once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Compiling:
+    """Counts the functions compiled by this process; whoever is in ``listeners`` is called before each."""
+
+    def __init__(self) -> None:
+        self.functions = 0
+        self.seconds = 0.0
+        self.listeners: list[Callable[[], None]] = []
+        self._began: float | None = None
+
+    @contextmanager
+    def function(self) -> Iterator[None]:
+        """One function, and those that it calls, which are compiled on the way."""
+        for listener in self.listeners:
+            listener()
+        outermost = self._began is None
+        if outermost:
+            self._began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.functions += 1
+            if outermost and self._began is not None:
+                self.seconds += time.perf_counter() - self._began
+                self._began = None
+
+    @contextmanager
+    def heard_by(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """Tell somebody how far compiling has come, in words."""
+
+        def tell() -> None:
+            listener(f"compiling for this processor, which happens once: {self.functions} functions")
+
+        self.listeners.append(tell)
+        try:
+            yield
+        finally:
+            self.listeners.remove(tell)
+
+
+compiling = Compiling()

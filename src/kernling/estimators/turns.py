@@ -1,0 +1,93 @@
+"""Threads that share a model: any number predict, one learns, and nobody predicts from a model in the middle of an event."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+
+class Turns:
+    """Who may use a model.  In a ``with`` statement it waits until nobody predicts, and keeps everybody else out.
+
+    A thread may enter again what it is in.  Single events are over so soon that they take ``lock`` and are not counted.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._changed = threading.Condition(self.lock)
+        self.predicting: dict[int, int] = {}  # how often each thread is inside
+        self._waiting = 0  # threads that want to learn
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        try:
+            if self.predicting:
+                self.wait()
+        except BaseException:  # Ctrl-C, say
+            self.lock.release()
+            raise
+
+    def wait(self) -> None:
+        """Wait, holding the lock, until no other thread predicts."""
+        self._waiting += 1
+        try:
+            self._changed.wait_for(lambda: not self.predicting.keys() - {threading.get_ident()})
+        finally:
+            self._waiting -= 1
+            self._changed.notify_all()  # those who came later go on once the lock is free
+
+    def __exit__(self, *_error: object) -> None:
+        self.lock.release()
+
+    def begin_predicting(self) -> None:
+        """Wait until nobody learns, nor has waited for it longer."""
+        me = threading.get_ident()
+        with self.lock:
+            self._changed.wait_for(lambda: me in self.predicting or not self._waiting)
+            self.predicting[me] = self.predicting.get(me, 0) + 1
+
+    def end_predicting(self) -> None:
+        """Leave what ``begin_predicting`` entered."""
+        me = threading.get_ident()
+        with self.lock:
+            self.predicting[me] -= 1
+            if not self.predicting[me]:
+                del self.predicting[me]
+                self._changed.notify_all()
+
+
+class OwnTurns:
+    """An attribute that is made when it is first asked for, once however many threads ask at once."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Turns:
+        return model.__dict__.setdefault(self.name, Turns())
+
+
+def learning(method: Callable) -> Callable:
+    """Decorate a method that changes the model."""
+
+    @wraps(method)
+    def alone(self: Any, *arguments: Any, **more: Any) -> Any:
+        with self._turns:
+            return method(self, *arguments, **more)
+
+    return alone
+
+
+def predicting(method: Callable) -> Callable:
+    """Decorate a method that reads the model."""
+
+    @wraps(method)
+    def meanwhile(self: Any, *arguments: Any, **more: Any) -> Any:
+        self._turns.begin_predicting()
+        try:
+            return method(self, *arguments, **more)
+        finally:
+            self._turns.end_predicting()
+
+    return meanwhile

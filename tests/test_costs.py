@@ -1,0 +1,97 @@
+"""Costs that must not grow faster than what they are for: ratios of times that were cubic, quadratic or never ended."""
+
+import time
+import tracemalloc
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernling as kl
+from kernling.estimators.resolve import auto_delta
+from kernling.streams import stream
+
+
+def seconds(act, *arguments):
+    """The processor's, the least of two runs."""
+    taken = []
+    for _ in range(2):
+        begin = time.process_time()
+        act(*arguments)
+        taken.append(time.process_time() - begin)
+    return min(taken)
+
+
+@contextmanager
+def little_memory():
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 2**28
+    finally:
+        tracemalloc.stop()
+
+
+def learn_late(classes):
+    X = np.random.default_rng(0).normal(size=(classes, 5))
+    kl.AVMClassifier(gamma=1.0, delta=0.1).partial_fit(X[:1], [0]).partial_fit(X, np.arange(classes))
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_late_classes_cost_what_events_with_as_many_outputs_cost():
+    learn_late(3)
+    assert seconds(learn_late, 400) < 25 * seconds(learn_late, 100)  # 16 if all is in the outputs; a product made it 64
+
+
+def read_wide(path):
+    X, _ = stream(path, target="y", missing="keep").load()
+    kl.StreamPipeline.auto(kl.AVMClassifier(gamma=1.0, delta=1.0)).begin(X)
+
+
+def test_wide_csv_costs_what_its_columns_cost(tmp_path):
+    for columns in (500, 4000):
+        rows = np.random.default_rng(0).integers(0, 1000, (8, columns))
+        text = [",".join([f"c{i}" for i in range(columns)] + ["y"])] + [
+            ",".join(map(str, [*row, i % 2])) for i, row in enumerate(rows)
+        ]
+        (tmp_path / f"{columns}.csv").write_text("\n".join(text) + "\n")
+    read_wide(tmp_path / "500.csv")
+    assert seconds(read_wide, tmp_path / "4000.csv") < 20 * seconds(read_wide, tmp_path / "500.csv")  # 8 times the columns
+
+
+def test_long_lines_come_in_larger_blocks(tmp_path, monkeypatch):
+    from kernling.streams import lines
+
+    text = b"".join(b"%d," % i * 500 + b"\n" for i in range(1000, 1300))
+    (tmp_path / "long").write_bytes(text)
+    with open(tmp_path / "long", "rb") as file:
+        blocks = list(lines.line_blocks(file, size=4000))
+    assert b"".join(blocks) == text
+    assert len(blocks) < 20  # 300 of one size
+
+
+def rows_of(columns, n=200):
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, columns, (n, 20))
+    return sparse.csr_array((np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, 20)), shape=(n, columns))
+
+
+@pytest.mark.parametrize("cls", [kl.AVMClassifier, kl.SPAClassifier, kl.POLKClassifier, kl.DualSVRGClassifier])
+def test_rows_too_wide_to_store_are_refused_before_the_work(cls):
+    X, y = rows_of(2**20), np.arange(200) % 2
+    with little_memory(), pytest.raises(ValueError, match=r"rows of 1048576 columns are too wide .* 262144 columns: hash"):
+        cls().partial_fit(X, y)
+
+
+def test_the_cure_for_wide_rows_works():
+    X, y = rows_of(2**20, 60), np.arange(60) % 2
+    assert kl.AOGDClassifier(features="linear").partial_fit(X, y).t_ == 60
+
+
+def test_auto_delta_makes_no_wide_rows_dense():
+    X = rows_of(2**24, 1000)
+    with little_memory():
+        delta = auto_delta(X, {"gamma": 1.0})
+    used = np.unique(X.indices)
+    assert delta == auto_delta(np.asarray(X[:, used].todense()), {"gamma": 1.0})
