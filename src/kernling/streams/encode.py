@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -123,7 +122,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def learn_transform(self, X: Any) -> Any:
         """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself."""
         self.begin(X)
-        return self._learn(X, lambda part, values: part.learn_transform(values))
+        return self._learn(X, lambda part, values: part.learn_checked(values))
 
     def begin(self, X: Any) -> Encode:
         """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
@@ -228,8 +227,8 @@ class Encode(TransformerMixin, BaseEstimator):
         if self.missing == "impute":
             self._fill = self._fill.learn(values)
         if self.scale_ is not None and self._scaled:
-            self.scale_ = copy.copy(self.scale_)  # so that a copy of the attributes is a copy of the state
-            values[:, : self._scaled] = scaled(self.scale_, values[:, : self._scaled])
+            self.scale_ = self.scale_.twin()  # so that a copy of the attributes is a copy of the state
+            values[:, : self._scaled] = scaled(self.scale_, np.ascontiguousarray(values[:, : self._scaled]))
         return values
 
     def transform_one(self, x: Any) -> np.ndarray:
@@ -246,7 +245,7 @@ class Encode(TransformerMixin, BaseEstimator):
         if found is None:
             return self.learn_transform(one_row(x))[0]
         row, values = found
-        return self._joined(row, self._learned(values, lambda part, rows: part.learn_transform(rows)))
+        return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
