@@ -98,6 +98,8 @@ class Plain:
 
     def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
         """Learn one event; returns what ``Run.learn_event`` does."""
+        if not state.model.has_room(max(1, self._fixed[0].room)):
+            return 0
         row, target, weights = self._event
         row[:] = x
         if not within(row[np.newaxis], largest):
