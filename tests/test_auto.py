@@ -58,7 +58,7 @@ def test_what_is_said_wins_over_what_is_found():
     own = kernling.StreamPipeline.auto(kernling.SPAClassifier(random_state=0), ignore=["rain"]).partial_fit(FRAME, LATE)
     assert isinstance(own.model_, kernling.SPAClassifier)
     assert own.model_.n_features_in_ == 5
-    with pytest.raises(ValueError, match="the target y is None"):
+    with pytest.raises(ValueError, match="the model is chosen when the first targets are learned"):
         kernling.StreamPipeline.auto().partial_fit(FRAME)
 
 

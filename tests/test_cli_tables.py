@@ -1,5 +1,7 @@
 """Any table on the command line: nothing but its target has to be named."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas
 import pytest
@@ -66,6 +68,32 @@ def test_a_line_for_every_row():
         assert [bool(line) for line in lines] == TABLE.notna().all(axis=1).tolist()
 
 
+@pytest.mark.parametrize("missing", ["impute", "drop"])
+def test_what_was_said_before_learning_has_a_line_for_every_row(missing):
+    """20,001 rows with gaps in, 20,001 lines out; rows without a target are answered, too, and not learned."""
+    many = 20_001
+    table = pandas.concat([TABLE] * (many // N + 1)).iloc[:many].reset_index(drop=True)
+    unlabelled = np.isin(np.arange(many), [0, 10_000, many - 1])
+    table["late"] = table["late"].where(~unlabelled)
+    table.to_csv("many.csv", index=False)
+    options = ("--target", "late", "--missing", missing, "--save", "m.kern")
+    output = call("run", "many.csv", *options, "--predictions", "said.txt").output
+    lines = Path("said.txt").read_text().split("\n")[:-1]
+    assert len(lines) == many
+    if missing == "drop":
+        whole = table.notna().all(axis=1)
+        assert [bool(line) for line in lines] == whole.tolist()
+    else:
+        whole = ~unlabelled
+        assert lines[0] == ""  # before anything was learned
+        assert set(lines[1:]) == {"late", "on time"}
+    wrong = np.mean(np.array(lines)[whole] != table["late"][whole])
+    assert f"{100 * wrong:.2f} %" in output
+    assert kernling.load("m.kern").t_ == whole.sum()
+    said = call("run", "many.csv", *options, "--skip", 19_000, "--predictions", "-").stdout
+    assert len(said.splitlines()) >= 1001  # and then the summary
+
+
 def test_dropped_and_clipped_rows_are_counted():
     table = TABLE.assign(late=TABLE["late"].where(TABLE.index > 4))
     table.loc[1000, "km"] = 1e12
@@ -101,16 +129,15 @@ def test_treatments_are_shown_before_and_after_learning(folder):
     assert "ignore names 'miles', which is not among the columns" in refused
 
 
-def test_the_task_is_found_and_targets_are_scaled():
-    pandas.DataFrame({"x": FRAME["km"], "y": 1e6 + 3.0 * FRAME["km"]}).to_csv("values.csv", index=False)
-    errors = {}
-    for scale in ("standard", "none"):
-        call(
-            "run", "values.csv", "--learner", "avm", "--target", "y", "--scale", scale, "--save", "m.kern", "--results", "r.csv"
-        )
-        assert kernling.load("m.kern").task == "regression"
-        errors[scale] = pandas.read_csv("r.csv")["rmse"].iloc[-1]
-    assert errors["standard"] < 0.2 * errors["none"]
+def test_the_task_is_found_and_large_targets_are_learned():
+    target = 1e6 + 3.0 * FRAME["km"]
+    pandas.DataFrame({"x": FRAME["km"], "y": target}).to_csv("values.csv", index=False)
+    output = call("run", "values.csv", "--target", "y", "--save", "m.kern", "--results", "r.csv").output
+    assert kernling.load("m.kern").task == "regression"
+    last = pandas.read_csv("r.csv").iloc[-1]
+    assert last["rmse_window"] < 0.5 * last["rmse_window_constant"]
+    assert "RMSE, constant answer" in output
+    assert "RMSE, linear model" in output
     counts = pandas.DataFrame({"x": FRAME["km"], "y": np.arange(N) % 30})
     assert "regression" in call("run", "-", "--target", "y", "--dry-run", stdin=counts.to_csv(index=False)).output
     told = call("run", "-", "--target", "y", "--task", "classification", "--dry-run", stdin=counts.to_csv(index=False))

@@ -15,7 +15,7 @@ CLASSIFIER = ("model", kernling.AVMClassifier(gamma=1.0, delta=0.6, lam=0.05))
 REGRESSOR = ("model", kernling.AVMRegressor(gamma=1.0, delta=0.6, lam=0.05))
 PIPELINES = {
     "classifier": ("binary", kernling.StreamPipeline([("scale", Standardise()), CLASSIFIER])),
-    "regressor": ("regression", kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), REGRESSOR], target=Standardise())),
+    "regressor": ("regression", kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), REGRESSOR])),
     "encoder": ("binary", kernling.StreamPipeline([("encode", Encode(["x0"])), ("scale", MinMax()), CLASSIFIER])),
     "table": ("binary", kernling.StreamPipeline.auto(CLASSIFIER[1], categorical=["x0"])),
     "hashes": ("binary", kernling.StreamPipeline([("encode", Encode(["x0"], hash=5)), CLASSIFIER])),

@@ -46,8 +46,8 @@ def classifier(*parts, model=AVM):
     return kernling.StreamPipeline([*((f"part{i}", part) for i, part in enumerate(parts)), ("model", model)])
 
 
-def regressor(target=None):
-    return kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), ("model", REGRESSOR)], target=target or Standardise())
+def regressor():
+    return kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), ("model", REGRESSOR)])
 
 
 def metric(model=None):
@@ -61,7 +61,7 @@ def metric(model=None):
         classifier(),
         classifier(model=kernling.AVMClassifier()),
         classifier(StandardScaler(), MinMax()),
-        kernling.StreamPipeline([("scale", MinMax()), ("model", kernling.AVMRegressor())], target=Standardise()),
+        kernling.StreamPipeline([("scale", MinMax()), ("model", kernling.AVMRegressor())]),
         metric(),
         kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.SPAOneClass(random_state=0))]),
         Standardise(),
@@ -132,20 +132,6 @@ def test_fit_is_what_scikit_learns_pipeline_does():
     assert ours.score(X, LABELS) == theirs.score(X, LABELS) > 0.8
     own = classifier().fit(X, LABELS)
     np.testing.assert_allclose(own.decision_function(X), ours.decision_function(X), atol=1e-6)
-
-
-@pytest.mark.parametrize("part", [Standardise(), MinMax(), MinMax(2.0, 5.0)])
-def test_targets_are_scaled_by_those_before(part):
-    pipeline = regressor(part)
-    before = pipeline.predict_then_learn(X, VALUES)
-    model, scaled = clone(REGRESSOR), MinMax(-1.0, 1.0).learn_transform(X)
-    target, expected = clone(part), []
-    for t in range(300):
-        said = model.predict_then_learn(scaled[t : t + 1], clone(part).learn_transform(VALUES[: t + 1, None])[t])
-        expected.append(target.inverse_transform(said)[0] if t else 0.0)
-        target.partial_fit(VALUES[t : t + 1, None])
-    np.testing.assert_allclose(before, expected, rtol=1e-9)
-    np.testing.assert_allclose(pipeline.predict(X), target.inverse_transform(model.predict(MinMax(-1.0, 1.0).fit_transform(X))))
 
 
 def test_a_scaled_target_is_learned():
@@ -294,9 +280,6 @@ def test_one_file_goes_on_bit_for_bit(pipeline, tmp_path):
         assert_identical(each.model_, pipeline.model_)
         for (_, one), (_, other) in zip(each.steps_[:1], pipeline.steps_[:1], strict=True):
             assert one.to_state() == other.to_state()
-        assert (each.target_ is None) == (pipeline.target_ is None)
-        if each.target_ is not None:
-            assert each.target_.to_state() == pipeline.target_.to_state()
 
 
 def test_what_a_file_cannot_hold(tmp_path):
@@ -319,7 +302,6 @@ def test_what_a_file_cannot_hold(tmp_path):
         lambda header: header["steps"][0][1].update(mean=[0.0]),
         lambda header: header["steps"][1][1].update(learner="os", estimator="system"),
         lambda header: header["steps"][1][1].update(estimator="StreamPipeline", steps=[]),
-        lambda header: header.update(target={"part": "Standardise", "count": 1.0, "mean": [0.0], "squares": [0.0]}),
         lambda header: header.pop("steps"),
         lambda header: header.update(steps=7),
     ],
@@ -348,7 +330,6 @@ def test_evaluation_and_running_again():
     logged = evaluate.online(classifier(), (X, LABELS), metrics=["log_loss", "auc"])
     assert logged[-1]["auc"] > 0.8
     values = evaluate.online(regressor(), (X, VALUES))
-    assert evaluate.model_of(values[0]).target.to_state() == Standardise().to_state()
     assert values[-1]["n_stored"] > 0
 
 
@@ -425,22 +406,20 @@ def test_a_first_call_that_raises_leaves_it_new():
     pipeline = classifier()
     with pytest.raises(ValueError, match="NaN"):
         pipeline.partial_fit(nan_at_the_end(), LABELS)
-    assert vars(pipeline).keys() == {"steps", "target"}
+    assert vars(pipeline).keys() == {"steps"}
 
 
 @pytest.mark.parametrize(
-    ("steps", "target", "words"),
+    ("steps", "words"),
     [
-        ([], None, "at least a model"),
-        ([("model", AVM), ("scale", Standardise())], None, "step 'model' must be a transformer"),
-        ([("scale", MinMax(1.0, 0.0)), ("model", AVM)], None, "low must be below high"),
-        ([("scale", make_pipeline(StandardScaler())), ("model", AVM)], None, "no partial_fit"),
-        ([("scale", Standardise()), ("model", make_pipeline(StandardScaler()))], None, "no partial_fit"),
-        ([("a", Standardise()), ("a", AVM)], None, "not unique"),
-        ([("model", AVM)], Standardise(), "target is for regression"),
-        ([("model", REGRESSOR)], StandardScaler(), "target must be Standardise"),
+        ([], "at least a model"),
+        ([("model", AVM), ("scale", Standardise())], "step 'model' must be a transformer"),
+        ([("scale", MinMax(1.0, 0.0)), ("model", AVM)], "low must be below high"),
+        ([("scale", make_pipeline(StandardScaler())), ("model", AVM)], "no partial_fit"),
+        ([("scale", Standardise()), ("model", make_pipeline(StandardScaler()))], "no partial_fit"),
+        ([("a", Standardise()), ("a", AVM)], "not unique"),
     ],
 )
-def test_steps_that_make_no_pipeline(steps, target, words):
+def test_steps_that_make_no_pipeline(steps, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        kernling.StreamPipeline(steps, target=target).fit(X, LABELS)
+        kernling.StreamPipeline(steps).fit(X, LABELS)

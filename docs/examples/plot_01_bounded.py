@@ -38,7 +38,7 @@ score = model.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
 limit = np.percentile(np.abs(score), 98)
 plane.imshow(score, origin="lower", extent=(-1.15, 1.15) * 2, cmap="RdBu", vmin=-1.4 * limit, vmax=1.4 * limit)
 plane.scatter(*model.support_vectors_.T, s=16, facecolors="white", edgecolors="0.15", linewidths=0.8)
-plane.set(title=f"AVM after {model.t_:,} events: {model.n_support_} points", xticks=[], yticks=[])
+plane.set(title=f"AVM after {model.t_:,} events: {model.n_stored_} points", xticks=[], yticks=[])
 for (name, rows), colour, style in zip(runs.items(), COLOURS, ("--", "-"), strict=False):
     events, points = zip(*((row["events"], row["n_support"]) for row in rows), strict=True)
     size.plot(events, points, style, color=colour, linewidth=2.2)

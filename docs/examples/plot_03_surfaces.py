@@ -19,11 +19,11 @@ some = slice(0, 1200)
 
 model = kl.POLKClassifier(loss="hinge", gamma=1.389, eta=6.0, parsimony=0.04).fit(X, y)
 hinge = surface(model, X[some], y[some])
-print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_stored_} points")
 
 # %%
 # With the cross-entropy of a softmax:
 
 model = kl.POLKClassifier(loss="softmax", gamma=1.389, eta=6.0, parsimony=0.03).fit(X, y)
 softmax = surface(model, X[some], y[some])
-print(f"{1 - model.score(X, y):.1%} wrong, {model.n_support_} points")
+print(f"{1 - model.score(X, y):.1%} wrong, {model.n_stored_} points")

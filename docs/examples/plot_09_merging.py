@@ -32,7 +32,7 @@ for panel, model, title in zip(panels, [*parts, whole], titles, strict=True):
     panel.imshow(score, origin="lower", extent=(0, 4, 0, 4), cmap="RdBu", vmin=-1.4 * limit, vmax=1.4 * limit)
     panel.scatter(*model.support_vectors_.T, s=4, facecolors="white", edgecolors="0.15", linewidths=0.4)
     right = (model.predict(X[fresh]) == y[fresh]).mean()
-    panel.set(title=f"{title}: {model.n_support_} points", xlabel=f"accuracy on new events: {right:.0%}", xticks=[], yticks=[])
+    panel.set(title=f"{title}: {model.n_stored_} points", xlabel=f"accuracy on new events: {right:.0%}", xticks=[], yticks=[])
 
 # %%
 # The certificate bounds the difference between any score of the merged model and the mean of the models' scores.

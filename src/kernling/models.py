@@ -69,6 +69,9 @@ def _packed(
     model: Any, reading: dict[str, Any] | None = None, place: dict[str, Any] | None = None, before: bytes | None = None
 ) -> bytes:
     """Return the contents of a model file."""
+    if not hasattr(model, "to_contents"):
+        cure = "use a StreamPipeline of kernling's own steps instead, or pickle" if hasattr(model, "steps") else "pickle it"
+        raise TypeError(f"a model file holds kernling's estimators and pipelines, not a {type(model).__name__}: {cure}")
     contents = model.to_contents()
     header = {
         "format": FORMAT,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from .core.loop import Interrupted
 from .estimators.base import OnlineEstimator
@@ -22,7 +22,7 @@ from .estimators.facts import ShowsFacts
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.steps import check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import Steps, check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
 
 OUTLIER = 5.0  # deviations
 
@@ -45,7 +45,7 @@ def _scores(name: str, what: str):
     return _last_has(name)(method)
 
 
-class StreamPipeline(ShowsFacts, _BaseComposition):
+class StreamPipeline(ShowsFacts, Steps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -64,18 +64,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
-    of columns, lists of dictionaries, kernling.streams.Table` that a file is read as.  See ``auto``.~or the
-    :class:`~kernling.streams.Table` read from a file.  See ``auto``.~kernling.streams.Table` that a file is read as.  See
-    ``auto``.
+    of columns, lists of dictionaries, or the :class:`~kernling.streams.Table` read from a file.  See ``auto``.
 
     Parameters
     ----------
     steps : list of (str, estimator)
         Encode (first), Standardise and MinMax of :mod:`kernling.streams` or transformers of scikit-learn, and finally an
         estimator with ``partial_fit``.
-    target : Standardise or MinMax, optional
-        Running scaling of the target for regression; predictions are transformed back.  Target t is
-        scaled with the statistics of targets 1 to t; predictions made before learning it use those of targets 1 to t-1.
 
     Examples
     --------
@@ -92,13 +87,9 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     2000
     """
 
-    def __init__(self, steps, *, target=None):
-        self.steps = steps
-        self.target = target
-
     @classmethod
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
-        """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers and targets scaled.
+        """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
         Parameters
         ----------
@@ -114,8 +105,8 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         --------
         >>> import kernling as kl
         >>> model = kl.StreamPipeline.auto()
-        >>> rows = [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
-        >>> model = model.partial_fit(rows, ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
+        >>> rows = 100 * [{"hour": 8, "city": "Oslo"}, {"hour": 17, "city": "Rome"}]
+        >>> model = model.partial_fit(rows, 100 * ["late", "on time"]).learn_one({"hour": 9, "city": "Oslo"}, "late")
         >>> print(model.predict_one(rows[1]))
         on time
         >>> print(model.steps_[0][1].schema_)
@@ -125,8 +116,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         if model is None:
             model = ByTask() if task is None else ByTask().model_of(task)
         encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
-        may_be_values = isinstance(model, ByTask) or get_tags(model).estimator_type == "regressor"
-        return cls([("encode", encode), ("model", model)], target=Standardise() if may_be_values else None)
+        return cls([("encode", encode), ("model", model)])
 
     # ------------------------------------------------------------------ learning
 
@@ -139,15 +129,13 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             for _, part in self.steps_[:-1]:
                 X = part.fit(X, y).transform(X)
             self._remember_columns()
-            if self.target_ is not None:
-                y = self.target_.fit(_column(y)).transform(_column(y))[:, 0]
             self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
         with self._untouched_on_error(self._twin()):
-            X, y, _ = self._stream(X, y)
+            X = self._stream(X, y)
             self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
         return self
 
@@ -155,10 +143,9 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
         with self._untouched_on_error(self._twin()):
-            X, y, unscale = self._stream(X, y)
+            X = self._stream(X, y)
             options = _given(classes=classes, sample_weight=sample_weight)
-            said = self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
-        return said if unscale is None else unscale[0] + unscale[1] * said
+            return self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
 
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
@@ -170,8 +157,6 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
-            if self.target_ is not None:
-                y = self.target_.learn_target([y])[0][0]
             self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
 
@@ -205,15 +190,12 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def _new(self) -> None:
         self._check()
         self.steps_ = [(name, clone(step)) for name, step in self.steps]
-        self.target_ = None if self.target is None else clone(self.target)
 
     def _choose(self, y) -> None:
         """Choose the model by the targets, if it is not given."""
         name, last = self.steps_[-1]
         if isinstance(last, ByTask) and y is not None:
-            model = last.model_for(y)
-            self.steps_ = [*self.steps_[:-1], (name, model)]
-            self.target_ = self.target_ if model.task == "regression" else None
+            self.steps_ = [*self.steps_[:-1], (name, last.model_for(y))]
 
     def _prepared(self, X, y) -> Any:
         """Fit all steps but the last; return the transformed rows."""
@@ -226,28 +208,20 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         self._remember_columns()
         return X
 
-    def _stream(self, X, y) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
-        """Update all steps but the last; return transformed rows and targets, and the inverse scaling of predictions."""
+    def _stream(self, X, y) -> Any:
+        """Update all steps but the last, and choose the model by the targets; return transformed rows."""
         X = self._prepared(X, y)
         self._choose(y)
-        if self.target_ is None:
-            return X, y, None
-        y, shift, width = self.target_.learn_target(_column(y)[:, 0])
-        return X, y, (shift, width)
+        return X
 
     # ------------------------------------------------------------------ predicting
 
+    predict = _scores("predict", "Predict the label or value of each row.")
     decision_function = _scores("decision_function", "Return the last step's scores of the rows.")
     score_samples = _scores("score_samples", "Return how similar each row is to the learned events.")
     predict_proba = _scores("predict_proba", "Return the probability of each class, (rows, classes).")
     rank_scores = _scores("rank_scores", "Return the ranking scores, without subtracting a threshold.")
     transform = _scores("transform", "Transform the rows by all steps.")
-
-    @_last_has("predict")
-    def predict(self, X):
-        """Predict the label or value of each row."""
-        said = self._learned().predict(self.passed(X))
-        return said if self.target_ is None else self.target_.inverse_transform(said)
 
     @_last_has("fit_predict")
     def fit_predict(self, X, y=None):
@@ -262,18 +236,14 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     @_last_has("score")
     def score(self, X, y=None, sample_weight=None):
         """Return the last step's score."""
-        model = self._learned()
-        if self.target_ is not None:
-            y = self.target_.transform(_column(y))[:, 0]
-        return model.score(self.passed(X), y, **_given(sample_weight=sample_weight))
+        return self._learned().score(self.passed(X), y, **_given(sample_weight=sample_weight))
 
     @_last_has("predict_one")
     def predict_one(self, x):
         """Predict the label or value of one event; None before any learning."""
         if not hasattr(self, "steps_"):
             return None
-        said = self.steps_[-1][1].predict_one(self._passed_one(x))
-        return said if self.target_ is None else float(self.target_.inverse_transform([said])[0])
+        return self.steps_[-1][1].predict_one(self._passed_one(x))
 
     @_last_has("score_one")
     def score_one(self, x):
@@ -314,7 +284,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     def is_running(self) -> bool:
         """Whether learning changes how rows are transformed, as running scaling does."""
         parts = [part for _, part in (self.steps_ if hasattr(self, "steps_") else self.steps)[:-1]]
-        return self.target is not None or any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
+        return any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
 
     @property
     def _last(self) -> Any:
@@ -335,24 +305,6 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             return getattr(self._last, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Return the names of the output columns of the last step, a transformer."""
-        self._learned()
-        names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
-        names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
-        for _, part in self.steps_:
-            names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
-        return names
-
-    def get_params(self, deep=True):
-        """Return the parameters, including those of the steps if deep."""
-        return self._get_params("steps", deep=deep)
-
-    def set_params(self, **params):
-        """Set parameters; those of a step are named step__parameter."""
-        self._set_params("steps", **params)
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "steps_")
 
@@ -369,7 +321,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         ):
             setattr(tags, name, getattr(all_tags[-1], name))
         tags.input_tags = copy.copy(all_tags[0].input_tags)
-        tags.input_tags.allow_nan = False
+        tags.input_tags.allow_nan &= hasattr(self.steps[0][1], "takes_tables")  # other rows are checked before any step
         tags.input_tags.sparse = all(each.input_tags.sparse for each in all_tags)
         return tags
 
@@ -377,14 +329,12 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
 
     def plain_params(self) -> dict[str, Any]:
         """Return the steps and their parameters as JSON-compatible data."""
-        steps = [[name, plain_step(step)] for name, step in self.steps]
-        return {"steps": steps, "target": None if self.target is None else plain_step(clone(self.target))}
+        return {"steps": [[name, plain_step(step)] for name, step in self.steps]}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
         """Create an unfitted pipeline from the result of ``plain_params``."""
-        steps = [(name, step_from_plain(step)) for name, step in params["steps"]]
-        return cls(steps, target=None if params["target"] is None else part_from_state(params["target"]))
+        return cls([(name, step_from_plain(step)) for name, step in params["steps"]])
 
     def to_contents(self) -> Contents:
         """Return the pipeline as plain data, if all its steps are kernling's."""
@@ -399,8 +349,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             contents = step.to_contents()
             steps.append([name, {"estimator": type(step).__name__, "learner": step.learner.name, **contents.header}])
             arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
-        header = {"steps": steps, "target": None if self.target_ is None else self.target_.to_state()}
-        header["columns"] = self.n_features_in_
+        header = {"steps": steps, "columns": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
         return Contents(header, arrays)
@@ -414,10 +363,9 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             steps.append(
                 (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
             )
-        target = None if header["target"] is None else part_from_state(header["target"])
-        pipeline = cls([(name, clone(step)) for name, step in steps], target=None if target is None else clone(target))
+        pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
-        pipeline.steps_, pipeline.target_ = steps, target
+        pipeline.steps_ = steps
         columns = header["columns"]
         if type(columns) is not int or columns != steps[0][1].n_features_in_:
             raise ValueError("the columns do not match those of the first step")
@@ -454,19 +402,12 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
                 raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
         if not hasattr(steps[-1], "partial_fit"):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
-        if self.target is not None and not hasattr(self.target, "learn_target"):
-            raise TypeError(f"target must be Standardise() or MinMax(), not {self.target!r}")
-        may_be_values = isinstance(steps[-1], ByTask) or get_tags(steps[-1]).estimator_type == "regressor"
-        if self.target is not None and not may_be_values:
-            raise ValueError(f"target is for regression, but {steps[-1]!r} is not a regressor: leave it out")
 
     @contextmanager
     def _untouched_on_error(self, twin: Any = None) -> Iterator[None]:
         """Restore all steps if an error is raised: the last step restores itself, or after Ctrl-C is replaced by its twin."""
         before = dict(self.__dict__)
         parts = [part for _, part in before.get("steps_", ())[:-1]]
-        if before.get("target_") is not None:
-            parts.append(before["target_"])
         held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
         try:
             yield
@@ -496,12 +437,6 @@ def last_step(model: Any) -> Any:
 _DELEGATED = frozenset(
     ("task", "learner", "classes_", "t_", "n_stored_", "n_support_", "n_waiting_", "nbytes_", "offset_", "certificate")
 )
-
-
-def _column(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("target scales y, so it requires y to be passed, but the target y is None")
-    return check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")[:, np.newaxis]
 
 
 def _dense(X: Any) -> np.ndarray:

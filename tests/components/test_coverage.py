@@ -55,7 +55,8 @@ def hamming_cells(X, least):
 def test_binary_rows_full_of_ties(way, as_rows, scale):
     X = np.random.default_rng(0).integers(0, 2, size=(600, 12)).astype(float)
     cores, member = hamming_cells(X, 4)
-    model = kernling.AVMRegressor(loss="l1", gamma=0.5, lam=1.0, delta=2.0 * scale * 2.0, max_cells=len(cores), **way)
+    settings = {"lam": 1.0, "delta": 2.0 * scale * 2.0, "max_cells": len(cores), "standardise_target": False}
+    model = kernling.AVMRegressor(loss="l1", gamma=0.5, **settings, **way)
     model.fit(as_rows(scale * X), np.full(600, 1e6))  # a slope of -1 at every event: coefficients count events
     assert (model.n_cells_, model.n_dropped_) == (len(cores), 0)
     np.testing.assert_allclose(model.support_vectors_, scale * X[cores], atol=1e-6)

@@ -51,13 +51,18 @@ def parts_of(cls, case) -> list:
 
 def outputs(model, X=PROBES) -> np.ndarray:
     """What the model predicts with, (rows, outputs); a transformer's weights."""
-    return model.weights_[np.newaxis] if hasattr(model, "weights_") else model._scores(X)
+    return model.weights_[np.newaxis] if hasattr(model, "weights_") else in_units(model, model._scores(X))
+
+
+def in_units(model, scores) -> np.ndarray:
+    """Scores in the units of the targets."""
+    return getattr(model, "target_mean_", 0.0) + getattr(model, "target_spread_", 1.0) * scores
 
 
 def current(model, X=PROBES) -> np.ndarray:
     """The function that it learns from, whatever it predicts with."""
     setup = model._setup._replace(output=averages.LAST)
-    return scoring.score(setup, model._state, scoring_rows(X))
+    return in_units(model, scoring.score(setup, model._state, scoring_rows(X)))
 
 
 def scoring_rows(X):

@@ -77,9 +77,7 @@ MODELS = {
     "several classes": lambda: kl.StreamPipeline([("a", MinMax(-1.0, 1.0)), ("b", kl.AVMClassifier(delta=0.1))]).fit(
         ROWS, np.arange(300) % 3
     ),
-    "values": lambda: kl.StreamPipeline([("a", MinMax()), ("b", kl.AVMRegressor(delta=0.1))], target=Standardise()).fit(
-        ROWS, 100.0 + ROWS[:, 0]
-    ),
+    "values": lambda: kl.StreamPipeline([("a", MinMax()), ("b", kl.AVMRegressor(delta=0.1))]).fit(ROWS, 100.0 + ROWS[:, 0]),
 }
 MORE = {  # what JavaScript does besides
     "fourier": lambda: FOGDClassifier(random_state=0).fit(ROWS, np.arange(300) % 3),

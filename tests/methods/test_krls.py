@@ -1,5 +1,6 @@
 """KRLS: what ridge regression promises, its limits, and what is peculiar to this method."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernling.components.least_squares import EVENTS, RENEWED, RHO, WORST, mind_
 from oracles import CASES, encoded, stream
 from oracles.krls import KRLS
 
+Published = partial(kl.KRLSRegressor, standardise_target=False)
 PROBES = np.random.default_rng(1).uniform(-1.2, 1.2, size=(40, 3))
 SMALL = dict(gamma=1.0, points=30)
 
@@ -31,7 +33,7 @@ def with_one(X):
 @pytest.mark.parametrize("ridge", [1e-6, 0.1, 30.0])
 def test_linear_features_are_ridge_regression_on_all_rows(ridge):
     X, y = stream("regression", 500)
-    model = kl.KRLSRegressor(features="linear", ridge=ridge).fit(X, y)
+    model = Published(features="linear", ridge=ridge).fit(X, y)
     w = ridge_solution(with_one(X), y, ridge)
     np.testing.assert_allclose(model.predict(PROBES), with_one(PROBES) @ w, rtol=1e-9)
     assert model.n_stored_ == model.n_support_ == 0
@@ -41,7 +43,7 @@ def test_linear_features_are_ridge_regression_on_all_rows(ridge):
 def test_with_all_points_stored_it_is_kernel_ridge_regression(ridge):
     """Of the kernel k(x, x') + 1 + gamma <x, x'>: none of the events is approximated."""
     X, y = stream("regression", 200)
-    model = kl.KRLSRegressor(gamma=8.0, points=300, novelty=0.0, ridge=ridge).fit(X, y)
+    model = Published(gamma=8.0, points=300, novelty=0.0, ridge=ridge).fit(X, y)
     assert model.n_stored_ == 200
     whole = lambda A, B: kl.kernel("rbf", 8.0)(A, B) + 1.0 + 8.0 * A @ B.T  # noqa: E731
     dual = np.linalg.solve(whole(X, X) + ridge * np.eye(200), y)
@@ -51,11 +53,11 @@ def test_with_all_points_stored_it_is_kernel_ridge_regression(ridge):
 def test_wide_rows_are_no_features_beside_the_points():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 600))
-    model = kl.KRLSRegressor(points=10).fit(X, X[:, 0])
+    model = Published(points=10).fit(X, X[:, 0])
     assert model._state.squares.count == 11
     assert not model._state.linear.coef.any()
-    assert kl.KRLSRegressor(features="linear").fit(X, X[:, 0])._state.squares.count == 601
-    assert kl.KRLSRegressor(features="fourier", points=6).fit(X, X[:, 0])._state.squares.count == 7
+    assert Published(features="linear").fit(X, X[:, 0])._state.squares.count == 601
+    assert Published(features="fourier", points=6).fit(X, X[:, 0])._state.squares.count == 7
 
 
 def test_fourier_features_need_a_kernel_of_the_distance():
@@ -73,7 +75,7 @@ def test_the_identity_and_the_regret_bound(kind, weighted):
     """The sum of e^2 / d is the least regularised loss, and clipped errors exceed it by no more than the certificate says."""
     X, y = stream(kind, 300)
     s = np.random.default_rng(3).choice([0.5, 1.0, 4.0], 300) if weighted else np.ones(300)
-    cls = kl.KRLSRegressor if kind == "regression" else kl.KRLSClassifier
+    cls = Published if kind == "regression" else kl.KRLSClassifier
     method = "predict" if kind == "regression" else "decision_function"
     known = {} if kind == "regression" else {"classes": np.unique(y)}
     model = cls(ridge=0.5, **SMALL)
@@ -95,7 +97,7 @@ def test_the_identity_and_the_regret_bound(kind, weighted):
 
 def test_targets_chosen_by_an_opponent_do_not_break_the_bound():
     X, _ = stream("binary", 400)
-    model = kl.KRLSRegressor(ridge=0.1, **SMALL)
+    model = Published(ridge=0.1, **SMALL)
     model.partial_fit(X[:1], [0.0], sample_weight=[0.0])
     lost = 0.0
     for x in X:
@@ -110,7 +112,7 @@ def test_targets_chosen_by_an_opponent_do_not_break_the_bound():
 
 def test_nothing_is_promised_of_what_is_forgotten():
     X, y = stream("regression", 50)
-    assert set(kl.KRLSRegressor(forget=20.0, **SMALL).fit(X, y).certificate()) == {"points", "points_bound"}
+    assert set(Published(forget=20.0, **SMALL).fit(X, y).certificate()) == {"points", "points_bound"}
 
 
 # ---------------------------------------------------------------------- weights, classes, forgetting
@@ -119,8 +121,8 @@ def test_nothing_is_promised_of_what_is_forgotten():
 def test_a_weight_is_so_many_events_at_once():
     X, y = stream("regression", 120)
     counts = np.random.default_rng(0).integers(1, 4, 120)
-    weighted = kl.KRLSRegressor(**SMALL).fit(X, y, sample_weight=counts)
-    repeated = kl.KRLSRegressor(**SMALL).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    weighted = Published(**SMALL).fit(X, y, sample_weight=counts)
+    repeated = Published(**SMALL).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.predict(PROBES), repeated.predict(PROBES), rtol=1e-8)
 
 
@@ -143,7 +145,7 @@ def test_classes_that_come_late_are_as_if_they_had_been_known(forget):
 def test_forgetting_follows_what_moves():
     X, _ = stream("regression", 3000)
     y = np.where(np.arange(3000) < 1500, 1.0, -1.0) * np.sin(2.0 * X[:, 0])
-    errors = [np.abs(kl.KRLSRegressor(forget=h, **SMALL).predict_then_learn(X, y) - y)[2000:].mean() for h in (None, 100.0)]
+    errors = [np.abs(Published(forget=h, **SMALL).predict_then_learn(X, y) - y)[2000:].mean() for h in (None, 100.0)]
     assert errors[1] < 0.1 * errors[0]
 
 
@@ -152,7 +154,7 @@ def test_the_ridge_comes_back_at_fixed_counts_whatever_the_calls(forget):
     X, y = stream("regression", 700)
     models = []
     for cuts in (range(0, 701, 700), range(0, 701, 7), [0, 1, 130, 131, 400, 700]):
-        model = kl.KRLSRegressor(forget=forget, **SMALL)
+        model = Published(forget=forget, **SMALL)
         for first, last in pairwise(cuts):
             model.partial_fit(X[first:last], y[first:last])
         models.append(model)
@@ -167,7 +169,7 @@ def test_the_ridge_comes_back_at_fixed_counts_whatever_the_calls(forget):
 
 def test_deviations_are_those_of_the_posterior():
     X, y = stream("regression", 300)
-    model = kl.KRLSRegressor(ridge=0.3, **SMALL).fit(X, y)
+    model = Published(ridge=0.3, **SMALL).fit(X, y)
     oracle = KRLS(model.get_params(deep=False), 3, 1)
     noise = []
     for x, target in zip(X, y, strict=True):
@@ -188,7 +190,7 @@ def test_deviations_are_those_of_the_posterior():
 
 def test_deviations_cover_the_errors_and_grow_away_from_the_data():
     X, y = stream("regression", 4000)
-    model = kl.KRLSRegressor(gamma=1.0, points=100).fit(X[:3000], y[:3000])
+    model = Published(gamma=1.0, points=100).fit(X[:3000], y[:3000])
     values, deviations = model.predict(X[3000:], return_std=True)
     assert 0.62 < np.mean(np.abs(y[3000:] - values) <= deviations) < 0.74  # 0.683 of a normal distribution
     assert 0.09 < deviations.mean() < 0.12  # the noise is 0.1
@@ -198,7 +200,7 @@ def test_deviations_cover_the_errors_and_grow_away_from_the_data():
 
 
 def test_nothing_is_known_before_the_first_event():
-    model = kl.KRLSRegressor(**SMALL).partial_fit(PROBES, np.zeros(40), sample_weight=np.zeros(40))
+    model = Published(**SMALL).partial_fit(PROBES, np.zeros(40), sample_weight=np.zeros(40))
     assert np.isinf(model.predict(PROBES, return_std=True)[1]).all()
 
 
@@ -209,7 +211,7 @@ def test_nothing_is_known_before_the_first_event():
 @pytest.mark.parametrize("kind", ["regression", "multiclass"])
 def test_sums_of_the_same_features_add_up(kind, params):
     X, y = stream(kind, 900)
-    cls = kl.KRLSRegressor if kind == "regression" else kl.KRLSClassifier
+    cls = Published if kind == "regression" else kl.KRLSClassifier
     parts = [cls(gamma=1.0, **params).fit(X[i : i + 300], y[i : i + 300]) for i in (0, 300, 600)]
     whole = cls(gamma=1.0, **params).fit(X, y)
     merged = kl.merge(parts)
@@ -234,7 +236,7 @@ def test_sums_on_the_same_points_add_up():
 
 def test_models_with_points_of_their_own_make_the_mean_and_go_on():
     X, y = stream("regression", 4000)
-    parts = [kl.KRLSRegressor(**SMALL).fit(X[i : i + 1000], y[i : i + 1000]) for i in (0, 1000)]
+    parts = [Published(**SMALL).fit(X[i : i + 1000], y[i : i + 1000]) for i in (0, 1000)]
     merged = kl.merge(parts)
     assert merged.n_stored_ == 30
     mean = sum(model.predict(PROBES) for model in parts) / 2.0
@@ -262,7 +264,7 @@ def drift(squares) -> float:
 @pytest.mark.parametrize("forget", [None, 1000.0])
 def test_rounding_does_not_pile_up(n, forget):
     rng = np.random.default_rng(0)
-    model = kl.KRLSRegressor(gamma=1.0, points=25, ridge=1e-3, forget=forget)
+    model = Published(gamma=1.0, points=25, ridge=1e-3, forget=forget)
     sizes = set()
     for _ in range(0, n, 50_000):
         X = rng.uniform(-1.0, 1.0, size=(50_000, 3))
@@ -277,7 +279,7 @@ def test_rounding_does_not_pile_up(n, forget):
 
 def test_a_spoilt_inverse_is_noticed_and_mended():
     X, y = stream("regression", 2000)
-    model = kl.KRLSRegressor(**SMALL).fit(X, y)
+    model = Published(**SMALL).fit(X, y)
     squares = model._state.squares
     mind_drift(squares)
     assert squares.record[RENEWED] == 0
@@ -295,7 +297,7 @@ def test_a_spoilt_inverse_is_noticed_and_mended():
 
 def test_an_inverse_that_is_nonsense_is_computed_anew_before_it_does_harm():
     X, y = stream("regression", 600)
-    model, sound = (kl.KRLSRegressor(**SMALL).fit(X[:300], y[:300]) for _ in range(2))
+    model, sound = (Published(**SMALL).fit(X[:300], y[:300]) for _ in range(2))
     model._state.squares.inverse[:] *= -1.0
     np.testing.assert_allclose(
         model.predict_then_learn(X[300:], y[300:]), sound.predict_then_learn(X[300:], y[300:]), rtol=1e-6, atol=1e-8
@@ -306,7 +308,7 @@ def test_an_inverse_that_is_nonsense_is_computed_anew_before_it_does_harm():
 def test_huge_rows_and_targets_leave_a_finite_model(size):
     X, y = stream("regression", 300)
     rows = np.repeat(X[:100] * size, 3, axis=0)
-    model = kl.KRLSRegressor(features="linear").fit(rows, y * size)
+    model = Published(features="linear").fit(rows, y * size)
     assert np.isfinite(model.predict(rows)).all()
     assert np.isfinite(model.predict(rows, return_std=True)[1]).all()
 
@@ -322,7 +324,7 @@ def test_kinds_of_rows(check, name):
 
 def test_memory_is_bounded_by_the_number_of_points():
     rng = np.random.default_rng(0)
-    model = kl.KRLSRegressor(points=100)
+    model = Published(points=100)
     for _ in range(10):
         X = rng.normal(size=(500, 10))
         model.partial_fit(X, X[:, 0])

@@ -28,7 +28,7 @@ PUBLISHED = {"kernel": "rbf", "contamination": None}
 SPAS = {
     "binary": (SPAClassifier, PassiveAggressiveClassifier, {}),
     "multiclass": (SPAClassifier, PassiveAggressiveClassifier, {}),
-    "regression": (SPARegressor, PassiveAggressiveRegressor, {"epsilon": 0.05}),
+    "regression": (SPARegressor, PassiveAggressiveRegressor, {"epsilon": 0.05, "standardise_target": False}),
     "ball": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "ball", "radius": 0.5, **PUBLISHED}),
     "halfspace": (SPAOneClass, PassiveAggressiveOneClass, {"mode": "halfspace", **PUBLISHED}),
 }

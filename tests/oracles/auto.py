@@ -161,6 +161,7 @@ class AutoClasses(Auto):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 5
         self.votes, self.pull, self.bias = np.full(M + 1, 1 / (M + 1)), np.full(M, 3 / M), np.zeros(K)
+        self.sure = np.zeros((2, 20))
         self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
 
     def columns(self) -> int:
@@ -190,15 +191,28 @@ class AutoClasses(Auto):
         _, seen, chosen = self.opinions(self.seen(x))
         logits = self.bias + self.pull @ seen
         winner, likeliest = self.winner(chosen), chosen[-1]
-        if winner != likeliest:
-            both = np.log(np.mean(np.exp(logits[[winner, likeliest]])))
-            logits[winner], logits[likeliest] = both + 1e-9, both - 1e-9
+        logits[[winner, likeliest]] = logits[[likeliest, winner]]
+        self.calibrate(logits, winner)
         return logits[1:] - logits[:1] if self.outputs == 1 else logits
+
+    def calibrate(self, logits: np.ndarray, winner: int) -> float:
+        """Replace the winner's probability by how often such winners were right; returns what it was."""
+        p = np.exp(logits - logits[winner])
+        others = np.delete(p, winner)
+        centres = (np.arange(20) + 0.5) / 20
+        right = np.interp(1.0 / p.sum(), centres, (self.sure[1] + 10.0 * centres) / (self.sure[0] + 10.0))
+        right = np.clip(right, others.max() / (others.sum() + others.max()) + 1e-9, 1.0 - 1e-9)
+        logits[winner] += np.log(right / (1.0 - right) * others.sum())
+        return 1.0 / p.sum()
 
     def mix(self, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, x, chosen = self.opinions(z)
         logits = self.bias + self.pull @ x
+        said, pair = logits.copy(), [self.winner(chosen), chosen[-1]]
+        said[pair] = said[pair[::-1]]
+        place = min(int(20.0 * self.calibrate(said, pair[0])), 19)
+        self.sure[:, place] = 0.999 * self.sure[:, place] + weight * np.array([1.0, pair[0] == label])
         self.votes = self.votes * np.exp(-0.1 * weight * (np.array(chosen) != label))
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / len(self.votes)
         p = np.exp(logits - logits.max())

@@ -22,8 +22,8 @@ def moments(method="A", permutation=None, worse=1.0):
             "seconds": 0.1 * i,
             "mistakes": worse * 0.3 / i,
             "mistakes_window": worse * 0.2 / i,
-            "majority": 0.75,
-            "majority_window": 0.7,
+            "mistakes_constant": 0.25,
+            "accuracy_constant": 0.75,
             "n_stored": 10 * i,
             "nbytes": 1000 * i,
         }
@@ -75,25 +75,25 @@ def test_a_pipe_gets_the_whole_table(monkeypatch, capsys):
 
 def test_curves_are_the_rows():
     figure = curve([*moments("A"), *moments("B", worse=2.0)], "events", "mistakes")
-    first, second, majority = figure.axes[0].lines
+    first, second, constant = figure.axes[0].lines
     assert first.get_xdata().tolist() == [100, 200, 300]
     assert np.allclose(first.get_ydata(), [30, 15, 10])
     assert np.allclose(second.get_ydata(), [60, 30, 20])
-    assert np.allclose(majority.get_ydata(), 25)
+    assert np.allclose(constant.get_ydata(), 25)
     assert figure.axes[0].get_xlabel() == "events"
     assert figure.axes[0].get_ylabel() == "mistakes (%)"
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B", "always the majority class"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B", "constant answer"]
     assert inside(figure)
 
 
 @pytest.mark.parametrize(("y", "good"), [("mistakes", 0.08), ("accuracy", 0.92)])
 def test_a_reference_far_away_is_named_and_not_drawn(y, good):
-    rows = [{**row, y: good} for row in moments("A")]  # the majority class makes 25 % mistakes
+    rows = [{**row, y: good} for row in moments("A")]  # the constant answer makes 25 % mistakes
     for worse, drawn in ((0.0, 0), (0.01, 3)):
         figure = curve([{**row, y: row[y] + (worse if y == "mistakes" else -worse)} for row in rows], "events", y)
-        _, majority = figure.axes[0].lines
-        assert len(majority.get_xdata()) == drawn
-        assert ("not drawn" in majority.get_label()) == (not drawn)
+        _, constant = figure.axes[0].lines
+        assert len(constant.get_xdata()) == drawn
+        assert ("not drawn" in constant.get_label()) == (not drawn)
         assert inside(figure)
 
 

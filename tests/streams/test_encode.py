@@ -148,6 +148,15 @@ def test_many_categories_are_hashed_beyond_the_most_frequent():
     assert unseen[0].tolist() == unseen[2].tolist()
 
 
+def test_categories_that_are_to_come_have_room_where_the_first_rows_are_few():
+    """The first row of a slow stream must not lump all other towns together."""
+    encode = Encode().begin([{"town": "Oslo"}])
+    others = {encode.transform([{"town": town}])[0].argmax() for town in ("Rome", "Lima", "Bern", "Cork")}
+    assert len(others) > 1
+    settled = Encode().begin([{"town": town} for town in 100 * ["Oslo", "Rome"]])
+    assert treatments(settled) == {"town": ("category", 3)}
+
+
 def test_treatments_can_be_given():
     encode = auto(categorical=["same"], numeric=["rain"], ignore=["km"], date=["at"]).begin(TABLE)
     found = treatments(encode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _warning  # type: ignore[assignment]
+                warnings.showwarning = _once()  # type: ignore[assignment]
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
@@ -48,8 +49,17 @@ def _as_options(message: str) -> str:
     return message.replace("sklearn.preprocessing.StandardScaler", "--scale standard")
 
 
-def _warning(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"warning: {_as_options(str(message))}", err=True)
+def _once() -> Callable[..., None]:
+    """Shows each warning once, however many models it is about."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        line = f"warning: {_as_options(str(message))}"
+        if line not in told:
+            typer.echo(line, err=True)
+        told.add(line)
+
+    return show
 
 
 app = typer.Typer(
@@ -58,6 +68,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the boxes show flags as if they took a value
 )
 for command in (
     learn.run,

@@ -2,6 +2,7 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
-from .status import Status
+from .status import Progress, Status
 
 SetOption = Annotated[
     list[str],
@@ -48,12 +49,12 @@ def compare(
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts, Status("starting"):
+    with Interrupts() as interrupts, Status("starting") as status:
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             runs = ProgressiveRuns({})
             with interrupts.held_back():
-                source = Source([data], replace(reading, shuffle=shuffle), chunk=every)
+                source = Source([data], replace(reading, shuffle=shuffle))
                 (X, y), chunks = source.begin()
                 measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
@@ -61,7 +62,8 @@ def compare(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
                 runs.begin(X, y)
-                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
+                progress = partial(status.show, Progress(runs.running))
+                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=progress)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]
             if interrupts.stopped:
@@ -83,9 +85,21 @@ def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict
     notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
     columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
-    majority = rows[-1].get("majority")
-    title = f"{data}: {events}" + (f"; majority class {100 * majority:.2f} %" if majority is not None else "")
-    show(cells(shown, columns), title, "\n".join(notes) or None)
+    show(cells([*shown, *_references(shown)], columns), f"{data}: {events}", "\n".join(notes) or None)
+
+
+def _references(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines for the simple answers that stand beside the methods, by the first that has them."""
+    from ..evaluate.metrics import METRICS
+    from ..evaluate.record import REFERENCES
+
+    lines = []
+    for reference, words in REFERENCES.items():
+        row = next((row for row in rows if any(name.endswith(f"_{reference}") for name in row)), {})
+        parts = [(name, part) for name in METRICS for part in ("", "_std") if f"{name}_{reference}{part}" in row]
+        if parts:
+            lines.append({"method": words} | {f"{name}{part}": row[f"{name}_{reference}{part}"] for name, part in parts})
+    return lines
 
 
 def _check_names(names: list[str], pairs: dict[str, str]) -> None:
@@ -137,10 +151,10 @@ def _progressive_runs(models: dict[str, Any], source: Source, measuring: dict[st
     """Return a progressive run for each model that can be evaluated."""
     from ..evaluate import ProgressiveRun, ProgressiveRuns
 
-    runs = {}
+    runs: dict[str, ProgressiveRun] = {}
     for name, model in models.items():
         try:
-            runs[name] = ProgressiveRun(model, source.stream.info, **measuring)
+            runs[name] = ProgressiveRun(model, source.stream.info, linear=not runs, **measuring)  # one is enough
         except (ValueError, TypeError) as error:
             failed[name] = str(error)
     if not runs:

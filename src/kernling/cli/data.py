@@ -27,7 +27,7 @@ Part = Literal["train", "test", "all"]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Data", **more)
+    return typer.Option(*names, help=help, **more)
 
 
 @dataclass
@@ -76,10 +76,9 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 class Source:
     """The rows that a command reads, and how.
 
-    With ``saved``, a model file, rows are read in the same way as those that the model was trained on.  From standard input,
-    where rows may arrive slowly, chunks have ``chunk`` rows; otherwise they are whole blocks, so that what is derived from the
-    first rows does not depend on other options.  With ``every_row``, no row is dropped because of missing values.
-    ``start`` is where a resumed model continues.
+    With ``saved``, a model file, rows are read in the same way as those that the model was trained on, and ``start`` is where a
+    resumed model continues.  With ``every_row``, no row is dropped because of missing values; with ``unlabelled``, none because
+    it has no target.  ``rows`` counts those read.
     """
 
     def __init__(
@@ -87,25 +86,25 @@ class Source:
         data: list[str],
         reading: Reading,
         *,
-        chunk: int | None = None,
         saved: "Saved | None" = None,
         every_row: bool = False,
+        unlabelled: bool = False,
         start: Start = START,
     ):
-        from ..streams.base import CHUNK
-
         self.data, self.reading = data, reading
         self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
-        self.chunk = min(chunk or CHUNK, CHUNK) if "-" in data else CHUNK
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
         self.skip = reading.skip or start.skip
         self._last = None if reading.rows is None else self.skip + start.again + reading.rows
         self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
-        self._every_row = every_row
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
-        self._unlabelled = 0  # rows dropped because they had no target
+        self._unlabelled = every_row or unlabelled
+        self._without_target = 0
+        self.rows = self.skip
+        self._events = 0  # rows with a target before those of the chunk at hand, whose places are
+        self._labelled: Any = ()
         self._opened = self._open()
         self.stream = self._shuffled(self._opened)
         self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
@@ -129,10 +128,10 @@ class Source:
             positive = None if reading.positive is None else [_label(one) for one in reading.positive.split(",")]
             named = dataset(first, positive)
             self._task = named.task
-            return named.stream(reading.part, chunk=self.chunk)
+            return named.stream(reading.part)
         if first in STREAMS:
             self._task = "classification"
-            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS), chunk=self.chunk)
+            return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS))
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
@@ -150,7 +149,6 @@ class Source:
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
-            "chunk": self.chunk,
         } | self._known
 
     def kept(self) -> dict[str, Any]:
@@ -162,58 +160,77 @@ class Source:
             return rows
         import numpy as np
 
-        from ..streams import Stream
+        from ..streams import Stream, Table
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
         whole = X[order], None if y is None else y[order]
+        if isinstance(X, Table):
+            whole[0].places = None
         info = {**rows.info, "order": self.reading.shuffle}
-        return Stream(lambda _: iter([whole]), chunk=self.chunk, names=rows.names, target=rows.target, info=info)
+        return Stream(lambda _: iter([whole]), names=rows.names, target=rows.target, info=info)
 
     def chunks(self) -> "Iterator[Chunk]":
         """Yield the requested rows."""
         return self._asked_for(self._after_skip())
 
     def _after_skip(self) -> "Iterator[Chunk]":
-        row = 0
-        for whole in self.stream:
-            X, y = whole if self._every_row else self._labelled(whole)
-            skip = max(self.skip - row, 0)
-            row += X.shape[0]
-            if whole[0].shape[0] == self.chunk:
-                self.ends.add(row)
-            if X.shape[0] > skip:
-                yield X[skip:], None if y is None else y[skip:]
+        from ..streams.base import CHUNK
+        from ..streams.tables import places_of
+
+        given = 0
+        for X, y in self.stream:
+            places = places_of(X, given)
+            given += X.shape[0]
+            if X.shape[0] == CHUNK:
+                self.ends.add(int(places[-1]) + 1)
+            kept = places >= self.skip
+            if kept.any():
+                yield (X, y) if kept.all() else (X[kept], None if y is None else y[kept])
 
     def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
-        """Limit the rows to --rows."""
-        row = self.skip
-        for X, y in chunks:
-            left = None if self._last is None else self._last - row
-            yield X[:left], None if y is None else y[:left]
-            row += X.shape[0]
-            if self._last is not None and row >= self._last:
-                return
+        """Limit the rows to --rows, and count those that are learned."""
+        import numpy as np
 
-    def _labelled(self, chunk: "Chunk") -> "Chunk":
-        X, y = with_targets(*chunk)
-        self._unlabelled += chunk[0].shape[0] - X.shape[0]
-        return X, y
+        from ..streams.tables import missing, places_of
+
+        last = np.inf if self._last is None else self._last
+        given = self.skip
+        for X, y in chunks:
+            places = places_of(X, given)
+            given += X.shape[0]
+            asked = places < last
+            if asked.any():
+                X, y = (X, y) if asked.all() else (X[asked], None if y is None else y[asked])
+                labelled = np.ones(X.shape[0], dtype=bool) if y is None else ~missing(y)
+                self._events += len(self._labelled)
+                self._labelled, self.rows = places[asked][labelled], int(places[asked][-1]) + 1
+                self._without_target += int((~labelled).sum())
+                yield (X, y) if self._unlabelled else with_targets(X, y)
+            if places[-1] + 1 >= last:
+                return
+        self.rows = max(self.rows, int(min(last, given + self._opened.dropped)))
+
+    def rows_until(self, events: int) -> int:
+        """The rows of the source before the one that comes next when so many of those with a target have been learned."""
+        learned = events - self._events
+        return int(self._labelled[learned]) if learned < len(self._labelled) else self.rows
 
     @property
     def dropped(self) -> int:
         """Number of rows dropped so far because of missing values."""
-        return self._opened.dropped + self._unlabelled
+        return self._opened.dropped + self._without_target
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
-        """Return the first rows, from which "auto" parameters are resolved whatever --rows is, and all requested chunks."""
+        """Return the first rows with a target, from which "auto" parameters are resolved whatever --rows is, and all chunks."""
         from ..streams.base import first_rows
 
-        first, chunks = first_rows(self._after_skip(), live=self.stream.once)
-        if first is None:
+        first, chunks = first_rows(self._after_skip(), live=self.stream.once, usable=with_targets)
+        X, y = (None, None) if first is None else with_targets(*first)
+        if X is None or not X.shape[0]:
             next(chunks, None)  # raises if an error is why there are no rows
-            raise ValueError(f"{self.name} has no rows")
-        return first, self._asked_for(chunks)
+            raise ValueError(f"{self.name} has no rows{'' if X is None else ' with a target'}")
+        return (X, y), self._asked_for(chunks)
 
     def task_of(self, y: Any) -> str:
         """Return the task of a named data set, or infer it from the targets."""
@@ -245,15 +262,13 @@ class Source:
         return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """Return a pipeline that ends in the model; regression targets are scaled if the columns of a table are."""
+        """Return a pipeline that ends in the model."""
         from ..estimators.by_task import without_own_scales
         from ..pipeline import StreamPipeline
-        from ..streams import Standardise, Table
 
-        scales_values = isinstance(X, Table) and self.reading.scale != "none" and model.task == "regression"
         if self._scale_of(X) != "none":
             model = without_own_scales(model)
-        return StreamPipeline([*self.steps(X), (MODEL, model)], target=Standardise() if scales_values else None)
+        return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 from .resume import Keeper, Start, advice, start
-from .status import Status
+from .status import Progress, Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
@@ -40,6 +40,9 @@ def run(
     save: Annotated[Path | None, typer.Option(help="Save the model to this file, even after Ctrl-C or a bad row.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue training this model.", exists=True, dir_okay=False)] = None,
     checkpoint_every: Annotated[int | None, typer.Option(min=1, help="Also save the model every N events.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Write the prediction of each row before it is learned; '-' for standard output.")
+    ] = None,
     results: Results = None,
     report: Report = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how columns would be treated, without training.")] = False,
@@ -60,6 +63,7 @@ def run(
     if resume and set:
         raise typer.BadParameter("a resumed model keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
+    _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = models.read(resume) if resume else None
     begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
@@ -73,21 +77,22 @@ def run(
         return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
 
     if dask:
-        spread.check(reading, {"checkpoint_every": checkpoint_every, "results": results, "report": report, "metrics": metrics})
+        outputs = {"results": results, "report": report, "predictions": predictions}
+        spread.check(reading, {"checkpoint_every": checkpoint_every, "metrics": metrics} | outputs)
         reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that adapts to the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
         return
     spread.check_unused(rounds, merge_every, parts, skip_bad)
-    source = Source(data, reading, chunk=min(every, checkpoint_every or every), saved=saved, start=begin)
+    source = Source(data, reading, saved=saved, unlabelled=True, start=begin)
     if dry_run:
         _show_treatments(source, make)
         return
     if saved and begin.skip + begin.again:
         typer.echo(f"continuing after row {begin.skip + begin.again:,} of {source.name}", err=True)
-    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every}
-    measuring |= {"row": source.skip, "again": begin.again}
-    _learn(source, make, measuring, save, checkpoint_every, results, report)
+    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
+    measuring |= {"row": source.skip, "again": begin.measured}
+    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
@@ -110,11 +115,13 @@ def _learn(
     measuring: dict[str, Any],
     save: Path | None,
     checkpoint_every: int | None,
+    predictions: Path | None,
     results: Path | None,
     report: Path | None,
 ) -> None:
     """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
     from ..evaluate import ProgressiveRun, feed
+    from .answers import Answers
 
     course: ProgressiveRun | None = None
     keeper: Keeper | None = None
@@ -124,17 +131,20 @@ def _learn(
             keeper.save(save)
 
     def after() -> None:
-        status.show(_HowFar(course))
+        status.show(Progress({"": course} if course else {}))
         if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    with Interrupts() as interrupts, Status("starting") as status:
+    answers = Answers(predictions, source.skip, measuring["again"])
+    with Interrupts() as interrupts, Status("waiting for rows") as status, answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
-            course = ProgressiveRun(make(source, X, y), source.stream.info, **measuring)
+            course = ProgressiveRun(make(source, X, y), source.stream.info, on_batch=answers.learned, **measuring)
             course.begin(X, y)
             keeper = Keeper(course, source, checkpoint_every)
-            feed(keeper, chunks, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
+            rows = answers.learnable(course.model, chunks)
+            feed(keeper, rows, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
+            answers.end(source.rows)
         keep()
     if course and course.events:
         _tell(course, results, report, source)
@@ -152,6 +162,8 @@ def _check_outputs(*paths: Path | None) -> None:
             raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it")
     if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
         raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
+    if paths[-1] and paths[-1].suffix not in (".html", ".htm"):
+        raise typer.BadParameter("must end in .html: it is a page with figures", param_hint="--report")
     if paths[-1]:
         from ..report.figures import need_matplotlib
 
@@ -162,25 +174,6 @@ def where_it_stopped(events: int, source: Source, save: Path | None, mend: bool)
     """Report how much was learned and how to continue."""
     note = f"learned {events:,} events before it stopped"
     typer.echo(f"{note}; {advice(save, source, mend)}" if save else note, err=True)
-
-
-class _HowFar(NamedTuple):
-    """The progress of a run as one line of text."""
-
-    course: Any
-
-    def __str__(self) -> str:
-        from ..evaluate.record import column
-        from ..report import tables
-
-        course, main = self.course, self.course.metrics[0]
-        lately = course.rows[-1][f"{main}_window"] if course.rows else None
-        windowed = f", {column(main).label} in the window {tables.text(main, lately)}" if lately is not None else ""
-        rate = course.events / max(course.seconds, 1e-9)
-        return (
-            f"{course.events:,} events, {column(main).label} {tables.text(main, course.value(main))}{windowed}, "
-            f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
-        )
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
@@ -224,60 +217,45 @@ def predict(
 ) -> None:
     """Write the prediction for each row, one line per row; if there are targets, also print how accurate they are.
 
-    The line is empty for rows with missing values that the model cannot impute.
+    The line is empty for rows with missing values that the model cannot impute.  With --probabilities, the first line names
+    the classes.
     """
-    import numpy as np
-
     from .. import models
     from ..evaluate import Batch, metric
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
     from ..streams.tables import missing
+    from .answers import STANDARD_OUTPUT, Answers, said
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     if not hasattr(saved.model, method):
         learned = type(last_step(saved.model)).__name__
-        cause = "its loss does not define probabilities" if probabilities else "a regressor has no scores"
+        cause = "a regressor has no scores"
+        if probabilities:
+            cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
+            cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
         raise ValueError(f"{model} is a {learned} without {method}: {cause}")
     source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
-    measured = metric("mistakes" if saved.model.task == "classification" else "rmse")
+    name = "mistakes" if saved.model.task == "classification" else "rmse"
+    measured = metric(name)
     rows = 0
-    out = open(output, "w", encoding="utf-8") if output else sys.stdout  # noqa: SIM115 - standard output stays open
-    try:
+    seen = output is not None or not sys.stdout.isatty()  # a status line would run into predictions on the same terminal
+    with Answers(output or STANDARD_OUTPUT) as answers, Status("reading", visible=seen) as status:
+        if probabilities:
+            answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
-            usable = _usable(saved.model, X)
-            lines = [""] * X.shape[0]
-            if usable.any():
-                said = getattr(saved.model, method)(X if usable.all() else X[usable])
-                for place, line in zip(np.flatnonzero(usable), said.reshape(len(said), -1).tolist(), strict=True):
-                    lines[place] = ",".join(map(str, line))
-            out.write("".join(f"{line}\n" for line in lines))
-            if y is not None and usable.any() and saved.model.task != "oneclass" and method == "predict":
-                known = ~missing(y[usable])
-                measured.update(Batch(np.asarray(y)[usable][known], said[known]))
+            found = said(saved.model, X, method)
+            answers.write(found.lines)
+            status.show(f"{source.rows:,} rows")
+            if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":
+                targets = y[found.usable]
+                known = ~missing(targets)
+                measured.update(Batch(targets[known], found.values[known]))
                 rows += int(known.sum())
-    finally:
-        if output:
-            out.close()
     if rows:
-        name = "mistakes" if saved.model.task == "classification" else "rmse"
         typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
-
-
-def _usable(model: Any, X: Any) -> Any:
-    """Return a mask of the rows that a model can predict."""
-    import numpy as np
-
-    from ..streams import Table
-    from ..streams.tables import numbers
-
-    if not isinstance(X, Table):
-        return np.ones(X.shape[0], dtype=bool)
-    if _schema(model) is not None:
-        return model.steps_[0][1].readable(X)
-    return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
 
 
 def info(model: Model) -> None:

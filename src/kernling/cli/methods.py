@@ -78,13 +78,12 @@ def _comparison(stream, results, compiled):
 
 def learners() -> None:
     """List the methods and the papers to cite."""
-    from rich.console import Console
-    from rich.table import Table
-
     from .. import registry
+    from ..report import show
+    from ..report.tables import Cells
 
-    table = Table("name", "method", "estimators", "citation")
+    rows = []
     for name, entry in registry.METHODS.items():
         learner = entry.learner()
-        table.add_row(name, learner.title, ", ".join(cls.__name__ for cls in entry.classes()), learner.citation)
-    Console().print(table)
+        rows.append([name, learner.title, ", ".join(cls.__name__ for cls in entry.classes()), learner.citation])
+    show(Cells(["name", "method", "estimators", "citation"], rows, [False] * 4))

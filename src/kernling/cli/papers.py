@@ -10,17 +10,16 @@ import typer
 
 def papers() -> None:
     """List the papers' tables and figures that 'kernling reproduce' can run."""
-    from rich.console import Console
-    from rich.table import Table
-
     from ..papers.tables import tables
+    from ..report import show
+    from ..report.tables import Cells
 
-    shown = Table("name", "what", "methods run", "data sets")
+    rows = []
     for one in tables():
         methods = [method["name"] for method in one.facts.get("methods", []) if "learner" in method]
         why = f" (not run: {one.facts['why']})" if "why" in one.facts else ""
-        shown.add_row(one.name, one.facts["title"] + why, ", ".join(methods), ", ".join(one.facts.get("data", {})))
-    Console().print(shown)
+        rows.append([one.name, one.facts["title"] + why, ", ".join(methods), ", ".join(one.facts.get("data", {}))])
+    show(Cells(["name", "what", "methods run", "data sets"], rows, [False] * 4))
 
 
 def reproduce(

@@ -23,11 +23,12 @@ ORDER = ("shuffle", "part", "positive")  # options that change which rows come f
 
 
 class Start(NamedTuple):
-    """Where to start: the number of rows to skip, and of rows after them that were measured before."""
+    """Where to start."""
 
     model: Any = None
-    skip: int = 0
-    again: int = 0
+    skip: int = 0  # rows of the data
+    again: int = 0  # rows after them that the model learns again
+    measured: int = 0  # events among these rows, which are not measured again
 
 
 START = Start()
@@ -38,7 +39,7 @@ def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
     model = saved.model if saved else None
     if saved is None or saved.place is None or reading.skip is not None or _is_live(data):
         return Start(model, reading.skip or 0)
-    names, head, order, row, exact = _known(saved.place)
+    names, head, order, row, exact, again = _known(saved.place)
     same_names = [Path(one).name for one in data][: len(names)] == names
     same_rows = same_names if head is None else head == _head(data[0], head[0])
     if not same_names and not same_rows:
@@ -52,7 +53,7 @@ def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
         return Start(model, row)
     from .. import models
 
-    return Start(models.unpacked(saved.before, "the earlier model in the file").model, exact, row - exact)
+    return Start(models.unpacked(saved.before, "the earlier model in the file").model, exact, row - exact, again)
 
 
 class Keeper:
@@ -61,7 +62,7 @@ class Keeper:
     def __init__(self, run: ProgressiveRun, source: Source, cut: int | None):
         self.run, self.source = run, source
         self._cut = cut
-        self._before: tuple[Any, int] | None = None
+        self._before: tuple[Any, int, int] | None = None  # a model, its row in the data, and its events
 
     @property
     def events(self) -> int:
@@ -78,22 +79,34 @@ class Keeper:
         """Learn rows; keeps the model before them if an uninterrupted run would not split the rows here."""
         row = self.run.row + len(y)
         exact = row in self.source.ends or (self._cut is not None and row % self._cut == 0) or _is_live(self.source.data)
-        self._before = None if exact else (copy.deepcopy(self.run.model), self.run.row)
+        self._before = None if exact else (copy.deepcopy(self.run.model), self._row(), self.run.row)
         self.run.learn(X, y)
+
+    def _row(self) -> int:
+        """Return the number of rows of the data up to the last one learned."""
+        return self.source.rows_until(self.run.row - self.source.skip)
 
     def save(self, path: Path) -> None:
         """Save the model."""
         from .. import models
 
-        place = place_of(self.source, self.run.row)
-        before, exact = self._before if self._before and self._before[1] < self.run.row else (None, None)
-        models.save(self.run.model, path, self.source.kept(), place | {"exact": exact}, before)
+        place = place_of(self.source, self._row())
+        before, exact, events = self._before if self._before and self._before[2] < self.run.row else (None, None, self.run.row)
+        place |= {"exact": exact, "again": self.run.row - events}
+        models.save(self.run.model, path, self.source.kept(), place, before)
 
 
 def place_of(source: Source, row: int) -> dict[str, Any]:
     """Return the position in the data, and what identifies them."""
     names = [Path(one).name for one in source.data]
-    return {"data": names, "head": _head(source.data[0]), "order": _order(source.reading), "row": row, "exact": None}
+    return {
+        "data": names,
+        "head": _head(source.data[0]),
+        "order": _order(source.reading),
+        "row": row,
+        "exact": None,
+        "again": 0,
+    }
 
 
 def advice(save: Path, source: Source, mend: bool) -> str:
@@ -125,15 +138,16 @@ def _order(reading: Reading) -> dict[str, Any]:
     return {name: getattr(reading, name) for name in ORDER}
 
 
-def _known(place: Any) -> tuple[list[str], list[Any] | None, dict[str, Any], int, int]:
+def _known(place: Any) -> tuple[list[str], list[Any] | None, dict[str, Any], int, int, int]:
     """Return the position stored in a file after checking it."""
     try:
         names, head, row = [str(one) for one in place["data"]], place["head"], place["row"]
         exact = row if place["exact"] is None else place["exact"]
-        size = 0 if head is None else head[0]
-        good = names and all(type(one) is int for one in (row, exact, size)) and 0 <= exact <= row and 0 <= size <= HEAD
+        again, size = place["again"], 0 if head is None else head[0]
+        whole = all(type(one) is int for one in (row, exact, again, size))
+        good = names and whole and 0 <= exact <= row and 0 <= again <= row - exact and 0 <= size <= HEAD
     except (KeyError, TypeError, IndexError):
         good = False
     if not good:
         raise ValueError("the position in the data that the model file contains is invalid: use --skip")
-    return names, head, place["order"], row, exact
+    return names, head, place["order"], row, exact, again

@@ -128,18 +128,21 @@ class LeastSquares(NamedTuple):
             parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
         n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
-        for (state, sums, factor), share in zip(parts, (*merging.shares, 0.0), strict=False):
+        for (state, sums, factor), share, shift, width in zip(parts, (*merging.shares, 0.0), *merging.units, strict=False):
             turn = _into(merging, state, sums, n)
-            S += factor * (turn @ _symmetric(sums.squares, sums.count) @ turn.T)
-            B += factor * (sums.moments[:, : sums.count] @ turn.T)
-            W += share * (sums.weights[:, : sums.count] @ turn.T)
+            squares = _symmetric(sums.squares, sums.count)
+            S += factor * (turn @ squares @ turn.T)
+            B += factor * ((shift * squares[:1] + width * sums.moments[:, : sums.count]) @ turn.T)  # the first feature is 1
+            W += share * (width * (sums.weights[:, : sums.count] @ turn.T) + shift * np.eye(1, n))
         total = lambda value: added(self, other, start, value)  # noqa: E731
+        scaled = [width**2 * sums.losses for (_, sums, _), width in zip(parts, merging.units.width, strict=False)]
+        losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
         record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
-        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, total(lambda sums: sums.losses), size, record)
+        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
         if self.size[MOST] and not same:
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)

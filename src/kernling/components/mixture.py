@@ -4,7 +4,8 @@ Votes are those of a weighted majority: an expert that was wrong is multiplied b
 whole, so that one that was bad for long comes back soon once it is right (M. Herbster and M. K. Warmuth, Tracking the Best
 Expert, 1998).  The last expert is stacked on the others: softmax of a weighted sum of their scores, each centred and over its
 running scale, with steps of AdaGrad whose sums forget; its weights stay positive.  It gives the probabilities.  Where the
-vote overrules it, the two classes share their probability, and the one that was voted for is ahead by next to nothing.
+vote overrules it, the class that was voted for changes places with the likeliest one.  Last, the probability of the winner is
+replaced by how often winners of such a probability were right lately, and the others share the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ KEEP = 0.999  # what an event leaves of the sums of its squared gradients
 SLOWEST = 0.001  # the least weight of an event in the scale of an expert's scores
 REACH = 4.0  # scales, beyond which scores are clipped
 TRUST = 3.0  # the sum of the stacked expert's weights at first
-AHEAD = 1e-9  # by how much the class that was voted for leads in probability; of equal votes, the stacked expert's decides
+AHEAD = 1e-9  # votes that the stacked expert's choice has besides: it decides where votes are equal
+BINS = 20  # of the winner's probability, in which is counted how often it was right
+PRIOR = 10.0  # events, as many as which a probability itself counts in its bin
+BARELY = 1e-9  # by which a probability is ahead of others, and below 1
 TIE = 1e-10  # scores and votes that are equal up to this are equal
 EVENTS, MISTAKES, SPENT = range(3)  # what record holds: mistakes of the vote, and what they cost by the theorem
 LARGEST = 1e6  # more than weights of the stacked expert can be
@@ -41,6 +45,7 @@ class Mixture(NamedTuple):
     scale: np.ndarray  # (experts,) mean squared scores
     bias: np.ndarray  # (classes,) of the stacked expert
     bias_squares: np.ndarray  # (classes,)
+    sure: np.ndarray  # (2, bins) events by the probability of their winner, and those of them where it was right
     record: np.ndarray  # see EVENTS and the rest above
 
     def widened(self, change: Widening) -> Mixture:
@@ -57,7 +62,7 @@ class Mixture(NamedTuple):
         )
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
-        """The mean of the weights; what is counted adds up."""
+        """Return the mean of the weights; counts are added."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         mistakes = added(self, other, start, lambda mixture: mixture.mistakes)
         return mean._replace(mistakes=mistakes, record=added(self, other, start, lambda mixture: mixture.record))
@@ -66,10 +71,17 @@ class Mixture(NamedTuple):
         """Raise unless all shapes agree, and weights are weights."""
         n, classes = len(self.pull), max(2, outputs)
         shapes = [part.shape for part in self]
-        fits = shapes == [(n + 1,), (n + 1,), (n,), (n,), (n,), (classes,), (classes,), (3,)]
+        fits = shapes == [(n + 1,), (n + 1,), (n,), (n,), (n,), (classes,), (classes,), (2, BINS), (3,)]
         positive = all(bool((part >= 0.0).all()) for part in self if part is not self.bias)
         bounded = all(bool((np.abs(part) <= LARGEST).all()) for part in (self.votes, self.pull, self.bias))
-        if not fits or not positive or not bounded or not self.votes.sum() > 0.0 or not (self.scale > 0.0).all():
+        if (
+            not fits
+            or not positive
+            or not bounded
+            or not self.votes.sum() > 0.0
+            or not (self.scale > 0.0).all()
+            or (self.sure[1] > self.sure[0]).any()
+        ):
             raise ValueError("the weights of the experts do not fit the model")
 
     def certificate(self) -> dict[str, float]:
@@ -89,7 +101,7 @@ class Mixture(NamedTuple):
 
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
-    """Of so many experts besides the stacked one, before any event."""
+    """Return the mixture of this many experts and the stacked one, before any event."""
     classes = max(2, outputs)
     return Mixture(
         votes=np.full(experts + 1, 1.0 / (experts + 1)),
@@ -99,6 +111,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
         scale=np.ones(experts),
         bias=np.zeros(classes),
         bias_squares=np.ones(classes),
+        sure=np.zeros((2, BINS)),
         record=np.zeros(3),
     )
 
@@ -128,7 +141,8 @@ def learn_mixed(mixture, scores, targets, weights):
         winner = _vote(mixture, chosen, outputs, gradient)
         for k in range(classes):
             gradient[k] = logits[k]
-        _let_win(logits, winner, chosen[experts])
+        logits[winner], logits[chosen[experts]] = logits[chosen[experts]], logits[winner]
+        said = _calibrate(mixture, logits, winner)
         if outputs == 1:
             out[0, j] = logits[1] - logits[0]
         else:
@@ -140,6 +154,7 @@ def learn_mixed(mixture, scores, targets, weights):
             _probabilities(gradient)
             gradient[label] -= 1.0
             _learn_stack(mixture, x, gradient, weights[j])
+            _learn_sure(mixture, said, winner == label, weights[j])
             _learn_scales(mixture, scores, j)
             mixture.record[EVENTS] += 1.0
     return out
@@ -214,15 +229,6 @@ def _probabilities(logits):
 
 
 @inline
-def _let_win(logits, winner, likeliest):
-    """Let the winner of the vote and the likeliest class share their probability, the winner ahead."""
-    if winner != likeliest:
-        shared = logits[likeliest] + np.log1p(np.exp(logits[winner] - logits[likeliest])) - np.log(2.0)
-        logits[likeliest] = shared - AHEAD
-        logits[winner] = shared + AHEAD
-
-
-@inline
 def _learn_votes(mixture, chosen, winner, label, weight):
     kept = np.exp(-RATE * weight)
     total = 0.0
@@ -251,6 +257,39 @@ def _learn_stack(mixture, x, gradient, weight):
             g += weight * gradient[k] * x[m, k]
         mixture.pull_squares[m] = KEEP * mixture.pull_squares[m] + g * g
         mixture.pull[m] = max(0.0, mixture.pull[m] - STEP * g / np.sqrt(mixture.pull_squares[m] + 1.0))
+
+
+@inline
+def _calibrate(mixture, logits, winner):
+    """Let the winner, which has the highest logit, have the probability that such winners had; returns the one it had here."""
+    rest = second = 0.0
+    for k in range(logits.size):
+        if k != winner:
+            share = np.exp(logits[k] - logits[winner])
+            rest += share
+            second = max(second, share)
+    said = 1.0 / (1.0 + rest)
+    place = min(max(said * BINS - 0.5, 0.0), BINS - 1.0)
+    low = min(int(place), BINS - 2)
+    part = place - low
+    right = (1.0 - part) * _right(mixture, low) + part * _right(mixture, low + 1)
+    least = second / (rest + second)  # as likely as the second, if the others share the rest
+    right = min(max(right, least + BARELY), 1.0 - BARELY)
+    logits[winner] += np.log(right / (1.0 - right)) + np.log(max(rest, 1e-300))
+    return said
+
+
+@inline
+def _right(mixture, place):
+    """How often winners of such a probability were right."""
+    return (mixture.sure[1, place] + PRIOR * (place + 0.5) / BINS) / (mixture.sure[0, place] + PRIOR)
+
+
+@inline
+def _learn_sure(mixture, said, right, weight):
+    place = min(int(said * BINS), BINS - 1)
+    mixture.sure[0, place] = KEEP * mixture.sure[0, place] + weight
+    mixture.sure[1, place] = KEEP * mixture.sure[1, place] + (weight if right else 0.0)
 
 
 @inline

@@ -31,8 +31,8 @@ def welford(value, count, mean, squares):
 
 
 @jit_exact
-def standardise(X, count, mean, squares, clip, out, shifts, widths):
-    """Learn and scale row by row; mean and spread before each row, where there is room for them.
+def standardise(X, count, mean, squares, clip, out):
+    """Learn and scale row by row.
 
     Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
     """
@@ -42,9 +42,6 @@ def standardise(X, count, mean, squares, clip, out, shifts, widths):
         reach = clip if count >= ENOUGH else np.inf
         count += 1.0
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0:
-                shifts[i, j] = mean[j]
-                widths[i, j] = np.sqrt(squares[j] / max(count - 1.0, 1.0))
             value = X[i, j]
             if reach < np.inf and squares[j] > 0.0:
                 far = reach * np.sqrt(squares[j] / (count - 1.0))
@@ -59,7 +56,7 @@ def standardise(X, count, mean, squares, clip, out, shifts, widths):
 
 
 class Scales(NamedTuple):
-    """What a model that standardises its own columns knows of them."""
+    """Statistics of the columns, for a model that standardises them itself."""
 
     count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
     mean: np.ndarray  # (d,)
@@ -67,11 +64,11 @@ class Scales(NamedTuple):
     kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above
 
     def stays(self) -> np.ndarray:
-        """Which columns are taken as they are: all, while no value is outside of [0, 1]; then those of 0 and 1."""
+        """Return a mask of the columns that are not scaled: all while values are in [0, 1], then those of 0 and 1."""
         return self.kind <= (UNIT if self.kind.max(initial=0) <= UNIT else ZERO_OR_ONE)
 
     def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
-        """The scales of the rows of both."""
+        """Return the scales of the rows of both."""
         count = added(self, other, start, lambda scales: scales.count)
         sums = added(self, other, start, lambda scales: scales.count * scales.mean)
         squares = added(self, other, start, lambda scales: scales.squares + scales.count * scales.mean**2)

@@ -138,7 +138,7 @@ class Single:
         if isinstance(state.model, Linear):  # one event takes many steps, so that only the end shows whether it went well
             state = self._begin_carefully(state)
         if self._uniforms.size:
-            kept = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
+            kept: Any = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
             rng.random(out=self._uniforms)
         stopped = self._run.learn_event(state, x, y, weight, largest)
         if stopped == 0:
@@ -149,7 +149,8 @@ class Single:
         if state is self._learned:
             self._memory[:] = self._before
         if self._uniforms.size:
-            rng.bit_generator.state = kept or _rewound(rng.bit_generator, self._uniforms.size)
+            bits = rng.bit_generator
+            bits.state = _rewound(bits, self._uniforms.size) if isinstance(bits, np.random.PCG64) else kept
         if stopped == REFUSED:
             return None
         raise Diverged

@@ -112,9 +112,10 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             if not weights.any():
                 raise ValueError("all sample weights are zero: there is nothing to learn from")
             self._plan(self.passes * int(np.count_nonzero(weights)))
+            targets = self._all_targets(y, weights)
             for _ in range(self.passes):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
-                self._learn(X[order], y[order], weights[order])
+                self._learn(X[order], targets[order], weights[order])
             if self.learner.finish:
                 self.learner.finish(self._params, self._state, self._problem.kernel)
             self._check_finite()
@@ -143,7 +144,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             for first, last in self._segments(y):
                 part = slice(first, last)
                 weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
-                parts.append((getattr(self, "classes_", None), self._learn(X[part], y[part], weighted, record)))
+                targets = self._targets(y[part], weighted)
+                parts.append((getattr(self, "classes_", None), self._learn(X[part], targets, weighted, record)))
             if careful:
                 self._check_finite()
         return parts
@@ -157,10 +159,10 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         if not states.is_finite(self._state):
             raise Diverged
 
-    def _learn(self, X, y, weights, record=False):
-        """Learn validated rows whose classes are known."""
+    def _learn(self, X, targets, weights, record=False):
+        """Learn validated rows and what their targets are to the method."""
         progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
-        events = loop.Events(as_rows(X), read_only(self._targets(y)), read_only(weights))
+        events = loop.Events(as_rows(X), read_only(targets), read_only(weights))
 
         def done(state, n):
             self._state = state
@@ -308,13 +310,15 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
-            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
+            raise TypeError(
+                f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
+            )
         return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
     @property
     def nbytes_(self) -> int:
-        """Size of the state in bytes."""
-        return _nbytes(self._fitted())
+        """Size of the state in bytes, without spare capacity."""
+        return _nbytes(states.trimmed(self._fitted()))
 
     def certificate(self) -> dict[str, float]:
         """Return the method's theoretical guarantees, evaluated for this run.
@@ -372,6 +376,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
             header["class_type"] = self.classes_.dtype.str
+        if getattr(self, "_target_scale", None) is not None:
+            header["target_scale"] = list(self._target_scale)
         return Contents(header, arrays)
 
     @classmethod
@@ -462,8 +468,17 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """Yield segments of rows without new classes."""
         yield 0, len(y)
 
-    def _targets(self, y) -> np.ndarray:
+    def _targets(self, y, weights) -> np.ndarray:
+        """Targets of a stream as the method gets them."""
         return np.asarray(y, dtype=np.float64)
+
+    def _all_targets(self, y, weights) -> np.ndarray:
+        """The same of rows that are all there is."""
+        return self._targets(y, weights)
+
+    def _next_target(self, target: float) -> float:
+        """Return the same for the next event."""
+        return target
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))

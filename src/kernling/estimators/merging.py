@@ -15,6 +15,7 @@ from ..core.fourier import Linear
 from ..merging import rules
 from .base import OnlineEstimator
 from .learner import typed
+from .target_scale import merged_scale
 
 FREE = {"random_state", "block_size", "passes", "shuffle", "n_jobs", "verbose"}  # do not affect the model's function
 
@@ -93,10 +94,18 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
     shares = np.array([a_weight, b_weight]) / weight if weight > 0.0 else np.full(2, 0.5)
     merged = copy.deepcopy(a)
     method, begun = a.learner, None if start is None else start._state
-    merged._state, error = rules.merged_states(method.merge, a._setup, a._params, a._state, b._state, begun, shares, budget)
+    units = rules.Units()
+    if getattr(a, "_target_scale", None) is not None:
+        scales = [one._target_scale for one in (a, b, start) if one is not None]
+        merged._target_scale = merged_scale(scales, shares)
+        units = rules.Units(*np.transpose([merged._target_scale.units_of(scale) for scale in scales]))
+    merged._state, error = rules.merged_states(
+        method.merge, a._setup, a._params, (a._state, b._state), begun, shares, units, budget
+    )
     if hasattr(merged, "_counts"):
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
-    merged._merged = (error + float(shares @ [_error(a), _error(b)]), merged.t_)
+    own = getattr(merged, "target_spread_", 1.0) * error
+    merged._merged = (own + float(shares @ [_error(a), _error(b)]), merged.t_)
     return merged, weight
 
 

@@ -28,6 +28,7 @@ class SingleEvents:
     _largest: float
     _rng: np.random.Generator
     _stream: Callable
+    _next_target: Callable[[float], float]
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
@@ -42,15 +43,17 @@ class SingleEvents:
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             x = self._event(x)
-            counts = self.__dict__.get("_counts")  # balanced class weights count the event
+            counts, scale = self.__dict__.get("_counts"), self.__dict__.get("_target_scale")  # the event is counted in them
             weight = self._weight_of(y, sample_weight)
             if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-                state = None
+                state, target = None, self._next_target(target)
                 try:
                     state = self._one.learn(self._state, x, target, weight, self._largest, self._rng)
                 finally:
                     if state is None and counts is not None:
                         self._counts = counts
+                    if state is None and scale is not None:
+                        self._target_scale = scale
                 if state is not self._state:
                     self._state = self._known(state)
         return self

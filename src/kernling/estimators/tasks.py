@@ -21,10 +21,11 @@ from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
-from .constraints import NOTHING, POSITIVE, OneOf, Real, Weights, short
+from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Weights, short
 from .parameters import parameter
 from .resolve import local_gamma
 from .single import scalar
+from .target_scale import TargetScale
 from .turns import predicting
 
 
@@ -100,7 +101,7 @@ class OnlineWithClasses(OnlineEstimator):
     @cached_property
     def _encoded(self) -> dict:
         """The target of each label."""
-        return dict(zip(self.classes_.tolist(), self._targets(self.classes_).tolist(), strict=True))
+        return dict(zip(self.classes_.tolist(), labels.encode(self.classes_, self.classes_).tolist(), strict=True))
 
     def _target_of(self, y):
         try:
@@ -113,7 +114,7 @@ class OnlineWithClasses(OnlineEstimator):
             return weight
         return weight * self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
 
-    def _targets(self, y):
+    def _targets(self, y, weights):
         return labels.encode(self.classes_, y)
 
     def _class_weights(self, y, weights, whole):
@@ -206,8 +207,8 @@ class OnlineClassifier(BaseOnlineClassifier):
     )
 
 
-class OnlineRegressor(RegressorMixin, OnlineEstimator):
-    """A regressor that learns from a stream."""
+class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
+    """A regressor that learns from a stream, targets as they are."""
 
     task = "regression"
 
@@ -235,6 +236,83 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):
         """Predict the value of one event, a 1-D array; None before any learning."""
         with self._turns.lock:
             return self.score_one(x) if self.__sklearn_is_fitted__() else None
+
+
+class OnlineRegressor(BaseOnlineRegressor):
+    """A regressor that learns targets on their running scale, and predicts in their own units.
+
+    With ``standardise_target``, ``predict(X)`` is ``target_mean_ + target_spread_ * kernel(X, support_vectors_) @ dual_coef_``.
+    """
+
+    standardise_target: bool = parameter(
+        default=True,
+        allowed=SWITCH,
+        doc="Whether targets are learned by the mean and spread of the targets up to them, so that other parameters mean the "
+        "same in all units. Predictions come in the targets' own units.",
+    )
+    _target_scale: TargetScale | None
+
+    @property
+    def target_mean_(self) -> float:
+        """The mean of the targets learned; 0 if they are not standardised."""
+        self._fitted()
+        return 0.0 if self._target_scale is None else self._target_scale.mean
+
+    @property
+    def target_spread_(self) -> float:
+        """The standard deviation of the targets learned; 1 if they are not standardised."""
+        self._fitted()
+        return 1.0 if self._target_scale is None else self._target_scale.spread
+
+    def predict_then_learn(self, X, y, method="predict", sample_weight=None):
+        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        said = super().predict_then_learn(X, y, method, sample_weight)
+        if self._target_scale is None:
+            return said
+        means, spreads = self.__dict__.pop("_before")
+        return means + spreads * said
+
+    @predicting
+    def predict(self, X):
+        """Predict the value of each row."""
+        return self._meant(super().predict(X))
+
+    def score_one(self, x):
+        """Predict the value of one event, a 1-D array; 0 before any learning."""
+        with self._turns.lock:
+            return self._meant(super().score_one(x)) if self.__sklearn_is_fitted__() else 0.0
+
+    def _meant(self, scores):
+        return scores if self._target_scale is None else self._target_scale.meant(scores)
+
+    def _begin_targets(self, y, classes=None):
+        self._target_scale = TargetScale() if self.standardise_target else None
+        return super()._begin_targets(y, classes)
+
+    def _targets(self, y, weights):
+        if self._target_scale is None:
+            return super()._targets(y, weights)
+        self._target_scale, scaled, *self._before = self._target_scale.learned(y, weights)
+        return scaled
+
+    def _all_targets(self, y, weights):
+        if self._target_scale is None:
+            return super()._all_targets(y, weights)
+        self._target_scale = self._target_scale.learned(y, weights)[0]
+        return self._target_scale.scaled(y)
+
+    def _next_target(self, target):
+        if self._target_scale is None:
+            return target
+        self._target_scale = self._target_scale.with_one(target)
+        return self._target_scale.scaled(target)
+
+    def _take_classes(self, header, arrays):
+        held = header.get("target_scale")
+        if (held is not None) != self.standardise_target:
+            raise ValueError("the scale of the targets does not fit the model")
+        self._target_scale = None if held is None else TargetScale.from_plain(held)
+        return super()._take_classes(header, arrays)
 
 
 class OnlineOneClass(OutlierMixin, OnlineEstimator):

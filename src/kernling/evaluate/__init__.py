@@ -3,6 +3,7 @@
 from .holdout import folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
 from .protocols import ProgressiveRun, ProgressiveRuns, batch, feed, online, test_then_train
+from .references import ConstantAnswer, LinearModel
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, Search, search
 from .selection import Choice, choose
@@ -16,7 +17,9 @@ __all__ = [
     "BalancedAccuracy",
     "Batch",
     "Choice",
+    "ConstantAnswer",
     "Found",
+    "LinearModel",
     "LogLoss",
     "Metric",
     "Mistakes",

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..streams import Stream, stream
+from ..pipeline import StreamPipeline
+from ..streams import Stream, Table, stream
 from ..streams.base import Chunk, first_rows
 from .measuring import (
     chosen_metrics,
@@ -28,6 +29,7 @@ from .measuring import (
     warm_up,
 )
 from .metrics import Batch, Counts, Window, metric
+from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
 
 
@@ -38,6 +40,7 @@ def test_then_train(
     metrics: Sequence[str] | None = None,
     window: int = 1000,
     every: int | None = None,
+    linear: bool = False,
     on_row: Callable[[Row], None] | None = None,
     extra: Row | None = None,
 ) -> list[Row]:
@@ -54,6 +57,8 @@ def test_then_train(
         Size of the sliding window; each metric is also reported over it as ``<metric>_window``, which shows drift.
     every : int, optional
         Number of rows between measurements; by default the only measurement is at the end.
+    linear : bool
+        Whether to run a linear model on the same rows, as ``<metric>_linear``, for at most 300 columns.
     on_row : callable, optional
         Called with each row of results.
     extra : dict, optional
@@ -63,8 +68,8 @@ def test_then_train(
     -------
     list of dict
         One row per measurement, with ``events`` and ``seconds`` so far (processor time of learning and predicting, without
-        compilation), the metrics, ``majority`` (the fraction of the majority class so far, and in the window), and the size of
-        the model.
+        compilation), the metrics, those of the constant answer (``<metric>_constant``: the most common label or the mean of the
+        rows before), ``majority`` (the fraction of the majority class so far, and in the window), and the size of the model.
 
     Examples
     --------
@@ -75,10 +80,11 @@ def test_then_train(
     >>> rows = test_then_train(model, synthetic("checkerboard", 4000), every=1000)
     >>> [row["events"] for row in rows]
     [1000, 2000, 3000, 4000]
-    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["majority"]
+    >>> rows[-1]["mistakes"] < 0.2 < rows[-1]["mistakes_constant"]
     True
     """
-    run = ProgressiveRun(model, rows.info, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
+    options: dict[str, Any] = {"metrics": metrics, "window": window, "every": every, "linear": linear}
+    run = ProgressiveRun(model, rows.info, **options, on_row=on_row, extra=extra)
     feed(run, rows)
     return run.end()
 
@@ -162,8 +168,9 @@ def _with_target(X: Any, y: Any) -> Chunk:
 class ProgressiveRun:
     """Test-then-train evaluation of one model, for callers that supply the rows themselves.
 
-    See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``.  A run that continues a stream
-    starts at its row ``row``, and ``every`` counts from the stream's first row; ``again`` rows have been measured before.
+    See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``, and ``on_batch`` is called with the
+    predictions of rows that have been learned.  A run that continues a stream starts at its row ``row``, and ``every`` counts
+    from the stream's first row; ``again`` rows have been measured before.
 
     Examples
     --------
@@ -186,7 +193,9 @@ class ProgressiveRun:
         metrics: Sequence[str] | None = None,
         window: int = 1000,
         every: int | None = None,
+        linear: bool = False,
         on_row: Callable[[Row], None] | None = None,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
         extra: Row | None = None,
         row: int = 0,
         again: int = 0,
@@ -200,11 +209,15 @@ class ProgressiveRun:
             raise ValueError(f"every must be at least 1 row, not {every}")
         self._every = every
         self._on_row = on_row
+        self._on_batch = on_batch
         self._counts = Counts()
         self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
         self.row = row
         self._again = again
+        self._references = {"constant": Reference(ConstantAnswer(model.task), self.metrics, window)}
+        if linear:
+            self._references["linear"] = Reference(LinearModel(model.task), self.metrics, window)
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
         self._facts |= describe(model) | data_facts(info) | (extra or {})
@@ -230,23 +243,34 @@ class ProgressiveRun:
         for first, last in pairwise([0, *cuts, len(y)]):
             self._learn(X[first:last], y[first:last])
 
+    def _last_rows(self, X: Any, y: np.ndarray) -> Any:
+        """Rows as the last step of a pipeline is about to get them."""
+        rows = self.model.ahead(X, y) if isinstance(self.model, StreamPipeline) else X
+        return np.asarray(rows) if isinstance(rows, Table) else rows
+
     def _learn(self, X: Any, y: np.ndarray) -> None:
+        rows = self._last_rows(X, y) if "linear" in self._references else None
+        if rows is not None and rows.shape[1] > WIDEST:
+            del self._references["linear"]
         begin = time.process_time()
         batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
         self.row += len(y)
         again = min(self._again, len(y))
         self._again -= again
+        self._on_batch(batch)
         if again < len(y):
-            self._measure(batch.last(len(y) - again) if again else batch)
+            self._measure(batch.last(len(y) - again) if again else batch, None if rows is None else rows[again:])
 
-    def _measure(self, batch: Batch) -> None:
+    def _measure(self, batch: Batch, rows: Any) -> None:
         self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
         if self.model.task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
+        for reference in self._references.values():
+            reference.update(rows, batch.y)
         if self._every and self.row % self._every == 0:
             self._add_row()
 
@@ -270,6 +294,8 @@ class ProgressiveRun:
         for name in self.metrics:
             row[name] = self.value(name)
             row[f"{name}_window"] = self.lately(name)
+        for beside, reference in self._references.items():
+            row |= {f"{name}_{beside}": value for name, value in reference.values().items()}
         if self.model.task == "classification":
             row["majority"] = float(self._counts.majority)
             row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)

@@ -1,7 +1,8 @@
 """The columns of result rows: their types, labels and formats, declared once.
 
 A row is a dictionary with some of these columns; which ones depends on the protocol.  Metrics also appear over the last
-rows (``_window``), on held-out rows (``_validation``), and in summaries as standard deviations (``_std``).
+rows (``_window``), on held-out rows (``_validation``), in summaries as standard deviations (``_std``), and for
+references on the same rows: the constant answer (``_constant``) and a linear model (``_linear``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple
 from .metrics import METRICS
 
 Row = dict[str, Any]
+REFERENCES = {"constant": "constant answer", "linear": "linear model"}  # what stands beside a metric
 SUFFIXES = {"_window": ", window", "_validation": ", validation", "_std": ", standard deviation"}
+SUFFIXES |= {f"_{name}": f", {words}" for name, words in REFERENCES.items()}
 
 
 class Shown(Enum):

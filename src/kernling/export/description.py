@@ -37,7 +37,7 @@ class Affine(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a table, which becomes one column or several; see ``schema.Column``."""
+    """A column of a table, which is encoded as one column or several; see ``schema.Column``."""
 
     name: str
     treatment: str  # "number", "boolean", "category" or "date"
@@ -147,13 +147,13 @@ def describe(model: Any) -> Description:
     (['a', 'b'], 'rbf', (4, 4))
     """
     if not isinstance(model, StreamPipeline):
-        return _described(model, *_last(model, None))
+        return _described(model, *_last(model))
     check_is_fitted(model)
     steps = [part for _, part in model.steps_[:-1]]
     columns = None
     if steps and isinstance(steps[0], Encode):
         columns = _columns(steps.pop(0))
-    found = _described(model.model_, *_last(model.model_, model.target_))
+    found = _described(model.model_, *_last(model.model_))
     width = found.width if columns is not None else model.n_features_in_
     return found._replace(
         input_dtype="float64", width=width, columns=columns, steps=(*(_step(part) for part in steps), *found.steps)
@@ -208,14 +208,14 @@ def _column(column: schema.Column, fill: float | None, scale: Scale | None) -> C
 # ---------------------------------------------------------------------- the model
 
 
-def _last(model: Any, target: Any) -> tuple[tuple[Affine, ...], tuple, np.ndarray, Any]:
-    """Steps, parts, offset and output of a model; ``target`` is the scale of its targets."""
+def _last(model: Any) -> tuple[tuple[Affine, ...], tuple, np.ndarray, Any]:
+    """Steps, parts, offset and output of a model, whose scores become those in the units of the target."""
     if getattr(model, "task", None) == "metric":
         return (_step(model),), (), np.zeros(0), None
     if not isinstance(model, OnlineEstimator) or model.task not in _OUTPUTS:
         raise TypeError(f"a {type(model).__name__} cannot be exported: only kernling's own models can")
     function = model.function()
-    shift, width = (0.0, 1.0) if target is None else target.scale_now().affine()
+    shift, width = getattr(model, "target_mean_", 0.0), getattr(model, "target_spread_", 1.0)
     parts, offset = [], shift + width * function.offset
     for held in function.parts:
         part, constant = _part(function.kernel, held._replace(coef=width * held.coef))

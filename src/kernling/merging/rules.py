@@ -29,6 +29,16 @@ PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a per
 SNAPSHOT = 2
 
 
+class Units(NamedTuple):
+    """What the functions of a, b and their start say, in the units of the mean: shift + width * f.
+
+    The mean needs no shift, since the shifts of a and b with their shares add up to 0.
+    """
+
+    shift: np.ndarray = np.zeros(3)
+    width: np.ndarray = np.ones(3)
+
+
 class Merging(NamedTuple):
     """Context of a merge for the parts of the states."""
 
@@ -36,6 +46,7 @@ class Merging(NamedTuple):
     b: Any
     start: Any  # the state that both were continued from, or None
     shares: np.ndarray  # of a and b in the mean
+    units: Units
     params: Any
     kernel: Any
     model: Any  # the merged expansion or linear model
@@ -109,32 +120,33 @@ def events_of(state: Any) -> float:
 
 
 def merged_states(
-    rule: Merge, setup: Any, params: Any, a: Any, b: Any, start: Any, shares: np.ndarray, budget: float
+    rule: Merge, setup: Any, params: Any, pair: tuple[Any, Any], start: Any, shares: np.ndarray, units: Units, budget: float
 ) -> tuple[Any, float]:
     """Return the merged state, and a bound on its distance from the mean."""
     kind = Kind.of(rule, setup, params)
-    a, b = trimmed(a), trimmed(b)
+    a, b = map(trimmed, pair)
+    parts = shares * units.width[:2]
     events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
-    merging = Merging(a, b, start, shares, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
+    merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
     error = 0.0
     if isinstance(a.model, Expansion):
         reduction = rule.points(params, a, b)
         reduction = reduction._replace(budget=min(budget, reduction.budget))
         points = np.concatenate([a.model.points, b.model.points + merging.shift])
         tags = np.concatenate([a.model.tags, b.model.tags], axis=1)
-        columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(shares, (a, b), strict=True)], axis=2)
+        columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(parts, (a, b), strict=True)], axis=2)
         union = united(setup.kernel, points, columns, tags, reduction)
         base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags)
         model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
         merging = merging._replace(model=model, places=union.places, moved=union.moved)
         error = union.error
     else:
-        merging = merging._replace(model=_merged_linear("model", a, b, kind, shares, events))
+        merging = merging._replace(model=_merged_linear("model", a, b, kind, parts, events))
     found: dict[str, Any] = {"model": merging.model}
     for name in a._fields[1:]:
         own, other = getattr(a, name), getattr(b, name)
         if isinstance(own, Linear):
-            found[name] = _merged_linear(name, a, b, kind, shares, events)
+            found[name] = _merged_linear(name, a, b, kind, parts, events)
         elif isinstance(own, np.ndarray):
             found[name] = np.ascontiguousarray(rule.arrays[name](merging, name))
         else:

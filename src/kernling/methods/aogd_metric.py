@@ -186,7 +186,7 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     def _output_count(self):
         return 1
 
-    def _targets(self, y):
+    def _targets(self, y, weights):
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
     def __sklearn_tags__(self):

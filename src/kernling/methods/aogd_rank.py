@@ -28,7 +28,7 @@ from ..core.jit import inline
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
-from ..estimators.tasks import OnlineRegressor
+from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, Merging, events_of
 
 
@@ -103,7 +103,7 @@ LEARNER = FeatureLearner(
 )
 
 
-class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, OnlineRegressor):
+class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnlineRegressor):
     """Averaged online gradient descent on pairs for ranking: differences of scores follow differences of values.
 
     ``predict`` returns scores of which only the order is meaningful; ``score`` is their rank correlation with the values.

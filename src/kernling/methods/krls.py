@@ -278,7 +278,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
         uncertainty.
         """
         values = super().predict(X)
-        return (values, self._deviations(X)) if return_std else values
+        return (values, self.target_spread_ * self._deviations(X)) if return_std else values
 
     @one_thread
     def _deviations(self, X) -> np.ndarray:

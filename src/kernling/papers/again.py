@@ -16,6 +16,7 @@ from ..evaluate.rows import Row, load_data, model_of
 from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk
 from ..streams.synthetic import STREAMS
+from ..streams.tables import places_of
 from .datasets import CATALOGUE, Dataset, dataset
 
 
@@ -57,9 +58,8 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
         return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
     rows, facts = _in_order(given, info, row)
-    run = ProgressiveRun(
-        model, {}, metrics=names, window=row["window"], every=row["every"], extra=facts, row=info.get("skip") or 0
-    )
+    options = {"window": row["window"], "every": row["every"], "linear": any(name.endswith("_linear") for name in row)}
+    run = ProgressiveRun(model, {}, metrics=names, extra=facts, row=info.get("skip") or 0, **options)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)
     run.begin(*first)  # with the whole first chunk, even if not all of it was learned
@@ -101,17 +101,13 @@ def _reopened(info: Row) -> Stream | Dataset:
         X, y = rows.load()
         places = np.random.default_rng(order).permutation(len(y))
         rows = stream(X[places], y[places])
-    if info.get("skip"):
-        rows = _without_first(rows, info["skip"])
-    rows.info = info
-    return rows
+    return Stream(lambda _: _after(rows, info.get("skip") or 0), chunk=rows.chunk, info=info)
 
 
-def _without_first(rows: Stream, n: int) -> Stream:
-    def pieces(_: Stream) -> Iterator[Chunk]:
-        left = n
-        for X, y in rows:
-            yield X[left:], y[left:]
-            left = max(left - len(y), 0)
-
-    return Stream(pieces, chunk=rows.chunk)
+def _after(rows: Stream, skip: int) -> Iterator[Chunk]:
+    """Yield the rows of the source after the first ones."""
+    given = 0
+    for X, y in rows:
+        places = places_of(X, given)
+        given += len(places)
+        yield X[places >= skip], y[places >= skip]

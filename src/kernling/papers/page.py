@@ -96,7 +96,9 @@ def _label(row: Row, x: str | None = None) -> str:
 
 
 def _moments(row: Row) -> list[Row]:
-    held = row["curve"]
+    held = dict(row["curve"])
+    if "majority" in held:  # the constant answer
+        held |= {"mistakes_constant": [1.0 - share for share in held["majority"]], "accuracy_constant": held["majority"]}
     return [{"method": _label(row)} | dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
 
 

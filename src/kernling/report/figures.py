@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..evaluate.record import Row, Shown, column
+from ..evaluate.record import REFERENCES, Row, Shown, column
 
 # Okabe and Ito's palette without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -80,17 +80,7 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
                 linewidth=1.8 if len(runs) == 1 else 0.9,
                 label=str(name) if run == 0 else None,
             )
-    reference = _majority(y)
-    if reference:
-        runs = next(iter(groups.values()))
-        moments = [row for row in next(iter(runs.values())) if reference in row]
-        majority = [_scaled(y, 1.0 - row[reference] if y.startswith("mistakes") else row[reference]) for row in moments]
-        named = "always the majority class"
-        ideal = 0.0 if y.startswith("mistakes") else 100.0
-        farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
-        if min((abs(value - ideal) for value in majority), default=0.0) > FAR * farthest:
-            moments, named = [], f"majority class: {majority[-1]:.1f} %, not drawn"
-        axes.plot([row[x] for row in moments], majority[: len(moments)], color=GREY, linestyle=(0, (1, 2)), label=named)
+    _draw_references(axes, groups, x, y)
     _finish(axes, x, y, log)
     return figure
 
@@ -205,10 +195,22 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     return figure
 
 
-def _majority(y: str) -> str | None:
-    kinds = {"mistakes": "majority", "accuracy": "majority"}
-    kinds |= {f"{name}_window": "majority_window" for name in kinds}
-    return kinds.get(y)
+def _draw_references(axes: Any, groups: dict[Any, dict[Any, list[Row]]], x: str, y: str) -> None:
+    """Draw what simple answers make of the same rows, by the first run that has them; name those that are far off."""
+    ideal = 100.0 if column(y).low_is_good is False else 0.0
+    farthest = max((abs(value - ideal) for line in axes.lines for value in line.get_ydata()), default=0.0)
+    runs = [moments for group in groups.values() for moments in group.values()]
+    for place, (reference, words) in enumerate(REFERENCES.items()):
+        name = f"{y}_{reference}"
+        moments = next((run for run in runs if run[-1].get(name) is not None), [])
+        values = [_scaled(y, row[name]) for row in moments]
+        if not values:
+            continue
+        if min(abs(value - ideal) for value in values) > FAR * farthest:
+            unit = " %" if column(y).shown is Shown.SHARE else ""
+            moments, words = [], f"{words}: {values[-1]:.4g}{unit}, not drawn"
+        drawn = values[: len(moments)]
+        axes.plot([row[x] for row in moments], drawn, color=GREY, linestyle=((0, (1, 2)), (0, (5, 2)))[place], label=words)
 
 
 def _scaled(name: str, value: Any) -> Any:

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..evaluate.metrics import METRICS
-from ..evaluate.record import Row, Shown, column
+from ..evaluate.record import REFERENCES, Row, Shown, column
+
+LONGEST = 30  # letters of a word that is not broken
 
 
 class Cells(NamedTuple):
@@ -57,8 +59,11 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
 def _most_informative(rows: list[Row]) -> list[str]:
     held = {name for row in rows for name, value in row.items() if value is not None}
     several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
-    measured = [name for metric in METRICS for name in (metric, f"{metric}_window") if name in held]
-    rest = [name for name in ("majority", "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
+    found = [name for name in METRICS if name in held]
+    measured = [name for metric in found for name in (metric, f"{metric}_window") if name in held]
+    beside = [name for name in (f"{found[0]}_{one}" for one in REFERENCES) if name in held] if found else []
+    beside = beside or ["majority"]
+    rest = [name for name in (*beside, "n_stored", "nbytes", "seconds", "test_seconds") if name in held]
     return [*several, *(name for name in ("permutations", "events") if name in held), *measured, *rest]
 
 
@@ -95,7 +100,7 @@ def terminal(shown: Cells, title: str | None = None, caption: str | None = None)
             textwrap.fill(head, widest),
             justify="right" if numeric else "left",
             no_wrap=numeric,
-            min_width=widest if numeric else min(word, 20),
+            min_width=widest if numeric else min(word, LONGEST),
             overflow="fold",
         )
     for line in shown.body:
@@ -125,9 +130,20 @@ def show(shown: Cells, title: str | None = None, caption: str | None = None) -> 
     while len(table.columns) > 2 and console.measure(table, options=unbounded).minimum > console.width:
         table.columns.pop()
         left_out.insert(0, shown.heads[len(table.columns)])
+    _fit(table, shown, console.width)
     console.print(table)
     if left_out:
         console.print(f"not shown because the terminal is too narrow: {', '.join(left_out)}")
+
+
+def _fit(table: Any, shown: Cells, width: int) -> None:
+    """Give columns from the left the room they would like; rich makes rows too long where columns have a least width."""
+    spare = width - 1 - sum(one.min_width + 3 for one in table.columns)  # 3 for a border and the room beside the text
+    for i, one in enumerate(table.columns):
+        natural = max(len(text) for text in [*one.header.split("\n"), *(line[i] for line in shown.body)])
+        extra = min(max(natural - one.min_width, 0), max(spare, 0))
+        one.width = one.min_width + extra
+        spare -= extra
 
 
 def markdown(shown: Cells) -> str:

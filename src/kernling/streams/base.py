@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
@@ -13,6 +14,8 @@ from .tables import Table, joined
 Chunk = tuple[Any, Any]  # (X, y): X a float64 array, CSR matrix or Table, y an array, or None without a target
 CHUNK = 8192  # rows; also the maximum of one compiled call of a learner
 DENSEST = 1 << 32  # maximum size in bytes of a chunk converted from sparse to dense
+WAIT = 0.03  # seconds that rows of a pipe wait for more rows to fill a chunk
+FIRST_PAUSE, FIRST_WAIT = 0.2, 1.0  # seconds; the first chunk, which decides a lot, ends at a pause or after this long
 
 
 class Part(Protocol):
@@ -68,12 +71,13 @@ class Stream:
         self.target = target
         self.dropped = 0
         self.info = info or {}
+        self.more_within: Callable[[float], bool] = lambda seconds: True  # of a pipe: whether more comes within so many seconds
 
     def __iter__(self) -> Iterator[Chunk]:
         if self.once and self._used:
             raise ValueError("this stream can be read only once; open its source again")
         self._used = True
-        return _rechunked(self._pieces(self), self.chunk)
+        return _rechunked(self._pieces(self), self.chunk, lambda seconds: self.more_within(seconds))
 
     def through(self, *parts: Part) -> Stream:
         """Return this stream with its rows transformed by steps that learn from them along the way.
@@ -137,48 +141,58 @@ def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Strea
     return dense
 
 
-def _rechunked(pieces: Iterable[Chunk], rows: int) -> Iterator[Chunk]:
-    """Regroup pieces into chunks of this many rows; the rest before the end, an error or Ctrl-C is yielded too."""
+def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float], bool]) -> Iterator[Chunk]:
+    """Regroup pieces into chunks of this many rows, or fewer if a pipe has no more at the moment.
+
+    The rest before the end, an error or Ctrl-C is yielded too.
+    """
     waiting: list[Chunk] = []
     count = 0
+    pause, wait, begun = FIRST_PAUSE, FIRST_WAIT, 0.0
     failure: BaseException | None = None
     source = iter(pieces)
     while True:
         try:
-            X, y = next(source)
+            enough = count > 0 and not more_within(max(0.0, min(pause, begun + wait - time.monotonic())))
+            if not enough:
+                X, y = next(source)
+                begun = begun if count else time.monotonic()
+                waiting += [(X, y)] if X.shape[0] else []
+                count += X.shape[0]
         except StopIteration:
             break
         except (Exception, KeyboardInterrupt) as error:  # rows before a damaged line or Ctrl-C are valid: yield them first
             failure = error
             break
-        if X.shape[0] == 0:
-            continue
-        waiting.append((X, y))
-        count += X.shape[0]
-        if count >= rows:
+        if enough or count >= rows:
             X, y = _joined(waiting)
-            whole = count - count % rows
+            whole = count if enough else count - count % rows
             for first in range(0, whole, rows):
-                yield X[first : first + rows], None if y is None else y[first : first + rows]
+                part = slice(first, min(first + rows, whole))
+                yield X[part], None if y is None else y[part]
             waiting, count = [], count - whole
             if count:
                 waiting = [(X[whole:], None if y is None else y[whole:])]
+            pause, wait, begun = WAIT, WAIT, time.monotonic()
     if count:
         yield _joined(waiting)
     if failure:
         raise failure
 
 
-def first_rows(chunks: Iterable[Chunk], *, live: bool) -> tuple[Chunk | None, Iterator[Chunk]]:
+def first_rows(
+    chunks: Iterable[Chunk], *, live: bool, usable: Callable[[Any, Any], Chunk] = lambda X, y: (X, y)
+) -> tuple[Chunk | None, Iterator[Chunk]]:
     """Return the first 8,192 rows (of a live stream, the first chunk; None if there are none), and all chunks.
 
-    "auto" parameters are resolved from these rows, so they do not depend on the size of chunks.
+    "auto" parameters are resolved from these rows, so they do not depend on the size of chunks.  Only rows that ``usable``
+    returns are counted.
     """
     enough = 1 if live else CHUNK
     source = iter(chunks)
     held: list[Chunk] = []
     failure: BaseException | None = None
-    while sum(X.shape[0] for X, _ in held) < enough:
+    while sum(usable(*chunk)[0].shape[0] for chunk in held) < enough:
         try:
             held.append(next(source))
         except StopIteration:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.constraints import short
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, check_plain, missing
+from .tables import FEW, RowError, Table, category, check_plain, listed, missing
 
 MISSING = ("error", "drop", "keep")
 
@@ -53,10 +54,11 @@ class Columns:
             self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
         rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
         good = self._complete(rows, y, first_row)
+        places = first_row + np.arange(len(table)) if self.missing == "drop" else None
         if good.all():
-            return Table(rows), y
+            return Table(rows, places), y
         self.dropped += int((~good).sum())
-        return Table(rows)[good], None if y is None else y[good]
+        return Table(rows, places)[good], None if y is None else y[good]
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
         """Determine the target column from the names of a table, and return the feature columns."""
@@ -68,14 +70,13 @@ class Columns:
             self.features = tuple(name for name in names if name != self.target)
             unknown = [name for name in self.categorical if name not in names]
             if unknown:
-                listed = ", ".join(map(repr, names))
-                raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
+                raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed(names)}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
         known = set(names)
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
-            raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, names))}")
+            raise ValueError(f"there is no column {short(lacking[0])}; the columns are {listed(names)}")
         return self.features
 
     def _targets(self, table: Table, first_row: int) -> np.ndarray:

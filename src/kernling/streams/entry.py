@@ -135,6 +135,7 @@ def _are_paths(source: Any) -> bool:
 
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
     with files.opened(source) as file:
+        self.more_within = files.more_within(file)
         kind = how.format or files.format_of(source, file)
         if kind == "libsvm":
             width = how.n_features or libsvm_width(source, kind, how.zero_based) or None

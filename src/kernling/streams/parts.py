@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
 
+SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
+
 
 @jit_exact
-def _rescale(X, low, high, out, shifts, widths):
+def _rescale(X, low, high, out):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if shifts.shape[0] > 0 and low[j] <= high[j]:
-                shifts[i, j] = low[j]
-                widths[i, j] = high[j] - low[j]
             low[j] = min(low[j], X[i, j])
             high[j] = max(high[j], X[i, j])
             width = high[j] - low[j]
@@ -59,7 +58,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _begin(self, d: int) -> None:
         raise NotImplementedError
 
-    def _learn(self, X: np.ndarray, out: np.ndarray, shifts: np.ndarray, widths: np.ndarray) -> None:
+    def _learn(self, X: np.ndarray, out: np.ndarray) -> None:
         raise NotImplementedError
 
     def scale_now(self) -> Scale:
@@ -86,27 +85,18 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def learn_transform(self, X: Any) -> np.ndarray:
         """Learn the rows and return each scaled with the statistics of the rows up to and including itself."""
-        return self._stream(X, record=False)[0]
+        return self.learn_checked(self._rows(X))
 
-    def learn_target(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn targets and return them scaled, with the shift and width known *before* each of them.
-
-        ``shift + width * f`` is a prediction on the original scale, given the model's prediction f, made before the target was
-        seen.
-        """
-        out, shifts, widths = self._stream(np.asarray(y, dtype=np.float64)[:, np.newaxis], record=True)
-        return out[:, 0], shifts[:, 0], widths[:, 0]
-
-    def _stream(self, X: Any, record: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        X = self._rows(X)
+    def learn_checked(self, X: np.ndarray) -> np.ndarray:
+        """Same as ``learn_transform`` for finite rows of the right width, without validation."""
         if not self.__sklearn_is_fitted__():
             self._begin(X.shape[1])
             self.n_features_in_ = X.shape[1]
         for name in self._fields:  # so that a copy of the attributes is a copy of the state
-            setattr(self, name, np.copy(getattr(self, name)))
-        out, (shifts, widths) = np.empty_like(X), np.zeros((2, len(X) if record else 0, X.shape[1]))
-        self._learn(X, out, shifts, widths)
-        return out, shifts, widths
+            setattr(self, name, getattr(self, name).copy())
+        out = np.empty(X.shape)
+        self._learn(X, out)
+        return out
 
     def transform(self, X) -> np.ndarray:
         """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
@@ -149,9 +139,19 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.__sklearn_is_fitted__() and X.shape[1] != self.n_features_in_:
             learned = f"this {type(self).__name__} has learned from {self.n_features_in_}"
             raise ValueError(f"the rows have {X.shape[1]} columns, but {learned}")
-        if not np.isfinite(X).all():
+        if not np.abs(X).max(initial=0.0) <= SCALED:
+            if np.isfinite(X).all():
+                raise ValueError(
+                    f"the rows contain numbers above {SCALED:g}, whose squares are too large to be summed for a scale"
+                )
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
+
+    def twin(self) -> Any:
+        """Return a copy that shares the arrays, which learning replaces; much faster than ``copy.copy``."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._fields[-1] in self.__dict__
@@ -224,9 +224,9 @@ class Standardise(_Scaling):
             raise ValueError(f"clip must be a number above 0, or None, not {self.clip!r}")
         self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
 
-    def _learn(self, X, out, shifts, widths) -> None:
+    def _learn(self, X, out) -> None:
         state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = standardise(X, *state, out, shifts, widths)
+        count, clipped = standardise(X, *state, out)
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
@@ -279,11 +279,10 @@ class MinMax(_Scaling):
             raise ValueError(f"low must be below high, not {self.low} and {self.high}")
         self.minimum_, self.maximum_ = np.full(d, np.inf), np.full(d, -np.inf)
 
-    def _learn(self, X, out, shifts, widths) -> None:
-        _rescale(X, self.minimum_, self.maximum_, out, shifts, widths)
+    def _learn(self, X, out) -> None:
+        _rescale(X, self.minimum_, self.maximum_, out)
         out *= self.high - self.low
         out += self.low
-        shifts[:], widths[:] = self._scale(shifts, widths).affine()
 
     def _is_sound(self) -> bool:
         nothing = (self.minimum_ == np.inf) & (self.maximum_ == -np.inf)

@@ -14,7 +14,8 @@ from .tables import FEW, Table, check_plain, missing, numbers
 
 TREATMENTS = ("number", "boolean", "category", "date", "ignore")
 MANY = 100  # from this many rows on, text with mostly distinct values is taken for an identifier of the row
-OTHERS = 16  # columns that the remaining categories are hashed into if there are many
+OTHERS = 16  # columns that the remaining categories are hashed into if there are many, or if new ones are to be expected
+NEW = 0.01  # fraction of rows with a category of their own above which new categories are to be expected
 
 
 class Column(NamedTuple):
@@ -107,7 +108,10 @@ def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> C
         if given is None and len(codes) >= MANY and 2 * len(found) > found.total():
             return Column(name, "ignore")
         most = sorted(found, key=lambda code: (-found[code], code))[:limit]
-        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), 1 if len(found) <= limit else OTHERS)
+        # The share of categories seen once is about the chance that the next one is new (Good, Biometrika 1953).
+        new = sum(count == 1 for count in found.values()) / max(found.total(), 1)
+        others = 1 if len(found) <= limit and new <= NEW else OTHERS
+        return Column(name, treatment, gaps, tuple(words[code] for code in sorted(most)), others)
     if treatment == "date":
         times = dates_of(table, name)
         known = times[~np.isnat(times)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..estimators.constraints import short
+
+SHOWN = 10  # columns that a message lists
 FEW = 0.05  # a column is numeric if at most this fraction of its values, taken as damaged, are not numbers
 
 
@@ -27,6 +30,8 @@ class Table:
     Parameters
     ----------
     columns : mapping of str to 1-D array
+    places : 1-D array, optional
+        The place of each row in the stream it comes from, where rows in between were left out.
 
     Examples
     --------
@@ -39,7 +44,8 @@ class Table:
     [[8.  2.5]]
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray]):
+    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
+        self.places = places
         self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
@@ -62,7 +68,8 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, rows: slice | np.ndarray) -> Table:
-        part = Table({name: values[rows] for name, values in self.columns.items()})
+        places = None if self.places is None else self.places[rows]
+        part = Table({name: values[rows] for name, values in self.columns.items()}, places)
         part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
         return part
 
@@ -84,7 +91,7 @@ class Table:
                 float(value)
             except (TypeError, ValueError):
                 raise RowError(
-                    f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
+                    f"row {first_row + row + 1}: {short(value)} in column {short(name)} is not a number; "
                     "add the column to categorical if its values are categories",
                     row,
                 ) from None
@@ -127,6 +134,13 @@ def _number(value: Any) -> float:
         return np.nan
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return the names of columns for messages, the first of them if there are many."""
+    names = list(names)
+    rest = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(map(short, names[:SHOWN])) + rest
+
+
 def check_plain(name: str, values: np.ndarray) -> None:
     """Raise if a column holds lists, structs or maps instead of single values."""
     if values.dtype.kind == "O":
@@ -151,7 +165,15 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 def joined(tables: Sequence[Table]) -> Table:
     """Concatenate the rows of several tables, with the columns of the first."""
-    return Table({name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns})
+    places = [table.places for table in tables if table.places is not None]
+    columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
+    return Table(columns, np.concatenate(places) if places else None)
+
+
+def places_of(X: Any, first: int) -> np.ndarray:
+    """Return the positions of rows in their source: those that a table stores, or consecutive ones from ``first``."""
+    places = getattr(X, "places", None)
+    return np.arange(first, first + X.shape[0]) if places is None else places
 
 
 def missing(values: np.ndarray) -> np.ndarray:

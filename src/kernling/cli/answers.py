@@ -1,0 +1,122 @@
+"""Predictions as text: one line for each row that comes in, written as soon as it is known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..evaluate.measuring import is_fitted
+from ..streams import Table
+from ..streams.tables import missing, numbers, places_of
+
+if TYPE_CHECKING:
+    from ..evaluate.metrics import Batch
+    from ..streams.base import Chunk
+
+STANDARD_OUTPUT = Path("-")
+
+
+def lines_of(said: np.ndarray) -> list[str]:
+    """Labels, values, or several numbers for each row, as text."""
+    return [",".join(map(str, line)) for line in said.reshape(len(said), -1).tolist()]
+
+
+def usable(model: Any, X: Any) -> np.ndarray:
+    """Return which rows a model can say something about."""
+    if not isinstance(X, Table):
+        return np.ones(X.shape[0], dtype=bool)
+    steps = getattr(model, "steps_", None)
+    if steps and hasattr(steps[0][1], "schema_"):
+        return steps[0][1].readable(X)
+    return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
+
+
+class Said(NamedTuple):
+    """What a model says about rows."""
+
+    lines: list[str]  # for each row, empty where a value is missing that the model needs
+    usable: np.ndarray  # which rows these are not
+    values: np.ndarray | None  # for those
+
+
+def said(model: Any, X: Any, method: str = "predict") -> Said:
+    """What a method of a model says about rows."""
+    good = usable(model, X)
+    lines = [""] * X.shape[0]
+    values = getattr(model, method)(X if good.all() else X[good]) if good.any() else None
+    for place, line in zip(np.flatnonzero(good), () if values is None else lines_of(values), strict=True):
+        lines[place] = line
+    return Said(lines, good, values)
+
+
+class Answers:
+    """A file with a line for each row of a stream: what was said about it, or nothing where nothing can be said.
+
+    Rows with a target are answered when they are learned, with what was said just before; others as they come.  Without a path
+    nothing is written.
+    """
+
+    def __init__(self, path: Path | None, skipped: int = 0, answered: int = 0):
+        self._path = path
+        self._answered = answered  # rows learned again that an earlier run has answered
+        self._lines: list[str | None] = []  # in the order of the rows; None waits for its row to be learned
+        self._rows = skipped  # of the stream, so far
+
+    def __enter__(self) -> Answers:
+        self._file = sys.stdout
+        if self._path is not None and self._path != STANDARD_OUTPUT:
+            self._file = open(self._path, "w", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._file is not sys.stdout:
+            self._file.close()
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Write lines, which whoever reads the file can see at once."""
+        self._file.write("".join(f"{line}\n" for line in lines))
+        self._file.flush()
+
+    def learnable(self, model: Any, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """The rows that have a target; the others are answered by what the model knows when they come."""
+        for X, y in chunks:
+            if y is None:
+                yield X, y
+                continue
+            unlabelled = missing(y)
+            if self._path is not None:
+                self._expect(model, X, unlabelled)
+            if not unlabelled.all():
+                yield (X[~unlabelled], y[~unlabelled]) if unlabelled.any() else (X, y)
+
+    def _expect(self, model: Any, X: Any, unlabelled: np.ndarray) -> None:
+        lines: list[str | None] = ["" if one else None for one in unlabelled]
+        if unlabelled.any() and is_fitted(model):
+            for place, answer in zip(np.flatnonzero(unlabelled), said(model, X[unlabelled]).lines, strict=True):
+                lines[place] = answer
+        for row, line in zip(places_of(X, self._rows).tolist(), lines, strict=True):
+            self._lines += [*[""] * (row - self._rows), line]  # rows in between were left out
+            self._rows = row + 1
+        self._write_known()
+
+    def learned(self, batch: Batch) -> None:
+        """Answer the next rows that wait with what was said about them."""
+        answers = iter(lines_of(batch.predicted) if self._path is not None else ())
+        self._lines = [next(answers, None) if line is None else line for line in self._lines]
+        self._write_known()
+
+    def end(self, rows: int) -> None:
+        """Add lines for the rows that were left out behind the last one."""
+        if self._path is not None and None not in self._lines:
+            self.write([""] * (rows - self._rows))
+
+    def _write_known(self) -> None:
+        known = self._lines.index(None) if None in self._lines else len(self._lines)
+        if known:
+            self.write(map(str, self._lines[self._answered : known]))
+            self._answered = max(self._answered - known, 0)
+            del self._lines[:known]
