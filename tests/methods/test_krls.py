@@ -83,7 +83,7 @@ def test_the_identity_and_the_regret_bound(kind, weighted):
     oracle = KRLS(model.get_params(deep=False), 3, before.shape[1])
     for x, target, weight in zip(X, encoded(kind, y), s, strict=True):
         oracle.learn(x, target, weight, 0.0)
-    T, Z = np.array(oracle.targets), oracle.padded()
+    T, Z = np.array(oracle.targets), np.array(oracle.rows)
     least = 0.5 * np.sum(oracle.W**2) + np.sum(s[:, None] * (T - Z @ oracle.W) ** 2)
     found = model.certificate()
     assert found["least_loss"] == pytest.approx(least, rel=1e-9)

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..core.expansion import check_room, padded
+from ..core.jit import jit
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import Widening, added
@@ -212,6 +213,8 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
     the events end more than one period.
     """
     extend(sums, len(Z))
+    if len(weights) == 1:
+        return _learn_event(sums, ridge, Z, targets, float(weights[0]))
     if ridge.period == 0:
         return _learn_block(sums, ridge, Z, targets, weights)
     scores = np.empty_like(targets)
@@ -228,6 +231,68 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
             renew(sums)
         first = last
     return scores
+
+
+def _learn_event(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weight: float) -> np.ndarray:
+    """The same for one event, without the matrices of a block."""
+    scores = scores_of(sums, Z)
+    if weight == 0.0:
+        return scores
+    if not (np.abs(scores) <= SCORE).all():
+        raise Diverged
+    if not _learn_single(sums, ridge.keep, Z[:, 0].copy(), targets[:, 0], scores[:, 0], weight):
+        return _learn_block(sums, ridge, Z, targets, np.array([weight]))  # rounding has spoilt P
+    _look_after(sums)
+    if ridge.period and sums.record[EVENTS] % ridge.period == 0:
+        sums.record[RHO] = ridge.ridge
+        renew(sums)
+    return scores
+
+
+@jit
+def _learn_single(sums, keep, z, targets, scores, weight):
+    """One step of recursive least squares on triangles that lie row by row; whether P was fit for it."""
+    n = z.size
+    P, S, record = sums.inverse, sums.squares, sums.record
+    u = np.zeros(n)
+    for i in range(n):
+        row = P[i * n : i * n + i]
+        total = 0.0
+        for j in range(i):
+            total += row[j] * z[j]
+            u[j] += row[j] * z[i]
+        u[i] += total + P[i * n + i] * z[i]
+    spread = 0.0
+    for i in range(n):
+        spread += u[i] * z[i]
+    noise = keep / weight
+    d = noise + spread
+    if not d >= 0.5 * noise:
+        return False
+    for i in range(n):
+        pull, push = u[i] / d, weight * z[i]
+        for j in range(i + 1):
+            P[i * n + j] = (P[i * n + j] - pull * u[j]) / keep
+            S[i * n + j] = keep * S[i * n + j] + push * z[j]
+    for o in range(targets.size):
+        error = targets[o] - scores[o]
+        for i in range(n):
+            sums.weights[o, i] += error / d * u[i]
+            sums.moments[o, i] = keep * sums.moments[o, i] + weight * targets[o] * z[i]
+        sums.losses[o] = keep * (sums.losses[o] + error * error / d)
+        record[LARGEST] = max(record[LARGEST], abs(targets[o]))
+    record[RHO] *= keep
+    record[COUNT] = keep * record[COUNT] + 1.0
+    record[EVENTS] += 1.0
+    record[REGRET] += weight * math.log(max(1.0, weight * d / keep))
+    return True
+
+
+def _look_after(sums: LeastSquares) -> None:
+    """Count a block, and look at the inverse now and then."""
+    blocks = sums.record[BLOCKS] = sums.record[BLOCKS] + 1.0
+    if blocks % PROBE == 0 or (blocks < PROBE and math.log2(blocks).is_integer()):
+        mind_drift(sums)
 
 
 def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -261,9 +326,7 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     record[EVENTS] += np.count_nonzero(heard)
     record[REGRET] += s[heard] @ np.log(np.maximum(1.0, s[heard] * np.square(d[heard])))
     record[LARGEST] = max(record[LARGEST], np.abs(T[:, heard] / stretch[heard]).max(initial=0.0))
-    record[BLOCKS] += 1
-    if record[BLOCKS] % PROBE == 0 or (record[BLOCKS] < PROBE and math.log2(record[BLOCKS]).is_integer()):
-        mind_drift(sums)
+    _look_after(sums)
     return scores
 
 
