@@ -142,7 +142,7 @@ TABLE = pandas.DataFrame(X, columns=NAMES).assign(town=["Oslo", "Rome"] * 100)
 
 
 def test_steps_are_found_by_place_and_name():
-    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(CLASSIFIER))], target=None)
+    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(CLASSIFIER))])
     assert model[0] is model["scale"] is model.named_steps.scale is model.steps[0][1]
     assert len(model) == 2
     model.fit(X, LABELS)
