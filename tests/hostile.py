@@ -37,6 +37,8 @@ class Broken(AssertionError):
 
 def contents(model) -> dict[str, Any]:
     """Everything that a call may not change when it raises."""
+    if hasattr(model, "steps"):
+        return _contents_of_steps(model)
     found: dict[str, Any] = {
         name: repr(value) for name, value in model.get_params(deep=False).items() if name != "random_state"
     }
@@ -47,6 +49,15 @@ def contents(model) -> dict[str, Any]:
         found[name] = repr(getattr(model, name, None))
     found["names"] = sorted(vars(model).keys() - BUFFERS)
     return found
+
+
+def _contents_of_steps(model) -> dict[str, Any]:
+    if not hasattr(model, "steps_"):
+        return {"fitted": False, "names": sorted(vars(model))}
+    if not hasattr(model, "t_"):
+        return {"steps": repr([(name, vars(step)) for name, step in model.steps_])}
+    held = model.to_contents()
+    return {"header": repr(held.header)} | {name: array.tobytes() for name, array in held.arrays.items()}
 
 
 def attempt(model, call: Callable[[], Any]) -> Any:
@@ -94,6 +105,7 @@ def check_message(error: Exception) -> None:
 
 def check_sound(model) -> None:
     """No NaN and no infinity in the model."""
+    model = getattr(model, "steps_", [(None, model)])[-1][1]
     if "_state" in vars(model) and not is_finite(model._state):
         bad = [name for name, array in state_of(model).items() if array.dtype.kind == "f" and not np.isfinite(array).all()]
         raise Broken(f"the state holds NaN or infinity in {bad}")

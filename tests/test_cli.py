@@ -1,5 +1,6 @@
 """The command line, as a user meets it."""
 
+import re
 import subprocess
 import sys
 import time
@@ -111,3 +112,16 @@ def test_help_is_quick():
         times.append(time.perf_counter() - begun)
     assert "demo" in done.stdout
     assert min(times) < 1.0, "half a second is the aim; twice that means that something heavy is imported"
+
+
+def test_names_of_methods_are_whole_at_80_columns():
+    result = CliRunner(env={"COLUMNS": "80", "FORCE_COLOR": "1"}).invoke(app, ["learners"])
+    lines = re.sub("\x1b\\[[0-9;]*m", "", result.output).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert set(registry.METHODS) <= {line.split("│")[1].strip() for line in lines if line.count("│") > 2}
+
+
+def test_flags_are_plain_in_help():
+    output = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["run", "--help"]).output
+    assert "  --dry-run  " in output
+    assert "<bool>" not in output

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import kernling
 from kernling.cli import app
 from kernling.cli.interrupts import Interrupts
-from kernling.evaluate import read_rows, test_then_train
+from kernling.cli.status import Progress
+from kernling.evaluate import ProgressiveRun, read_rows, test_then_train
 from kernling.streams import stream, synthetic, write
 
 
@@ -194,3 +195,13 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
 def test_compare_refuses_names_of_nobody(options, message):
     told = call("compare", "checkerboard", *options, code=2).stderr
     assert message in " ".join(told.replace("│", " ").split())
+
+
+def test_progress_has_a_line_for_each_method_that_fits_the_terminal():
+    runs = {name: ProgressiveRun(kernling.AVMClassifier(), {}, every=500) for name in ("one", "two")}
+    assert str(Progress(runs)).splitlines() == ["one: compiling", "two: compiling"]
+    X, y = synthetic("spirals", 300).load()
+    runs["two"].learn(X, y)
+    line = str(Progress(runs)).splitlines()[1]
+    assert line.startswith("two: 300 events, mistakes ")
+    assert "points" in line

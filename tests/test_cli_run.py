@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -305,7 +306,22 @@ def test_scores_and_probabilities():
     scores = [float(one) for one in call("predict", "m.kern", "checkerboard", "--rows", 5, "--scores").stdout.split()]
     assert np.allclose(scores, model.decision_function(X[:5]))
     call("predict", "m.kern", "checkerboard", "--rows", 5, "--probabilities", "--output", "p.csv")
-    assert np.allclose(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X[:5]))
+    header, *lines = Path("p.csv").read_text().splitlines()
+    assert header == ",".join(map(str, model.classes_))
+    assert np.allclose([list(map(float, line.split(","))) for line in lines], model.predict_proba(X[:5]))
+    call("run", "checkerboard", "--rows", 100, *SETTINGS, "--save", "m.kern")
+    assert "--set loss=logistic" in call("predict", "m.kern", "checkerboard", "--probabilities", code=1).stderr
+
+
+def test_a_report_is_a_page_of_html():
+    refused = call("run", "checkerboard", "--rows", 100, "--report", "page.pdf", code=2).stderr
+    assert "must end in .html" in refused
+
+
+def test_a_warning_comes_once():
+    text = "a,b,y\n" + "".join(f"{1e6 * i},{i % 3},{i % 2}\n" for i in range(50))
+    told = call("run", "-", "--target", "y", "--scale", "none", stdin=text).stderr
+    assert told.count("ranges differ") == 1
 
 
 @pytest.mark.parametrize("name", ["board.csv", "board.libsvm", "board.jsonl.gz", "board.parquet"])

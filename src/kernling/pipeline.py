@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .core.loop import Interrupted
@@ -22,7 +22,7 @@ from .estimators.facts import ShowsFacts
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.steps import check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import Steps, check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
 
 OUTLIER = 5.0  # deviations
 
@@ -45,7 +45,7 @@ def _scores(name: str, what: str):
     return _last_has(name)(method)
 
 
-class StreamPipeline(ShowsFacts, _BaseComposition):
+class StreamPipeline(ShowsFacts, Steps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -64,9 +64,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
-    of columns, lists of dictionaries, kernling.streams.Table` that a file is read as.  See ``auto``.~or the
-    :class:`~kernling.streams.Table` read from a file.  See ``auto``.~kernling.streams.Table` that a file is read as.  See
-    ``auto``.
+    of columns, lists of dictionaries, or the :class:`~kernling.streams.Table` read from a file.  See ``auto``.
 
     Parameters
     ----------
@@ -88,9 +86,6 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
     >>> kl.load("pipeline.kern").t_
     2000
     """
-
-    def __init__(self, steps):
-        self.steps = steps
 
     @classmethod
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
@@ -310,24 +305,6 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
             return getattr(self._last, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Return the names of the output columns of the last step, a transformer."""
-        self._learned()
-        names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
-        names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
-        for _, part in self.steps_:
-            names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
-        return names
-
-    def get_params(self, deep=True):
-        """Return the parameters, including those of the steps if deep."""
-        return self._get_params("steps", deep=deep)
-
-    def set_params(self, **params):
-        """Set parameters; those of a step are named step__parameter."""
-        self._set_params("steps", **params)
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "steps_")
 
@@ -344,7 +321,7 @@ class StreamPipeline(ShowsFacts, _BaseComposition):
         ):
             setattr(tags, name, getattr(all_tags[-1], name))
         tags.input_tags = copy.copy(all_tags[0].input_tags)
-        tags.input_tags.allow_nan = False
+        tags.input_tags.allow_nan &= hasattr(self.steps[0][1], "takes_tables")  # other rows are checked before any step
         tags.input_tags.sparse = all(each.input_tags.sparse for each in all_tags)
         return tags
 

@@ -49,7 +49,7 @@ loop._call_length = lambda state, setup: setup.block_size  # so that there are m
 
 def new():
     model = kl.SPARegressor(gamma=0.5, random_state=0)
-    return kl.StreamPipeline([("scale", Standardise()), ("model", model)], target=Standardise())
+    return kl.StreamPipeline([("scale", Standardise()), ("model", model)])
 
 
 def interrupt_after(calls):

@@ -12,12 +12,14 @@ from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import checks
 import kernling
 from checks import assert_identical
+from kernling.streams import Standardise
 from oracles import stream
 
 X, LABELS = stream("binary", 200)
@@ -131,6 +133,55 @@ def test_set_output_gives_tables(kind):
     np.testing.assert_array_equal(out.to_numpy(), clone(METRIC).fit(X, LABELS).transform(X))
     pipeline = make_pipeline(clone(METRIC), clone(CLASSIFIER)).set_output(transform=kind).fit(frame(X), LABELS)
     assert pipeline[-1].feature_names_in_.tolist() == NAMES
+
+
+# ---------------------------------------------------------------------- pipelines, as scikit-learn's own
+
+
+TABLE = pandas.DataFrame(X, columns=NAMES).assign(town=["Oslo", "Rome"] * 100)
+
+
+def test_steps_are_found_by_place_and_name():
+    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(CLASSIFIER))])
+    assert model[0] is model["scale"] is model.named_steps.scale is model.steps[0][1]
+    assert len(model) == 2
+    model.fit(X, LABELS)
+    assert model[-1] is model["model"] is model.steps_[-1][1]
+    with pytest.raises(KeyError):
+        model["nothing"]
+
+
+def test_names_of_the_columns_that_a_model_gets():
+    model = kernling.StreamPipeline.auto(clone(CLASSIFIER)).partial_fit(TABLE, LABELS)
+    names = model[:-1].get_feature_names_out().tolist()
+    assert names == [*NAMES, "town=Oslo", "town=Rome", "town=?"]
+    np.testing.assert_array_equal(model[:-1].transform(TABLE), model.passed(TABLE))
+    with pytest.raises(AttributeError, match=r"ask pipeline\[:-1\]"):
+        model.get_feature_names_out()
+
+
+def test_a_part_of_a_pipeline_keeps_the_scale_of_its_targets():
+    model = kernling.StreamPipeline([("scale", Standardise()), ("model", clone(REGRESSOR))]).fit(*VALUES)
+    np.testing.assert_array_equal(model[1:].predict(model[:1].transform(VALUES[0])), model.predict(VALUES[0]))
+
+
+def test_tags_of_pipelines_are_those_of_their_ends():
+    model = kernling.StreamPipeline.auto(clone(CLASSIFIER))
+    tags = get_tags(model)
+    assert tags.estimator_type == "classifier"
+    assert all([tags.input_tags.string, tags.input_tags.categorical, tags.input_tags.allow_nan])
+    tags = get_tags(kernling.StreamPipeline([("scale", Standardise()), ("model", clone(REGRESSOR))]))
+    assert tags.estimator_type == "regressor"
+    assert tags.target_tags.required
+    assert not any([tags.input_tags.string, tags.input_tags.allow_nan, tags.input_tags.sparse])
+
+
+def test_a_notebook_shows_the_steps_one_below_the_other():
+    steps = [("scale", Standardise()), ("model", clone(CLASSIFIER))]
+    shown = kernling.StreamPipeline(steps)._repr_html_()
+    expected = Pipeline(steps)._repr_html_()
+    assert shown.count("sk-serial") == expected.count("sk-serial")
+    assert shown.index("<div>Standardise</div>") < shown.index("<div>AVMClassifier</div>")
 
 
 # ---------------------------------------------------------------------- weights by request

@@ -23,6 +23,8 @@ ROWS = {
 TARGETS = {
     "masked": (np.ma.masked_array(LABELS, mask=LABELS == 1), "y has masked entries"),
     "dates": (DAYS, "y contains dates"),
+    "list of dates": (list(DAYS), "y contains dates"),
+    "list of bytes": ([b"a", b"b"] * 30, "y contains bytes"),
     "bytes": (np.array([b"no", b"yes"])[LABELS], "y contains bytes"),
     "complex": (LABELS + 0.5j, "y contains complex numbers"),
 }

@@ -153,3 +153,17 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     assert np.isfinite(merged.predict(X)).all()
     kept, *sums = (np.tril(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
+
+
+def test_single_events_go_on_from_a_young_file(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    whole, cut = kl.AutoClassifier(dtype="float32"), kl.AutoClassifier(dtype="float32")
+    for model in (whole, cut):
+        for x, label in zip(X[:2], y[:2], strict=True):
+            model.learn_one(x, label)
+    kl.save(cut, tmp_path / "young.kern")
+    cut = kl.load(tmp_path / "young.kern")
+    for model in (whole, cut):
+        for x, label in zip(X[2:], y[2:], strict=True):
+            model.learn_one(x, label)
+    np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))

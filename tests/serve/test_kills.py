@@ -16,6 +16,7 @@ from serving import contents, model_of, served
 
 CLIENTS = 3
 SIZE = 20  # rows of a request
+AVM = {"estimator": "AVMClassifier"}  # which every process has ready sooner than the default
 
 
 class Client:
@@ -25,7 +26,7 @@ class Client:
         self.server, self.number = server, number
         self.acknowledged, self.repeated, self.lost = 0, 0, 0
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)  # it insists, also where a test has failed
         self.thread.start()
 
     def run(self):
@@ -82,7 +83,12 @@ def kill_often(folder, kills):
     """Kill a service again and again while clients send; then compare."""
     chance = random.Random(0)
     with served(folder, uncut=True, snapshot_seconds=0.3) as (server, _):
-        httpx.post(f"{server.address}/models/m/learn", json=[{"a": 0.1, "b": 0.1, "c": 0.1, "target": "yes", "id": "first"}])
+        httpx.put(f"{server.address}/models/m", json=AVM, timeout=60.0).raise_for_status()
+        httpx.post(
+            f"{server.address}/models/m/learn",
+            timeout=60.0,
+            json=[{"a": 0.1, "b": 0.1, "c": 0.1, "target": "yes", "id": "first"}],
+        )
         clients = [Client(server, number) for number in range(CLIENTS)]
         for _ in range(kills):
             wait_for_more(clients, chance.randrange(10 * SIZE))
@@ -126,6 +132,7 @@ def test_the_check_would_notice_a_lost_block(tmp_path):
     """The journal without one of its blocks gives another model."""
     with served(tmp_path, uncut=True) as (server, client):
         rng = np.random.default_rng(0)
+        client.put("/models/m", json=AVM)
         for _ in range(10):
             rows = [{"a": a, "b": b, "target": "yes" if a * b > 0 else "no"} for a, b in rng.normal(size=(20, 2)).tolist()]
             client.post("/models/m/learn", json=rows)

@@ -33,6 +33,7 @@ def browser():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with served(tmp_path_factory.mktemp("service")) as (server, client):
+        client.put("/models/flights", json={"estimator": "AVMClassifier"}).raise_for_status()
         client.post("/models/flights/learn", json=rows(300, seed=0)).raise_for_status()
         yield server
 

@@ -86,3 +86,15 @@ def test_errors():
         MinMax.from_state(part.to_state())
     with pytest.raises(ValueError, match="part must be one of"):
         part_from_state({"part": "os.system"})
+
+
+@pytest.mark.parametrize("part", [Standardise(), MinMax()], ids=lambda part: type(part).__name__)
+def test_numbers_whose_squares_overflow_are_refused_and_change_nothing(part):
+    part = part.partial_fit(np.eye(3))
+    before = part.to_state()
+    for value in (1e300, -1.7e308, 1e71):
+        with pytest.raises(ValueError, match="numbers above 1e\\+70"):
+            part.learn_transform(np.full((2, 3), value))
+    assert part.to_state() == before
+    part.learn_transform(np.array([[1e70, -1e70, 0.0]] * 1000))
+    assert part_from_state(part.to_state()).to_state() == part.to_state()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..evaluate.measuring import is_fitted
 from ..streams import Table
 from ..streams.tables import missing, numbers, places_of
 
@@ -95,7 +94,8 @@ class Answers:
 
     def _expect(self, model: Any, X: Any, unlabelled: np.ndarray) -> None:
         lines: list[str | None] = ["" if one else None for one in unlabelled]
-        if unlabelled.any() and is_fitted(model):
+        learned = getattr(model, "t_", 0) > 0
+        if learned and unlabelled.any():
             for place, answer in zip(np.flatnonzero(unlabelled), said(model, X[unlabelled]).lines, strict=True):
                 lines[place] = answer
         for row, line in zip(places_of(X, self._rows).tolist(), lines, strict=True):

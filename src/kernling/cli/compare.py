@@ -2,6 +2,7 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
 from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
-from .status import Status
+from .status import Progress, Status
 
 SetOption = Annotated[
     list[str],
@@ -48,7 +49,7 @@ def compare(
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    with Interrupts() as interrupts, Status("starting"):
+    with Interrupts() as interrupts, Status("starting") as status:
         for order in range(permutations):
             shuffle = reading.shuffle if permutations == 1 else (reading.shuffle or 0) + order
             runs = ProgressiveRuns({})
@@ -61,7 +62,8 @@ def compare(
                     {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
                 )
                 runs.begin(X, y)
-                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred)
+                progress = partial(status.show, Progress(runs.running))
+                feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=progress)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]
             if interrupts.stopped:

@@ -1,10 +1,11 @@
 """Commands that train models on streams and that use trained models."""
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +15,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 from .resume import Keeper, Start, advice, start
-from .status import Status
+from .status import Progress, Status
 
 WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
@@ -130,7 +131,7 @@ def _learn(
             keeper.save(save)
 
     def after() -> None:
-        status.show(_HowFar(course))
+        status.show(Progress({"": course} if course else {}))
         if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
@@ -173,25 +174,6 @@ def where_it_stopped(events: int, source: Source, save: Path | None, mend: bool)
     """Report how much was learned and how to continue."""
     note = f"learned {events:,} events before it stopped"
     typer.echo(f"{note}; {advice(save, source, mend)}" if save else note, err=True)
-
-
-class _HowFar(NamedTuple):
-    """The progress of a run as one line of text."""
-
-    course: Any
-
-    def __str__(self) -> str:
-        from ..evaluate.record import column
-        from ..report import tables
-
-        course, main = self.course, self.course.metrics[0]
-        lately = course.rows[-1][f"{main}_window"] if course.rows else None
-        windowed = f", {column(main).label} in the window {tables.text(main, lately)}" if lately is not None else ""
-        rate = course.events / max(course.seconds, 1e-9)
-        return (
-            f"{course.events:,} events, {column(main).label} {tables.text(main, course.value(main))}{windowed}, "
-            f"{course.model.n_stored_:,} points, {rate:,.0f} events a second"
-        )
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
@@ -259,12 +241,14 @@ def predict(
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured = metric(name)
     rows = 0
-    with Answers(output or STANDARD_OUTPUT) as answers:
+    seen = output is not None or not sys.stdout.isatty()  # a status line would run into predictions on the same terminal
+    with Answers(output or STANDARD_OUTPUT) as answers, Status("reading", visible=seen) as status:
         if probabilities:
             answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
             found = said(saved.model, X, method)
             answers.write(found.lines)
+            status.show(f"{source.rows:,} rows")
             if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":
                 targets = y[found.usable]
                 known = ~missing(targets)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Progress(NamedTuple):
+    """The progress of runs as text, one line per run."""
+
+    runs: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {_progress_of(run)}" if name else _progress_of(run) for name, run in self.runs.items())
+
+
+def _progress_of(run: Any) -> str:
+    from ..evaluate.record import column
+    from ..report import tables
+
+    if not run.events:
+        return "compiling"
+    main = run.metrics[0]
+    rate = run.events / max(run.seconds, 1e-9)
+    return (
+        f"{run.events:,} events, {column(main).label} {tables.text(main, run.value(main))} "
+        f"(window {tables.text(main, run.lately(main))}), "
+        f"{run.model.n_stored_:,} points, {rate:,.0f} events a second"
+    )
 
 
 class Status:
-    """A status line on the terminal that shows the progress; nothing is shown without a terminal."""
+    """Status lines on the terminal that show the progress; nothing is shown without a terminal, or if not ``visible``."""
 
-    def __init__(self, first: str):
-        self._first = first
+    def __init__(self, first: str, visible: bool = True):
+        self._first, self._visible = first, visible
 
     def __enter__(self) -> Status:
         from rich.console import Console
@@ -19,7 +44,7 @@ class Status:
         from ..core.compiling import compiling
 
         console = Console(stderr=True)
-        self._line = Line(self._first, console=console) if console.is_terminal else None
+        self._line = Line(self._first, console=console) if self._visible and console.is_terminal else None
         self._shown = ExitStack()
         if self._line:
             self._shown.enter_context(self._line)
@@ -29,8 +54,9 @@ class Status:
     def show(self, progress: object) -> None:
         """Show the progress; it is converted to text only if it is displayed."""
         if self._line:
-            text, room = str(progress), self._line.console.width - 4  # of one line, behind the sign that turns
-            self._line.update(text if len(text) <= room else f"{text[: room - 1]}…")
+            room = self._line.console.width - 4  # behind the spinner
+            lines = [line if len(line) <= room else f"{line[: room - 1]}…" for line in str(progress).splitlines()]
+            self._line.update("\n".join(lines))
 
     def __exit__(self, *_: Any) -> None:
         self._shown.close()

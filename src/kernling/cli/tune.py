@@ -56,7 +56,7 @@ def tune(
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
     source = Source([data], reading)
     running: Search | None = None
-    with Interrupts() as interrupts, Status("starting"), interrupts.held_back():
+    with Interrupts() as interrupts, Status("starting") as status, interrupts.held_back():
         (X, y), chunks = source.begin()
         model = settings.new_model(learner, task or source.task_of(y), fixed, seed)
         ranges = asked or _not_fixed(model, fixed)
@@ -74,7 +74,8 @@ def tune(
             on_rung=_tell_rung,
         )
         running.begin(X, y)
-        feed(running, chunks, cut=PIECE, guard=interrupts.deferred)
+        search = running
+        feed(search, chunks, cut=PIECE, guard=interrupts.deferred, after=lambda: status.show(f"{search.events:,} events"))
     if running and running.events:
         found = running.end()
         if save:

@@ -12,7 +12,7 @@ REACH = 5.0  # deviations of the target, beyond which nothing is predicted
 
 
 def new_combination(experts: int) -> LeastSquares:
-    """Of so many experts, all of the same weight at first."""
+    """Return combination weights for this many experts, all equal at first."""
     return new_least_squares(RIDGE, experts, 0, 1)
 
 
@@ -31,7 +31,7 @@ def learn_combined(combination: LeastSquares, predictions: np.ndarray, targets: 
 
 
 def expert_weights(combination: LeastSquares) -> np.ndarray:
-    """How much each expert's prediction counts."""
+    """Return the weight of each expert's prediction."""
     n = int(combination.size[least_squares.FIXED])
     found = np.full(n, 1.0 / n)
     found[: combination.count] += combination.weights[0, : combination.count]

@@ -1,4 +1,4 @@
-"""The first events, kept until scales and gamma have settled: experts can begin anew on them."""
+"""The first events, stored until scales and gamma are final, so that experts can relearn them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.state import Widening, are_targets, recoded
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are taken anew, for the last time after the last
+SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are recomputed, the last time after the last
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
 
 
@@ -42,7 +42,7 @@ class Early(NamedTuple):
         return self._replace(targets=recoded(self.targets, change))
 
     def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
-        """The events of both, unless these are enough to have settled."""
+        """Return the events of both, unless there are enough for final scales."""
         begun = 0 if start is None else int(start.count[0])
         parts = {
             name: np.concatenate([own, theirs[begun:]])
@@ -71,14 +71,14 @@ class Early(NamedTuple):
 
 
 def new_early(gamma: float, settles: bool, d: int, dtype: DTypeLike) -> Early:
-    """Of no events; room only where something is to be settled."""
+    """Return an empty buffer; without room if nothing is to be determined."""
     most = max((n for n in SETTLE if n * d <= ROOM), default=0) if settles else 0
     nothing = np.zeros(0)
     return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]))
 
 
 def next_settling(early: Early, events: float) -> int:
-    """The number of events after which things are settled next; 0 if never again."""
+    """Return the number of events at the next update of scales and gamma; 0 if there is none."""
     return next((n for n in SETTLE if events < n <= early.count[1]), 0)
 
 

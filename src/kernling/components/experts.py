@@ -51,7 +51,7 @@ class Experts(NamedTuple):
 
 
 def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> Experts:
-    """Experts that have learned nothing, on at most so many points and so many of the latest events."""
+    """Return untrained experts, with a maximum number of points and of latest events."""
     d, outputs = model.points.shape[1], model.coef.shape[1]
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
     return Experts(
@@ -86,7 +86,7 @@ class Seen(NamedTuple):
 
 
 def look(experts: Experts, kernel: Kernel, X: np.ndarray, room: int = 0) -> Seen:
-    """Rows as the experts see them, with room for so many points to come."""
+    """Return the rows as the experts see them, with room for this many new points."""
     b, d = X.shape
     model = experts.model
     columns = np.ones((1 + d, b))
@@ -102,7 +102,7 @@ def look(experts: Experts, kernel: Kernel, X: np.ndarray, room: int = 0) -> Seen
 
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
-    """What the experts say now, (experts, outputs, events)."""
+    """Return the current scores of the experts, (experts, outputs, events)."""
     return np.stack([*_squares(experts, seen), *window.see(experts.window, seen.kernel, seen.X, seen.norms).sums])
 
 
@@ -113,7 +113,7 @@ def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np
 
 
 def values_of(experts: Experts, seen: Seen) -> np.ndarray:
-    """What the experts predict now, (experts, events)."""
+    """Return the current predictions of the experts, (experts, events)."""
     return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, seen.kernel, seen.X, seen.norms)])
 
 
@@ -124,7 +124,7 @@ def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.
 
 
 def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:
-    """The scores of the experts that are least squares."""
+    """Return the scores of the least-squares experts."""
     known = seen.Z[: seen.fixed + experts.model.stored]
     lines = (line.scores_of(part, seen.columns) for part in (experts.straight, experts.lately))
     return least_squares.scores_of(experts.smooth, known), *lines

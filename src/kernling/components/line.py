@@ -24,13 +24,13 @@ class Diagonal(NamedTuple):
     squares: np.ndarray  # (features,) sums of squared features, of which forgetting leaves less and less
 
     def widened(self, change: Widening) -> Diagonal:
-        """The one column of two classes becomes one for each; a new class has been -1 so far."""
+        """Convert the single column of two classes to one per class; targets of a new class were -1 so far."""
         weights = change._replace(factors=np.sign(change.factors)).of(self.weights)
         weights[change.old < 0, 0] = -1.0
         return self._replace(weights=weights)
 
     def merged(self, other: Diagonal, start: Diagonal | None, merging: Merging) -> Diagonal:
-        """The mean of the weights, the sum of the squares."""
+        """Return the mean of the weights and the sum of the squares."""
         weights = merging.shares[0] * self.weights + merging.shares[1] * other.weights
         return Diagonal(weights, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))
 
@@ -45,7 +45,7 @@ Line = LeastSquares | Diagonal
 
 
 def new_line(ridge: Ridge, d: int, outputs: int) -> Line:
-    """Of no events on d columns."""
+    """Return the state without events on d columns."""
     if d <= WIDE:
         return new_least_squares(ridge, 1 + d, 0, outputs)
     check_room(outputs, 1 + d, "outputs")
@@ -61,7 +61,7 @@ def clear(line: Line, ridge: Ridge) -> None:
 
 
 def scores_of(line: Line, Z: np.ndarray) -> np.ndarray:
-    """The scores of events, the columns of Z, (outputs, events)."""
+    """Return the scores of events, the columns of Z, (outputs, events)."""
     return least_squares.scores_of(line, Z) if isinstance(line, LeastSquares) else line.weights @ Z
 
 

@@ -62,7 +62,7 @@ class Mixture(NamedTuple):
         )
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
-        """The mean of the weights; what is counted adds up."""
+        """Return the mean of the weights; counts are added."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         mistakes = added(self, other, start, lambda mixture: mixture.mistakes)
         return mean._replace(mistakes=mistakes, record=added(self, other, start, lambda mixture: mixture.record))
@@ -101,7 +101,7 @@ class Mixture(NamedTuple):
 
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
-    """Of so many experts besides the stacked one, before any event."""
+    """Return the mixture of this many experts and the stacked one, before any event."""
     classes = max(2, outputs)
     return Mixture(
         votes=np.full(experts + 1, 1.0 / (experts + 1)),

@@ -19,7 +19,7 @@ LENGTH = 1000  # scores behind the border
 
 
 class RecentScores(NamedTuple):
-    """A ring of scores."""
+    """A ring buffer of scores."""
 
     ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
     count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
@@ -58,7 +58,7 @@ def new_scores(kept: bool) -> RecentScores:
 
 @inline
 def keep_score(recent, score):
-    """The score of one more event, in place of the oldest."""
+    """Store the score of an event, replacing the oldest."""
     if recent.ring.size > 0:
         recent.ring[int(recent.count[0]) % recent.ring.size] = score
         recent.count[0] += 1.0

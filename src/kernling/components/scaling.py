@@ -56,7 +56,7 @@ def standardise(X, count, mean, squares, clip, out):
 
 
 class Scales(NamedTuple):
-    """What a model that standardises its own columns knows of them."""
+    """Statistics of the columns, for a model that standardises them itself."""
 
     count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
     mean: np.ndarray  # (d,)
@@ -64,11 +64,11 @@ class Scales(NamedTuple):
     kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above
 
     def stays(self) -> np.ndarray:
-        """Which columns are taken as they are: all, while no value is outside of [0, 1]; then those of 0 and 1."""
+        """Return a mask of the columns that are not scaled: all while values are in [0, 1], then those of 0 and 1."""
         return self.kind <= (UNIT if self.kind.max(initial=0) <= UNIT else ZERO_OR_ONE)
 
     def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
-        """The scales of the rows of both."""
+        """Return the scales of the rows of both."""
         count = added(self, other, start, lambda scales: scales.count)
         sums = added(self, other, start, lambda scales: scales.count * scales.mean)
         squares = added(self, other, start, lambda scales: scales.squares + scales.count * scales.mean**2)

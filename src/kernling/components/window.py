@@ -62,11 +62,11 @@ class Window(NamedTuple):
         return self._replace(coef=change.of(self.coef, axis=1))
 
     def by_age(self) -> np.ndarray:
-        """The places, the newest event first."""
+        """Return the indices, newest event first."""
         return (int(self.place[NEXT]) - 1 - np.arange(self.stored)) % max(self.stored, 1)
 
     def merged(self, other: Window, start: Window | None, merging: Merging) -> Window:
-        """The latest events of both, in turn; each counts for the share of its model."""
+        """Return the latest events of both, alternating, weighted by the share of their model."""
         most = len(self.norms)
         sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
         rows = [(age, side, place) for side, (window, *_) in enumerate(sides) for age, place in enumerate(window.by_age())]
@@ -95,7 +95,7 @@ class Window(NamedTuple):
 
 
 def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
-    """An empty window of at most so many events."""
+    """Return an empty window of at most this many events."""
     check_room(most, 1, "events")
     return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
 
@@ -116,7 +116,7 @@ class Seen(NamedTuple):
 
 
 def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
-    """Kernel values of rows, with room for so many events to come, and the sums that they make with the coefficients."""
+    """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients."""
     n, powers = window.stored, len(window.coef)
     values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
     values[0, :n] = kernel_matrix(kernel, window.points[:n], window.norms[:n], X, norms)
@@ -238,7 +238,7 @@ def learn_values(
 
 
 def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """The predictions of rows, as they are now."""
+    """Return the current predictions of rows."""
     seen = see(window, kernel, X, norms)
     nearest = np.empty(len(X))
     _predict_nearest(window, seen.values, nearest)
@@ -251,7 +251,7 @@ def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
 
 @inline
 def _nearest_few(window, values, j, places):
-    """The weighted mean of the targets of the nearest events; 0 without any."""
+    """Return the weighted mean of the targets of the nearest events; 0 if there are none."""
     count = 0
     for slot in range(window.place[SIZE]):
         near = values[0, slot, j]

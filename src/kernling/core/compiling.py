@@ -1,4 +1,4 @@
-"""How long compiling has taken so far, for those who show it: what is compiled is kept, so it happens once."""
+"""Time spent on compilation so far; compiled code is cached, so it happens once."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
+from .jit import entry_point
 from .limits import Diverged, within
 from .rows import Rows, as_rows, read_only, row_count
 from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
@@ -97,6 +98,8 @@ class Plain:
 
     def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
         """Learn one event; returns what ``Run.learn_event`` does."""
+        if not state.model.has_room(max(1, self._fixed[0].room)):
+            return 0
         row, target, weights = self._event
         row[:] = x
         if not within(row[np.newaxis], largest):
@@ -137,18 +140,19 @@ class Single:
         if isinstance(state.model, Linear):  # one event takes many steps, so that only the end shows whether it went well
             state = self._begin_carefully(state)
         if self._uniforms.size:
-            kept = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
+            kept: Any = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
             rng.random(out=self._uniforms)
         stopped = self._run.learn_event(state, x, y, weight, largest)
         if stopped == 0:
             state = _with_room(state, max(1, self._setup.room))
             stopped = self._run.learn_event(state, x, y, weight, largest)
-        if stopped == 1 and (state is not self._learned or within(self._floats, FINITE)):
+        if stopped == 1 and (state is not self._learned or self._is_finite(self._floats, FINITE)):
             return state
         if state is self._learned:
             self._memory[:] = self._before
         if self._uniforms.size:
-            rng.bit_generator.state = kept or _rewound(rng.bit_generator, self._uniforms.size)
+            bits = rng.bit_generator
+            bits.state = _rewound(bits, self._uniforms.size) if isinstance(bits, np.random.PCG64) else kept
         if stopped == REFUSED:
             return None
         raise Diverged
@@ -158,6 +162,7 @@ class Single:
         if state is not self._learned:
             state, self._memory, floats = packed(state)
             self._floats = self._memory[np.newaxis, :floats]
+            self._is_finite = entry_point(within, self._floats, FINITE)
             self._before = np.empty_like(self._memory)
             self._learned = state
         self._before[:] = self._memory

@@ -310,7 +310,9 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
-            raise TypeError(f"{type(self).__name__} is no sum of kernel values and features, so it cannot be exported")
+            raise TypeError(
+                f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
+            )
         return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
 
     @property

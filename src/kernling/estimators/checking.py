@@ -28,6 +28,8 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
         if "Complex" in str(error):  # its message contains all of the data
             raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise
+    if isinstance(found, tuple):
+        check_type("y", found[1])  # a list has its type only now
     X = found[0] if isinstance(found, tuple) else found
     check_entries(X, LARGEST[X.dtype.name] if largest is None else largest)
     return found

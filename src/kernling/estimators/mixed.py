@@ -49,7 +49,7 @@ class Mixed(IsotropicKernel):
 
     @property
     def gamma_(self) -> float:
-        """The kernel's coefficient, as it is known now."""
+        """Current coefficient of the kernel."""
         return float(self._fitted().early.gamma[0])
 
     @gamma_.setter
@@ -58,7 +58,7 @@ class Mixed(IsotropicKernel):
 
     @property
     def _setup(self) -> Any:
-        """The settings, with the kernel as it is now."""
+        """Return the settings with the current kernel."""
         settings = self.__dict__["_settings"]
         return settings._replace(kernel=settings.kernel._replace(gamma=self.gamma_))
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist, squareform
 
 FEW = 50  # minimum number of rows to estimate a variance from
 TRIAL = 1000  # rows on which cells are counted
@@ -44,6 +43,8 @@ def auto_delta(X, options: dict[str, Any]) -> float:
 def squared_distances(rows) -> np.ndarray:
     """Return the squared distances between all rows, without converting sparse rows to dense rows."""
     if not sparse.issparse(rows):
+        from scipy.spatial.distance import pdist, squareform  # slow to import, and only delta="auto" needs it
+
         return squareform(pdist(rows, "sqeuclidean"))
     products = (rows @ rows.T).toarray()
     norms = products.diagonal()

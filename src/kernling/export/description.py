@@ -37,7 +37,7 @@ class Affine(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a table, which becomes one column or several; see ``schema.Column``."""
+    """A column of a table, which is encoded as one column or several; see ``schema.Column``."""
 
     name: str
     treatment: str  # "number", "boolean", "category" or "date"

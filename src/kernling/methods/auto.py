@@ -16,8 +16,8 @@ sixteenth power, and the mean of the five nearest; the prediction is a least-squ
 Departures from the paper, each with its reason:
 
 - Weights share a little after every event, so that an expert that was bad for long comes back when the stream has moved.
-- Columns, and the targets of a regression, are standardised as they come.  The first scales are rough, so the first events are
-  kept: after 16, 64, 256 and 1,024 events gamma is taken from the scales known then, and the experts begin anew on the events
+- Columns, and the targets of a regression, are standardised online.  The first scales are rough, so the first events are
+  kept: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, and the experts relearn the events
   so far.  All of it is counted in events: single events, chunks and one call of ``fit`` lead to the same model.
 """
 
@@ -83,11 +83,11 @@ class State(NamedTuple):
 
     @property
     def experts(self) -> Experts:
-        """The parts that are the experts'."""
+        """Return the parts of the experts."""
         return Experts(*(getattr(self, name) for name in Experts._fields))
 
     def kernel(self, given: Kernel) -> Kernel:
-        """The kernel with the gamma that is known now."""
+        """Return the kernel with the current gamma."""
         return given._replace(gamma=float(self.early.gamma[0]))
 
 
@@ -132,7 +132,7 @@ def step(
 
 
 def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
-    """The outputs of rows, (outputs, rows)."""
+    """Return the outputs of rows, (outputs, rows)."""
     X = dense_rows(rows, part)
     if params.standardise:
         X, _ = scaled_rows(state.scales, X, np.zeros(len(X)))
@@ -182,7 +182,7 @@ def write_coefficients(params: Params, state: State, kernel: Kernel) -> None:
 
 
 def bound(params: Params, t: int) -> float:
-    """As many points as there may be."""
+    """Return the maximum number of points."""
     return min(t, params.most)
 
 
@@ -193,7 +193,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def within_limit(params: Params, a: State, b: State) -> Reduction:
-    """No more points than there may be, none in the span of the others."""
+    """Keep at most the maximum number of points, none in the span of the others."""
     return Reduction(budget=params.most, independent=True)
 
 
@@ -210,7 +210,7 @@ LEARNER = Learner(
 
 
 class _Auto(Mixed):
-    """The parameters that both tasks share."""
+    """Parameters shared by both tasks."""
 
     learner = LEARNER
     outputs_of = staticmethod(predict)
@@ -223,24 +223,24 @@ class _Auto(Mixed):
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
-    """A mixture of experts that vote, in one pass and in fixed memory: what to begin with on any stream."""
+    """A mixture of experts that vote, in one pass and in fixed memory: a good start for any stream."""
 
     example = Example("1.00")
     loss = "softmax"  # of the stacked expert, which gives the probabilities
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """The votes that each expert has."""
+        """Votes of each expert."""
         return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
-    """A mixture of experts whose predictions are combined, in one pass and in fixed memory: what to begin with."""
+    """A mixture of experts whose predictions are combined, in one pass and in fixed memory: a good start."""
 
     example = Example("1.00")
     standardise_target = False  # the method does it itself
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """How much each expert's prediction counts."""
+        """Return the weight of each expert's prediction."""
         return dict(zip(REGRESSORS, combination.expert_weights(self._fitted().mixture).tolist(), strict=True))

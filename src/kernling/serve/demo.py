@@ -1,4 +1,4 @@
-"""A stream that drifts, for the page to have something to show."""
+"""A drifting stream for the demonstration of the page."""
 
 from __future__ import annotations
 

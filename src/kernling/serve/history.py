@@ -1,4 +1,4 @@
-"""The past of a model in a few hundred moments: what the page draws."""
+"""The history of a model as a few hundred points, for the page."""
 
 from __future__ import annotations
 

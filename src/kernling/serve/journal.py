@@ -31,7 +31,7 @@ CUT = 64  # records that are deleted with a commit, so that none takes long
 
 
 class Entry(NamedTuple):
-    """A model as the journal knows it."""
+    """The journal's record of a model."""
 
     number: int
     name: str

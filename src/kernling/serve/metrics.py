@@ -15,7 +15,7 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """The service's numbers as they are when they are asked for, and how long requests took."""
+    """Metrics of the service at the time of the request, and durations of requests."""
 
     def __init__(self, service: Service):
         self.service = service

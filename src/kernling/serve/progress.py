@@ -1,4 +1,4 @@
-"""How a model does: its mistakes overall and lately, beside those of the constant answer."""
+"""Performance of a model: its mistakes overall and recently, with those of a constant prediction."""
 
 from __future__ import annotations
 

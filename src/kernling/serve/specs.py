@@ -1,4 +1,4 @@
-"""How models are created: from the JSON of a request, or around a model file."""
+"""Creation of models from the JSON of a request or from a model file."""
 
 from __future__ import annotations
 

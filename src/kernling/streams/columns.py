@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.constraints import short
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, check_plain, missing
+from .tables import FEW, RowError, Table, category, check_plain, listed, missing
 
 MISSING = ("error", "drop", "keep")
 
@@ -69,14 +70,13 @@ class Columns:
             self.features = tuple(name for name in names if name != self.target)
             unknown = [name for name in self.categorical if name not in names]
             if unknown:
-                listed = ", ".join(map(repr, names))
-                raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed}")
+                raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed(names)}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
         known = set(names)
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
-            raise ValueError(f"there is no column {lacking[0]!r}; the columns are {', '.join(map(repr, names))}")
+            raise ValueError(f"there is no column {short(lacking[0])}; the columns are {listed(names)}")
         return self.features
 
     def _targets(self, table: Table, first_row: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +12,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.constraints import short
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .parts import MinMax, Scale, Standardise
 from .schema import Column, Schema, dates_of, decide, names_of
-from .tables import RowError, Table, category, numbers
+from .tables import RowError, Table, category, listed, numbers
 
 MOST = 2**31 - 1  # columns
 LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
@@ -122,7 +122,7 @@ class Encode(TransformerMixin, BaseEstimator):
     def learn_transform(self, X: Any) -> Any:
         """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself."""
         self.begin(X)
-        return self._learn(X, lambda part, values: part.learn_transform(values))
+        return self._learn(X, lambda part, values: part.learn_checked(values))
 
     def begin(self, X: Any) -> Encode:
         """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
@@ -133,8 +133,7 @@ class Encode(TransformerMixin, BaseEstimator):
         unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
-            listed = ", ".join(map(repr, table.names))
-            raise ValueError(f"{option} names {unknown[0]!r}, which is not among the columns {listed}")
+            raise ValueError(f"{option} names {unknown[0]!r}, which is not among the columns {listed(table.names)}")
         schema = decide(table, given, self.missing == "impute", self.limit)
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale))
         if self.missing == "impute":
@@ -228,8 +227,8 @@ class Encode(TransformerMixin, BaseEstimator):
         if self.missing == "impute":
             self._fill = self._fill.learn(values)
         if self.scale_ is not None and self._scaled:
-            self.scale_ = copy.copy(self.scale_)  # so that a copy of the attributes is a copy of the state
-            values[:, : self._scaled] = scaled(self.scale_, values[:, : self._scaled])
+            self.scale_ = self.scale_.twin()  # so that a copy of the attributes is a copy of the state
+            values[:, : self._scaled] = scaled(self.scale_, np.ascontiguousarray(values[:, : self._scaled]))
         return values
 
     def transform_one(self, x: Any) -> np.ndarray:
@@ -246,7 +245,7 @@ class Encode(TransformerMixin, BaseEstimator):
         if found is None:
             return self.learn_transform(one_row(x))[0]
         row, values = found
-        return self._joined(row, self._learned(values, lambda part, rows: part.learn_transform(rows)))
+        return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
@@ -286,11 +285,10 @@ class Encode(TransformerMixin, BaseEstimator):
         lacking = [column.name for column in self.schema_ if column.treatment != "ignore" and column.name not in found]
         if lacking:
             what = "there is no column" if len(lacking) == 1 else "there are no columns"
-            raise ValueError(f"{what} {', '.join(map(repr, lacking))}; the columns are {', '.join(map(repr, found))}")
+            raise ValueError(f"{what} {listed(lacking)}; the columns are {listed(found)}")
         new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
         if new:
-            listed = ", ".join(map(repr, sorted(new)))
-            self._warn("", f"the columns {listed} were not present in the first rows and are ignored")
+            self._warn("", f"the columns {listed(sorted(new))} were not present in the first rows and are ignored")
 
     def _warn(self, about: str, message: str) -> None:
         """Warn once per column; the empty name stands for new columns."""
@@ -327,7 +325,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if wrong.any():
                 kind = next(one.treatment for one in self.schema_ if one.name == name)
                 value = str(table.columns[name][int(wrong.argmax())])
-                self._warn(name, f"{value!r} in column {name!r} cannot be read as a {kind} and counts as missing")
+                self._warn(name, f"{short(value)} in column {short(name)} cannot be read as a {kind} and counts as missing")
 
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
         rows = np.zeros((len(table), self._width))
@@ -473,7 +471,7 @@ def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         value = str(table.columns[name][row])
-        raise RowError(f"row {row + 1}: {value!r} in column {name!r} is not an ISO 8601 date such as 2026-01-31", row)
+        raise RowError(f"row {row + 1}: {short(value)} in column {short(name)} is not an ISO 8601 date such as 2026-01-31", row)
 
 
 def part_from_state(state: dict[str, Any]) -> Any:

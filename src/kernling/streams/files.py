@@ -24,8 +24,9 @@ from typing import IO, Any, cast
 
 import numpy as np
 
+from ..estimators.constraints import short
 from .lines import BLOCK, MARK, line_blocks
-from .tables import FEW, Table, objects
+from .tables import FEW, Table, listed, objects
 
 FORMATS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
@@ -287,7 +288,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     names: list[str] | None = None
     types: dict[str, Any] = {}  # of columns with at least one value so far
     rows = 0
-    for block in line_blocks(file, delimiter=delimiter):
+    for block in _utf8_blocks(file, delimiter):
         damaged: list[Any] = []
         written: list[str] = []  # columns with values of several types
         top = int(names is None and header)
@@ -317,7 +318,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
                 )
                 written = [name for name, kind in kinds.items() if kind != pyarrow.string()]
         except pyarrow.ArrowInvalid as error:
-            raise ValueError(f"damaged CSV after row {rows}: {error}") from error
+            raise ValueError(f"damaged CSV after row {rows}: {_in_one_line(error)}") from error
         names = table.column_names
         if damaged:
             bad = damaged[0]
@@ -330,6 +331,27 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
         rows += table.num_rows
     if names is None:
         raise ValueError("the CSV file is empty")
+
+
+def _utf8_blocks(file: IO[bytes], delimiter: str) -> Iterator[bytes]:
+    """Yield blocks of whole lines of CSV; the lines before one that is not UTF-8 are yielded before the error is raised."""
+    lines = 0
+    for block in line_blocks(file, delimiter=delimiter):
+        try:
+            block.decode()
+        except UnicodeDecodeError as error:
+            good = block[: block.rfind(b"\n", 0, error.start) + 1]
+            if good:
+                yield good
+            line = lines + good.count(b"\n") + 1
+            raise ValueError(f"line {line} is not UTF-8 text ({error.reason}): save the file as UTF-8") from error
+        lines += block.count(b"\n")
+        yield block
+
+
+def _in_one_line(error: Exception) -> str:
+    """Return the message of a library that may take several lines."""
+    return " ".join(str(error).split())[:200]
 
 
 def _csv_table(table: Any, written: list[str], none: list[str]) -> Table:
@@ -371,7 +393,7 @@ def check_names(names: list[str]) -> None:
     known: set[str] = set()
     for name in names:
         if name in known:
-            raise ValueError(f"two columns are called {name!r}; give them distinct names")
+            raise ValueError(f"two columns are called {short(name)}; give them distinct names")
         known.add(name)
 
 
@@ -383,7 +405,7 @@ def read_parquet(file: Any, rows: int) -> Iterator[Table]:
             for batch in pyarrow.parquet.ParquetFile(_seekable(file, stack)).iter_batches(rows):
                 yield arrow_table(batch)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"damaged Parquet file: {error}") from error
+            raise ValueError(f"damaged Parquet file: {_in_one_line(error)}") from error
 
 
 def read_arrow(file: Any) -> Iterator[Table]:
@@ -399,7 +421,7 @@ def read_arrow(file: Any) -> Iterator[Table]:
                 for batch in pyarrow.ipc.open_stream(file):
                     yield arrow_table(batch)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"damaged Arrow file: {error}") from error
+            raise ValueError(f"damaged Arrow file: {_in_one_line(error)}") from error
 
 
 def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]:
@@ -429,9 +451,8 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
             names = names or list({**row, **dict.fromkeys(asked)})
             unknown = row.keys() - set(names)
             if unknown and not more:
-                problem = (
-                    f"line {line}: the name {min(unknown)!r} is not in the first line; name the columns to use with features="
-                )
+                name = short(min(unknown))
+                problem = f"line {line}: the name {name} is not in the first line; name the columns to use with features="
                 break
             lacking -= row.keys()
             rows.append([row.get(name) for name in names])
@@ -440,8 +461,8 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
         if problem:
             raise ValueError(problem)
     if lacking and names:
-        found = ", ".join(repr(name) for name in names if name not in lacking)
-        raise ValueError(f"no line has the name {min(lacking)!r}; the names are {found}")
+        found = listed(name for name in names if name not in lacking)
+        raise ValueError(f"no line has the name {short(min(lacking))}; the names are {found}")
 
 
 def arrow_table(batch: Any) -> Table:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from ..estimators.checking import check_type
 from . import files
 from .tables import Table, objects
 
@@ -64,6 +65,8 @@ def as_table(X: Any) -> Table:
         return Table({str(name): objects([row.get(name) for row in X]) for name in keys})
     if has_names(X):
         return next(frames(X))
+    if np.ma.isMaskedArray(X) or np.iscomplexobj(X):
+        check_type("X", X)
     X = check_array(X, dtype=None, ensure_all_finite=False)
     return Table({f"x{place}": column for place, column in enumerate(X.T)})
 

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
 
+SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
+
 
 @jit_exact
 def _rescale(X, low, high, out):
@@ -83,13 +85,16 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def learn_transform(self, X: Any) -> np.ndarray:
         """Learn the rows and return each scaled with the statistics of the rows up to and including itself."""
-        X = self._rows(X)
+        return self.learn_checked(self._rows(X))
+
+    def learn_checked(self, X: np.ndarray) -> np.ndarray:
+        """Same as ``learn_transform`` for finite rows of the right width, without validation."""
         if not self.__sklearn_is_fitted__():
             self._begin(X.shape[1])
             self.n_features_in_ = X.shape[1]
         for name in self._fields:  # so that a copy of the attributes is a copy of the state
-            setattr(self, name, np.copy(getattr(self, name)))
-        out = np.empty_like(X)
+            setattr(self, name, getattr(self, name).copy())
+        out = np.empty(X.shape)
         self._learn(X, out)
         return out
 
@@ -134,9 +139,19 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.__sklearn_is_fitted__() and X.shape[1] != self.n_features_in_:
             learned = f"this {type(self).__name__} has learned from {self.n_features_in_}"
             raise ValueError(f"the rows have {X.shape[1]} columns, but {learned}")
-        if not np.isfinite(X).all():
+        if not np.abs(X).max(initial=0.0) <= SCALED:
+            if np.isfinite(X).all():
+                raise ValueError(
+                    f"the rows contain numbers above {SCALED:g}, whose squares are too large to be summed for a scale"
+                )
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
+
+    def twin(self) -> Any:
+        """Return a copy that shares the arrays, which learning replaces; much faster than ``copy.copy``."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._fields[-1] in self.__dict__

@@ -4,13 +4,78 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
-from sklearn.utils import get_tags
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..estimators.contents import plain, unplain
 from .encode import part_from_state
 from .schema import names_of
+
+
+class Steps(_BaseComposition):
+    """Named steps, found and shown as those of scikit-learn's pipelines: those that have learned, once they have."""
+
+    steps: list[tuple[str, Any]]
+    steps_: list[tuple[str, Any]]
+
+    def __init__(self, steps: list[tuple[str, Any]]):
+        self.steps = steps
+
+    @property
+    def _now(self) -> list[tuple[str, Any]]:
+        return getattr(self, "steps_", self.steps)
+
+    @property
+    def named_steps(self) -> Bunch:
+        """The steps by name."""
+        return Bunch(**dict(self._now))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, place: int | str | slice) -> Any:
+        """Return a step by its place or name, or a pipeline of some of the steps: ``pipeline[:-1]``."""
+        if not isinstance(place, slice):
+            return self.named_steps[place] if isinstance(place, str) else self._now[place][1]
+        part = type(self)(self.steps[place])
+        if hasattr(self, "steps_"):
+            part.steps_ = self.steps_[place]
+            for name in ("n_features_in_", "feature_names_in_") if not place.start else ():
+                if hasattr(self, name):
+                    setattr(part, name, getattr(self, name))
+        return part
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the output columns of the last step, a transformer; ``pipeline[:-1]`` has those of a model's."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
+        names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
+        for name, part in self._now:
+            if not hasattr(part, "get_feature_names_out"):
+                raise AttributeError(
+                    f"step {name!r}, {part!r}, has no columns that come out: ask pipeline[:-1] for their names"
+                )
+            names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
+        return names
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, including those of the steps if deep."""
+        return self._get_params("steps", deep=deep)
+
+    def set_params(self, **params: Any) -> Steps:
+        """Set parameters; those of a step are named step__parameter."""
+        self._set_params("steps", **params)
+        return self
+
+    def _sk_visual_block_(self) -> Any:
+        """Return the diagram of notebooks: the steps one below the other."""
+        from sklearn.pipeline import Pipeline
+
+        return Pipeline(self._now)._sk_visual_block_()
 
 
 def learned_and_transformed(part: Any, X: Any, y: Any) -> Any:

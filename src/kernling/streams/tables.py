@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..estimators.constraints import short
+
+SHOWN = 10  # columns that a message lists
 FEW = 0.05  # a column is numeric if at most this fraction of its values, taken as damaged, are not numbers
 
 
@@ -88,7 +91,7 @@ class Table:
                 float(value)
             except (TypeError, ValueError):
                 raise RowError(
-                    f"row {first_row + row + 1}: {value!r} in column {name!r} is not a number; "
+                    f"row {first_row + row + 1}: {short(value)} in column {short(name)} is not a number; "
                     "add the column to categorical if its values are categories",
                     row,
                 ) from None
@@ -129,6 +132,13 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return np.nan
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names of columns for messages, the first of them if there are many."""
+    names = list(names)
+    rest = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(map(short, names[:SHOWN])) + rest
 
 
 def check_plain(name: str, values: np.ndarray) -> None:

@@ -1,0 +1,66 @@
+"""The fuzzers, short by default; with ``-m long``, a million calls and 20,000 files."""
+
+import numpy as np
+import pytest
+
+import kernling
+from checks import estimators
+from forgery import refuse_damaged
+from fuzz import calls, files
+from kernling import registry
+from kernling.streams import Standardise
+
+MAIN = [cls for cls in estimators() if registry.METHODS[cls.learner.name].is_main]
+CALLS, FILES = 1_000_000, 20_000
+
+
+def test_some_calls():
+    assert calls.run(0, MAIN, 500) == 500
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_a_million_calls(cls):
+    share = CALLS // len(estimators()) + 1
+    assert calls.run(1, [cls], share) >= share
+
+
+def test_some_data_files(tmp_path):
+    assert files.damage_data(tmp_path, 0, 200) == 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_many_data_files(tmp_path, seed):
+    assert files.damage_data(tmp_path, seed, FILES // 4) == FILES // 4
+
+
+def test_some_entries_of_the_compile_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNLING_CACHE", str(tmp_path / "cache"))
+    assert files.damage_cache(0, 200) == 200
+
+
+@pytest.mark.long
+def test_many_entries_of_the_compile_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNLING_CACHE", str(tmp_path / "cache"))
+    assert files.damage_cache(1, FILES) == FILES
+
+
+def whole_model(path):
+    """The file of a run that stopped inside of a chunk, with an earlier model in it."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.AVMClassifier(gamma=1.0, delta=1.0))])
+    model.partial_fit(X, X[:, 0] > 0.0)
+    kernling.models.save(model, path, {"target": "y"}, {"row": 40}, model)
+    return path.read_bytes()
+
+
+def test_some_model_files(tmp_path):
+    path = tmp_path / "model.kern"
+    refuse_damaged(whole_model(path), path, 100)
+
+
+@pytest.mark.long
+def test_many_model_files(tmp_path):
+    path = tmp_path / "model.kern"
+    refuse_damaged(whole_model(path), path, FILES)
