@@ -57,8 +57,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
 from ..estimators.parameters import parameter
 from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
-from ..merging.reduction import Reduction
-from ..merging.rules import Merge
+from ..merging.rules import Merge, within_limit
 
 BLOCK = 128  # events at most: in longer blocks, what happens inside costs more than it saves
 
@@ -192,20 +191,8 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
 
-def within_limit(params: Params, a: State, b: State) -> Reduction:
-    """Keep at most the maximum number of points, none in the span of the others."""
-    return Reduction(budget=params.most, independent=True)
-
-
 LEARNER = Learner(
-    __name__,
-    one_thread(blocks),
-    configure,
-    start,
-    bound,
-    certificate,
-    finish=write_coefficients,
-    merge=Merge(points=within_limit),
+    __name__, one_thread(blocks), configure, start, bound, certificate, finish=write_coefficients, merge=Merge(within_limit)
 )
 
 

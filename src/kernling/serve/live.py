@@ -15,6 +15,7 @@ from .blocks import Block, joined
 from .progress import Progress
 from .refusal import first_line
 from .rows import Layout
+from .settings import Settings
 from .specs import new_pipeline, schema_of
 from .targets import Targets
 
@@ -125,22 +126,22 @@ class LiveModel:
     >>> from kernling.serve.blocks import Block
     >>> from kernling.serve.live import LiveModel, Traits
     >>> from kernling.serve.rows import Layout
+    >>> from kernling.serve.settings import Settings
     >>> from kernling.serve.targets import Targets
     >>> traits = Traits(Layout({"km": "numbers"}), Targets("classification", "text"))
-    >>> model = LiveModel(1, "flights", {}, traits, first_rows=100, window=1000)
+    >>> model = LiveModel(1, "flights", {}, traits, Settings(first_rows=100))
     >>> model.learn(1, Block({"km": np.array([2.5, 3.5])}, ["late", "late"], (2,)))
     [None]
     >>> model.published.predict([{"km": 2.5}], traits.layout)
     [{'label': 'late', 'probabilities': {'late': 1.0}}]
     """
 
-    def __init__(self, number: int, name: str, spec: dict[str, Any], traits: Traits, *, first_rows: int, window: int):
+    def __init__(self, number: int, name: str, spec: dict[str, Any], traits: Traits, settings: Settings):
         self.number = number
         self.name = name
         self.spec = spec
         self.traits = traits
-        self.first_rows = first_rows
-        self.window = window
+        self.settings = settings
         self._state = self.published = State()
         self._first: list[Block] = []  # rows that wait until there are enough to begin
         self._last: Block | None = None
@@ -174,7 +175,7 @@ class LiveModel:
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block, and publish nothing."""
         self._last = block
-        progress = self._state.progress or Progress(str(self.traits.targets.task), self.window)
+        progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
         self._state = self._state._replace(progress=progress, position=position)
         if self._state.model is None:
             return [self._gather(block)] * len(block.pieces)
@@ -189,7 +190,7 @@ class LiveModel:
         self._first.append(block)
         self._state.progress.update(block.targets, None)  # type: ignore[union-attr]
         outcome = None
-        if sum(len(one.targets) for one in self._first) >= self.first_rows:
+        if sum(len(one.targets) for one in self._first) >= self.settings.first_rows:
             rows, self._first = joined(self._first), []
             model = new_pipeline(self.spec, str(self.traits.targets.task))
             try:

@@ -15,7 +15,7 @@ def recovered(
 ) -> tuple[LiveModel, list[Any], list[str]]:
     """Return a model as it was, with its history and a sentence about everything that could not be brought back."""
     traits = Traits.from_plain(entry.traits)
-    model = LiveModel(entry.number, entry.name, entry.spec, traits, first_rows=settings.first_rows, window=settings.window)
+    model = LiveModel(entry.number, entry.name, entry.spec, traits, settings)
     state, history, told = snapshots.newest(entry.number)
     if state is not None:
         model.set_state(state)

@@ -221,7 +221,7 @@ class Service:
 
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
         traits = Traits(Layout({}), Targets(spec.get("task")))
-        return LiveModel(number, name, spec, traits, first_rows=self.settings.first_rows, window=self.settings.window)
+        return LiveModel(number, name, spec, traits, self.settings)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
