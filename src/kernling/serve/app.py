@@ -199,7 +199,7 @@ def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
 def _file_of(model: LiveModel) -> bytes:
     state = model.published
     if state.model is None:
-        raise Refused(409, f"{model.name!r} has learned too little for a file: it begins after {model.first_rows} events")
+        raise Refused(409, f"{model.name!r} has learned too little for a file: it begins after {model.settings.first_rows} events")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.kern"
         models.save(state.model, path)
