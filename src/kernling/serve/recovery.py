@@ -1,4 +1,4 @@
-"""Starting again: the newest good snapshot of a model, and the journal after it."""
+"""Recovery after a restart: the newest intact snapshot of a model, and the journal after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .snapshots import Snapshots
 def recovered(
     entry: Entry, journal: Journal, snapshots: Snapshots, settings: Settings
 ) -> tuple[LiveModel, list[Any], list[str]]:
-    """Return a model as it was, with its history and a sentence about everything that could not be brought back."""
+    """Return a model as it was, its history, and a sentence for everything that could not be recovered."""
     traits = Traits.from_plain(entry.traits)
     model = LiveModel(entry.number, entry.name, entry.spec, traits, settings)
     state, history, told = snapshots.newest(entry.number)

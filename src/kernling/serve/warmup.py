@@ -1,4 +1,4 @@
-"""Compiling before the first event comes."""
+"""Compilation before the first event arrives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 200
 
 
 def warm_up(service: Service) -> None:
-    """Have the models that unknown names get compiled in the background, if there is no model yet."""
+    """Compile the default models in the background if there is no model yet."""
     if not service.models:
         threading.Thread(target=_learn_anything, name="compiler", daemon=True).start()
 
