@@ -172,7 +172,7 @@ class Endpoints:
                     if size > limit:
                         raise too_large
                     if self._arriving > self.settings.arriving_bytes:
-                        raise Refused(429, "too much arrives at once: send this again later", retry_after=1)
+                        raise Refused(429, "too many requests are arriving at once: send this again later", retry_after=1)
         except TimeoutError:
             raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
         finally:

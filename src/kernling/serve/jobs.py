@@ -48,7 +48,7 @@ class Jobs:
             if self._closed:
                 raise Refused(503, "the service is stopping: try again", retry_after=1)
             if self._jobs and self.waiting + job.size > self.limit:
-                raise Refused(429, "too many rows wait to be learned: send these again later", retry_after=1)
+                raise Refused(429, "too many rows are waiting to be learned: send these again later", retry_after=1)
             self._jobs.append(job)
             self.waiting += job.size
             self._changed.notify()

@@ -21,10 +21,10 @@ def recovered(
         model.set_state(state)
     position = state.position if state else 0
     if position < entry.cut:
-        told.append("no snapshot was whole that the journal reaches back to: the events before it are lost")
+        told.append("no intact snapshot reaches up to the journal's first record: the events in between are lost")
     for record in journal.blocks(entry.number, after=position):
         if record.block is None:
-            told.append(f"a damaged record of the journal was left out: its {record.rows} events are lost")
+            told.append(f"a damaged record of the journal was skipped: its {record.rows} events are lost")
         else:
             model.replay(record.position, record.block)
     model.publish()

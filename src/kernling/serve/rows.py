@@ -176,7 +176,7 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
 def _check_finite(values: list[Any], name: str) -> None:
     for place, value in enumerate(values):
         if value is not None and not -MOST <= value <= MOST:
-            raise bad_row(place, f"{_shown(value)} in column {name!r} is no number that can be learned; send null for a gap")
+            raise bad_row(place, f"{_shown(value)} in column {name!r} cannot be learned; send null for a missing value")
 
 
 def _shown(value: Any) -> str:

@@ -225,7 +225,7 @@ class Service:
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
-            raise Refused(507, f"there are {self.settings.models} models already, which is the most")
+            raise Refused(507, f"there are {self.settings.models} models already, which is the maximum")
 
     def _write(self, draft: Draft) -> int:
         """Add a draft to the journal."""

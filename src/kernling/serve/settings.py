@@ -25,7 +25,7 @@ class Settings:
     columns: int = 1_000
     classes: int = 1_000
     characters: int = 200  # in an id, a label, or the name of a column
-    queue_rows: int = 50_000  # in requests that wait to be learned; beyond, clients are asked to come back
+    queue_rows: int = 50_000  # waiting to be learned; beyond that, clients are asked to retry
     block_rows: int = 4_096  # learned at once, unless a single request has more
     first_rows: int = 100  # that determine the treatment of columns before a new model starts
     known_ids: int = 1_000_000  # of learned events, for each model

@@ -68,6 +68,6 @@ class Snapshots:
                 progress = None if held["progress"] is None else Progress.from_plain(held["progress"])
                 return Found(State(saved.model, progress, held["position"]), held["history"], damage)
             except (ValueError, KeyError, TypeError) as error:
-                damage.append(f"a snapshot was left out: {first_line(error)}")
+                damage.append(f"a damaged snapshot was skipped: {first_line(error)}")
                 path.replace(path.with_suffix(".damaged"))
         return Found(None, [], damage)

@@ -26,7 +26,7 @@ def checked_spec(spec: Any) -> dict[str, Any]:
     'classification'
     """
     if not isinstance(spec, dict) or not set(spec) <= set(KEYS):
-        raise Refused(422, f"a model is created by a JSON object of {', '.join(KEYS)}, which may all be left out")
+        raise Refused(422, f"a model is created by a JSON object with {', '.join(KEYS)}, all of them optional")
     estimator, parameters, task = spec.get("estimator"), spec.get("parameters", {}), spec.get("task")
     if task is not None and task not in TASKS:
         raise Refused(422, f"task must be one of {', '.join(TASKS)}")
