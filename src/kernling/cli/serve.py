@@ -13,7 +13,7 @@ DATA = "Folder of the journal and the models; by default in your data folder, wi
 
 def serve(
     data: Annotated[Path | None, typer.Option(help=DATA, file_okay=False)] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; any but 127.0.0.1 needs a token.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; all but loopback addresses need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8042,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the token that requests need; or set KERNLING_TOKEN.", exists=True)

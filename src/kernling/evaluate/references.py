@@ -55,8 +55,8 @@ class ConstantAnswer:
 class LinearModel:
     """Slightly regularised least squares with an intercept on all rows so far; labels are encoded as columns of 0 and 1.
 
-    Rows are predicted by the latest solution, which is recomputed when 5 % of the rows, or a tenth as many as there are columns,
-    have been added.  For at most 300 columns.
+    Rows are predicted by the latest solution, which is recomputed when 5 % of the rows, or a tenth of the number of
+    columns, have been added.  For at most 300 columns.
 
     Examples
     --------
