@@ -1,8 +1,8 @@
-"""Modules that scikit-learn imports only to have them at hand, put off until somebody uses them.
+"""Deferred import of modules that scikit-learn imports but rarely uses.
 
 ``import sklearn.base`` runs ``sklearn.utils.fixes``, which imports pandas and SciPy's statistics for functions that few calls
-need.  They take twice as long as all the rest.  While that one module runs, and unless they are there already, others stand
-in their place, which load them when one of their names is asked for.  Whoever else imports them gets the real ones.
+need.  They take twice as long as everything else.  While that module runs, they are replaced by placeholders, unless they have
+been imported already; a placeholder imports the module when one of its attributes is used.  All other imports get the modules.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from types import ModuleType
 from typing import Any
 
 HASTY = "sklearn.utils.fixes"
-PUT_OFF = ("pandas", "scipy.stats")
+DEFERRED = ("pandas", "scipy.stats")
 
 
-class _StandIn(ModuleType):
+class _Placeholder(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what the import statement itself looks at
+        if name.startswith("__"):  # attributes that the import statement itself reads
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
@@ -30,20 +30,20 @@ class _StandIn(ModuleType):
 
 
 @contextmanager
-def _put_off(*names: str) -> Iterator[None]:
+def _deferred(*names: str) -> Iterator[None]:
     absent = [name for name in names if name not in sys.modules]
     for name in absent:
-        sys.modules[name] = _StandIn(name)
+        sys.modules[name] = _Placeholder(name)
     try:
         yield
     finally:
         for name in absent:
-            if isinstance(sys.modules.get(name), _StandIn):
+            if isinstance(sys.modules.get(name), _Placeholder):
                 del sys.modules[name]
 
 
-class _Unhurried(Loader):
-    """Loads a module as its own loader does, meanwhile putting off what it imports."""
+class _DeferringLoader(Loader):
+    """Loads a module with its own loader, while the imports of some modules are deferred."""
 
     def __init__(self, loader: Any):
         self.loader = loader
@@ -52,7 +52,7 @@ class _Unhurried(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        with _put_off(*PUT_OFF):
+        with _deferred(*DEFERRED):
             self.loader.exec_module(module)
 
 
@@ -63,11 +63,11 @@ class _Finder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Unhurried(spec.loader)
+            spec.loader = _DeferringLoader(spec.loader)
         return spec
 
 
 def install() -> None:
-    """Wait for scikit-learn, unless it has been imported."""
+    """Defer the imports when scikit-learn is imported, unless it has been imported already."""
     if HASTY not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

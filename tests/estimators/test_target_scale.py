@@ -83,5 +83,5 @@ def test_a_scale_is_that_of_the_targets_before():
         one = one.with_one(value)
     assert one == pytest.approx((50, Y[:50].mean(), 50 * Y[:50].var()))
     for forged in ([1.0, 0.0, -1.0], [np.inf, 0.0, 1.0], [1.0, np.nan, 1.0], [1.0, 1e300, 1.0]):
-        with pytest.raises(ValueError, match="no scale that targets can have"):
+        with pytest.raises(ValueError, match="not a valid scale of targets"):
             TargetScale.from_plain(forged)

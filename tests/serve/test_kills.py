@@ -61,10 +61,7 @@ def learned_again(folder):
     """The model that learns the whole journal in a process that never died."""
     journal = Journal(folder / "journal.sqlite")
     entry = journal.models()[0]
-    settings = Settings()
-    model = LiveModel(
-        1, "m", entry.spec, Traits.from_plain(entry.traits), first_rows=settings.first_rows, window=settings.window
-    )
+    model = LiveModel(1, "m", entry.spec, Traits.from_plain(entry.traits), Settings())
     for record in journal.blocks(1, after=0):
         model.learn(record.position, record.block)
     ids = journal.ids(1, limit=10**9)

@@ -346,7 +346,7 @@ def test_a_damaged_snapshot_is_left_out_for_the_one_before(start, tmp_path):
     damage(snapshots[-1], -1)
     again = start()
     assert contents(again, "flights") == expected
-    assert "a snapshot was left out" in again.facts(again.models["flights"])["errors"][0]["error"]
+    assert "a damaged snapshot was skipped" in again.facts(again.models["flights"])["errors"][0]["error"]
 
 
 def test_without_any_snapshot_the_events_that_were_cut_are_told(start, tmp_path):
@@ -358,7 +358,7 @@ def test_without_any_snapshot_the_events_that_were_cut_are_told(start, tmp_path)
     for path in (tmp_path / "service/snapshots/1").glob("*.kern"):
         damage(path, -1)
     again = start()
-    assert any("events before it are lost" in one["error"] for one in again.errors["flights"])
+    assert any("events in between are lost" in one["error"] for one in again.errors["flights"])
     send(again, events(50, seed=9), 50)
 
 

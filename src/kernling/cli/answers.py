@@ -1,4 +1,4 @@
-"""Predictions as text: one line for each row that comes in, written as soon as it is known."""
+"""Predictions as text: one line for each row, written as soon as it is known."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STANDARD_OUTPUT = Path("-")
 
 
 def lines_of(said: np.ndarray) -> list[str]:
-    """Labels, values, or several numbers for each row, as text."""
+    """Return labels, values, or several numbers per row, as text."""
     return [",".join(map(str, line)) for line in said.reshape(len(said), -1).tolist()]
 
 
 def usable(model: Any, X: Any) -> np.ndarray:
-    """Return which rows a model can say something about."""
+    """Return a mask of the rows that a model can predict."""
     if not isinstance(X, Table):
         return np.ones(X.shape[0], dtype=bool)
     steps = getattr(model, "steps_", None)
@@ -35,15 +35,15 @@ def usable(model: Any, X: Any) -> np.ndarray:
 
 
 class Said(NamedTuple):
-    """What a model says about rows."""
+    """Predictions of rows."""
 
     lines: list[str]  # for each row, empty where a value is missing that the model needs
     usable: np.ndarray  # which rows these are not
-    values: np.ndarray | None  # for those
+    values: np.ndarray | None  # of the usable rows
 
 
 def said(model: Any, X: Any, method: str = "predict") -> Said:
-    """What a method of a model says about rows."""
+    """Return the predictions of rows by a method of a model."""
     good = usable(model, X)
     lines = [""] * X.shape[0]
     values = getattr(model, method)(X if good.all() else X[good]) if good.any() else None
@@ -53,15 +53,15 @@ def said(model: Any, X: Any, method: str = "predict") -> Said:
 
 
 class Answers:
-    """A file with a line for each row of a stream: what was said about it, or nothing where nothing can be said.
+    """A file with a line for each row of a stream: its prediction, or an empty line if it cannot be predicted.
 
-    Rows with a target are answered when they are learned, with what was said just before; others as they come.  Without a path
-    nothing is written.
+    Rows with a target are written when they are learned, with the prediction just before; others when they arrive.  Without a
+    path nothing is written.
     """
 
     def __init__(self, path: Path | None, skipped: int = 0, answered: int = 0):
         self._path = path
-        self._answered = answered  # rows learned again that an earlier run has answered
+        self._answered = answered  # rows learned again whose predictions an earlier run has written
         self._lines: list[str | None] = []  # in the order of the rows; None waits for its row to be learned
         self._rows = skipped  # of the stream, so far
 
@@ -76,12 +76,12 @@ class Answers:
             self._file.close()
 
     def write(self, lines: Iterable[str]) -> None:
-        """Write lines, which whoever reads the file can see at once."""
+        """Write lines and flush, so that readers of the file see them immediately."""
         self._file.write("".join(f"{line}\n" for line in lines))
         self._file.flush()
 
     def learnable(self, model: Any, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-        """The rows that have a target; the others are answered by what the model knows when they come."""
+        """Yield the rows that have a target; the others are predicted with the current model."""
         for X, y in chunks:
             if y is None:
                 yield X, y
@@ -99,18 +99,18 @@ class Answers:
             for place, answer in zip(np.flatnonzero(unlabelled), said(model, X[unlabelled]).lines, strict=True):
                 lines[place] = answer
         for row, line in zip(places_of(X, self._rows).tolist(), lines, strict=True):
-            self._lines += [*[""] * (row - self._rows), line]  # rows in between were left out
+            self._lines += [*[""] * (row - self._rows), line]  # rows in between were dropped
             self._rows = row + 1
         self._write_known()
 
     def learned(self, batch: Batch) -> None:
-        """Answer the next rows that wait with what was said about them."""
+        """Write the predictions of the next rows, which have been learned."""
         answers = iter(lines_of(batch.predicted) if self._path is not None else ())
         self._lines = [next(answers, None) if line is None else line for line in self._lines]
         self._write_known()
 
     def end(self, rows: int) -> None:
-        """Add lines for the rows that were left out behind the last one."""
+        """Add empty lines for rows that were dropped after the last one."""
         if self._path is not None and None not in self._lines:
             self.write([""] * (rows - self._rows))
 

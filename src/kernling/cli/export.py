@@ -1,6 +1,6 @@
-"""The command that writes models for other programs."""
+"""The command that exports models to other programs."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the types themselves.
 from pathlib import Path
 from typing import Annotated
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..models import Saved
     from .data import Reading, Source
 
-HEAD = 4096  # bytes by which data are recognised
+HEAD = 4096  # number of bytes by which data are recognised
 ORDER = ("shuffle", "part", "positive")  # options that change which rows come first
 
 
@@ -35,7 +35,7 @@ START = Start()
 
 
 def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
-    """Return where a run on these data starts: with a model file that has learned rows of them, after these rows."""
+    """Return where a run on these data starts: after the rows of the data that the model has learned."""
     model = saved.model if saved else None
     if saved is None or saved.place is None or reading.skip is not None or _is_live(data):
         return Start(model, reading.skip or 0)
@@ -57,7 +57,7 @@ def start(saved: Saved | None, data: list[str], reading: Reading) -> Start:
 
 
 class Keeper:
-    """A progressive run on a source, saved with all that an exact continuation needs."""
+    """A progressive run on a source, saved with everything that an exact continuation needs."""
 
     def __init__(self, run: ProgressiveRun, source: Source, cut: int | None):
         self.run, self.source = run, source
@@ -76,7 +76,7 @@ class Keeper:
         self.run.begin(X, y)
 
     def learn(self, X: Any, y: Any) -> None:
-        """Learn rows; keeps the model before them if an uninterrupted run would not split the rows here."""
+        """Learn rows; keep a copy of the model before them if an uninterrupted run would not split the rows here."""
         row = self.run.row + len(y)
         exact = row in self.source.ends or (self._cut is not None and row % self._cut == 0) or _is_live(self.source.data)
         self._before = None if exact else (copy.deepcopy(self.run.model), self._row(), self.run.row)
@@ -117,7 +117,7 @@ def advice(save: Path, source: Source, mend: bool) -> str:
 
 
 def _is_live(data: list[str]) -> bool:
-    """Whether some of the data can be read only once, so that the next rows are new rows."""
+    """Return whether some of the data can be read only once, so that the next rows are new rows."""
     from ..streams.files import is_read_once
 
     return any(map(is_read_once, data))

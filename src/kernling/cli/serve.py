@@ -1,6 +1,6 @@
 """The command that serves models."""
 
-# No "from __future__ import annotations" here: typer looks at the types themselves.
+# No "from __future__ import annotations" here: typer needs the types themselves.
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 
-DATA = "Folder of the journal and the models; by default one in your data folder, with --demo one that is thrown away."
+DATA = "Folder of the journal and the models; by default in your data folder, with --demo a temporary folder."
 
 
 def serve(
     data: Annotated[Path | None, typer.Option(help=DATA, file_okay=False)] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8042,
+    host: Annotated[str, typer.Option(help="Address to listen on; all but loopback addresses need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8042,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the token that requests need; or set KERNLING_TOKEN.", exists=True)
     ] = None,
     waiting_rows: Annotated[
-        int, typer.Option(min=1, help="Predicted rows that wait for their labels, for each model; the oldest go.")
+        int, typer.Option(min=1, help="Maximum number of predicted rows per model that wait for their labels.")
     ] = 100_000,
     waiting_days: Annotated[float, typer.Option(min=0.0, help="Days after which a row no longer waits for its label.")] = 7.0,
     snapshot_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between snapshots of a model that learns.")] = 30.0,
-    demo: Annotated[bool, typer.Option("--demo", help="Feed the service a drifting stream, for its page to show.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Feed the service with drifting streams.")] = False,
 ) -> None:
     """Predict and learn over HTTP; open the address in a browser to watch."""
     import platformdirs

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.checking import is_fitted
 from ..estimators.tasks import probabilities
 from ..methods.avm import AVMClassifier, AVMRegressor
 from ..methods.spa import SPAOneClass
@@ -70,7 +69,7 @@ class _FromRows:
         self.model = clone(model)
         self.columns = columns
         self.seed = seed
-        if _has_learned(model):
+        if is_fitted(model):
             self.learned = copy.deepcopy(model)
             names = getattr(model, "feature_names_in_", range(model.n_features_in_))
             self._names = Vocabulary(model.n_features_in_, list(names))
@@ -126,7 +125,7 @@ class _FromRows:
         if not len(rows):
             return
         y = dataframe.into_series(y).to_numpy()
-        if _has_learned(self.learned):
+        if is_fitted(self.learned):
             self.learned.partial_fit(rows, y)
             return
         learned = clone(self.learned)  # so that an error in a later row leaves the model unchanged
@@ -157,7 +156,7 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x, **kwargs):
         self._need_probabilities()
-        if not _has_learned(self.learned):
+        if not is_fitted(self.learned):
             return {}
         scores = np.reshape(self.learned.score_one(self._row(x)), (1, -1))
         classes = self.learned.classes_
@@ -168,8 +167,8 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
 
     def predict_many(self, X):
         rows, frame = self._rows(X)
-        labels = self.learned.predict(rows).tolist() if _has_learned(self.learned) else [None] * len(rows)
-        for place in self._ties(rows) if _has_learned(self.learned) else ():
+        labels = self.learned.predict(rows).tolist() if is_fitted(self.learned) else [None] * len(rows)
+        for place in self._ties(rows) if is_fitted(self.learned) else ():
             labels[place] = _plain(self.learned.predict_one(rows[place]))
         return dataframe.to_native_series(labels, name=None, like=frame)
 
@@ -185,7 +184,7 @@ class RiverClassifier(_FromRows, base.MiniBatchClassifier):
     def predict_proba_many(self, X):
         self._need_probabilities()
         rows, frame = self._rows(X)
-        if not _has_learned(self.learned):
+        if not is_fitted(self.learned):
             return dataframe.to_native_frame({}, like=frame)
         table = dict(zip(self.learned.classes_.tolist(), self.learned.predict_proba(rows).T, strict=True))
         return dataframe.to_native_frame(table, like=frame)
@@ -212,7 +211,7 @@ class RiverRegressor(_FromRows, base.MiniBatchRegressor):
 
     def predict_many(self, X):
         rows, frame = self._rows(X)
-        values = self.learned.predict(rows) if _has_learned(self.learned) else np.zeros(len(rows))
+        values = self.learned.predict(rows) if is_fitted(self.learned) else np.zeros(len(rows))
         return dataframe.to_native_series(values, name=None, like=frame)
 
 
@@ -231,11 +230,3 @@ class RiverAnomalyDetector(_FromRows, base.AnomalyDetector):
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _has_learned(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""The predictions of several experts as one: least squares of the target on them, with forgetting, shrunk to their mean."""
+"""Combination of several experts' predictions: least squares with forgetting, shrunk towards their mean."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def new_combination(experts: int) -> LeastSquares:
 
 
 def combined(combination: LeastSquares, predictions: np.ndarray) -> np.ndarray:
-    """One prediction for each event, (1, events), from predictions (experts, events)."""
+    """Return one prediction for each event, (1, events), from those of the experts, (experts, events)."""
     Z = np.clip(predictions, -REACH, REACH)
     return np.clip(Z.mean(axis=0) + scores_of(combination, Z), -REACH, REACH)
 
 
 def learn_combined(combination: LeastSquares, predictions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Say of each event what ``combined`` would say before it is learned, and learn it."""
+    """Learn events; return what ``combined`` would have returned before learning each."""
     Z = np.clip(predictions, -REACH, REACH)
     mean = Z.mean(axis=0)
     corrections = least_squares.learn(combination, RIDGE, Z, (targets - mean)[np.newaxis], weights)

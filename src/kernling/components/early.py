@@ -26,14 +26,14 @@ class Early(NamedTuple):
     gamma: np.ndarray  # (1,) as it is known now
 
     def grown(self, capacity: int) -> Early:
-        """With room for all of them."""
+        """Return the buffer with space for all events."""
         n = int(self.count[1])
         if n == len(self.X):
             return self
         return self._replace(**{name: padded(getattr(self, name), 0, n) for name in ("X", "targets", "weights")})
 
     def trimmed(self, size: int) -> Early:
-        """Without spare room."""
+        """Return the buffer without unused space."""
         n = int(self.count[0])
         return self._replace(X=self.X[:n].copy(), targets=self.targets[:n].copy(), weights=self.weights[:n].copy())
 
@@ -67,7 +67,7 @@ class Early(NamedTuple):
         if not fits or not are_targets(self.targets, outputs) or not (self.weights >= 0.0).all():
             raise ValueError("the first events do not fit the model")
         if self.gamma.shape != (1,) or not self.gamma[0] > 0.0:
-            raise ValueError(f"gamma={self.gamma} is not that of a model")
+            raise ValueError(f"gamma={self.gamma} must be one positive number")
 
 
 def new_early(gamma: float, settles: bool, d: int, dtype: DTypeLike) -> Early:
@@ -83,7 +83,7 @@ def next_settling(early: Early, events: float) -> int:
 
 
 def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
-    """Keep those events that count, while there is room."""
+    """Store events of positive weight while there is room."""
     n = int(early.count[0])
     there = np.flatnonzero(weights > 0.0)[: int(early.count[1]) - n]
     part = slice(n, n + len(there))
@@ -92,7 +92,7 @@ def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) 
 
 
 def parts(early: Early, length: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Rows, targets and weights of all that are kept, in stretches of this length at most."""
+    """Yield the rows, targets and weights of the stored events, in parts of at most this length."""
     n = int(early.count[0])
     for start in range(0, n, length):
         part = slice(start, min(start + length, n))

@@ -65,7 +65,7 @@ def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> E
 
 
 def clear(experts: Experts) -> None:
-    """Let them forget all events."""
+    """Reset all experts to their untrained state."""
     experts.model.size[0] = 0
     least_squares.clear(experts.smooth, SMOOTH)
     line.clear(experts.straight, STRAIGHT)
@@ -107,7 +107,7 @@ def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
 
 
 def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Let all experts learn; returns what they say of each event before it is learned, (experts, outputs, events)."""
+    """Train all experts; return their scores of each event before it was learned, (experts, outputs, events)."""
     squares = _learn_squares(experts, seen, class_targets(targets, experts.model.coef.shape[1]), weights)
     return np.stack([*squares, *window.learn_classes(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
 
@@ -118,7 +118,7 @@ def values_of(experts: Experts, seen: Seen) -> np.ndarray:
 
 
 def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Let all experts learn; returns what they predict of each event before it is learned, (experts, events)."""
+    """Train all experts; return their predictions of each event before it was learned, (experts, events)."""
     squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
     return np.concatenate([*squares, window.learn_values(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
 

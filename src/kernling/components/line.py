@@ -1,4 +1,4 @@
-"""Linear experts: least squares on a constant and the columns; of many columns, only the diagonal of their squares is kept."""
+"""Linear experts: least squares on a constant and the columns, with a diagonal matrix if there are many columns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Line = LeastSquares | Diagonal
 
 
 def new_line(ridge: Ridge, d: int, outputs: int) -> Line:
-    """Return the state without events on d columns."""
+    """Return the initial state for d columns."""
     if d <= WIDE:
         return new_least_squares(ridge, 1 + d, 0, outputs)
     check_room(outputs, 1 + d, "outputs")
@@ -66,7 +66,7 @@ def scores_of(line: Line, Z: np.ndarray) -> np.ndarray:
 
 
 def learn(line: Line, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; returns the scores before each, (outputs, events)."""
+    """Learn events; return the scores before learning each, (outputs, events)."""
     if isinstance(line, LeastSquares):
         return least_squares.learn(line, ridge, Z, targets, weights)
     return _learn_diagonal(line, ridge.ridge, ridge.keep, Z, targets, weights)

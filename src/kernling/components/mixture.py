@@ -1,4 +1,4 @@
-"""Experts that vote, and one that learns how much to make of the others' scores.
+"""Experts that vote, and a stacked expert that learns how to weight the others' scores.
 
 Votes are those of a weighted majority: an expert that was wrong is multiplied by exp(-RATE), then each gets a share of the
 whole, so that one that was bad for long comes back soon once it is right (M. Herbster and M. K. Warmuth, Tracking the Best
@@ -68,7 +68,7 @@ class Mixture(NamedTuple):
         return mean._replace(mistakes=mistakes, record=added(self, other, start, lambda mixture: mixture.record))
 
     def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree, and weights are weights."""
+        """Raise unless all shapes agree and the weights are valid."""
         n, classes = len(self.pull), max(2, outputs)
         shapes = [part.shape for part in self]
         fits = shapes == [(n + 1,), (n + 1,), (n,), (n,), (n,), (classes,), (classes,), (2, BINS), (3,)]
@@ -85,9 +85,9 @@ class Mixture(NamedTuple):
             raise ValueError("the weights of the experts do not fit the model")
 
     def certificate(self) -> dict[str, float]:
-        """Mistakes of the vote and of the best expert, and the most that the first can be, given the second.
+        """Return the mistakes of the vote and of the best expert, and the maximum of the first, given the second.
 
-        A mistake takes at least (1 - exp(-RATE)) / 2 of all weight away, and the best expert keeps exp(-RATE) of its own for
+        A mistake removes at least (1 - exp(-RATE)) / 2 of the total weight, and the best expert keeps exp(-RATE) of its own for
         each of its mistakes and 1 - SHARE for each event.  Events of weight s count as s.
         """
         experts, best = len(self.votes), float(self.mistakes.min())
@@ -101,7 +101,7 @@ class Mixture(NamedTuple):
 
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
-    """Return the mixture of this many experts and the stacked one, before any event."""
+    """Return an untrained mixture of this many experts and the stacked one."""
     classes = max(2, outputs)
     return Mixture(
         votes=np.full(experts + 1, 1.0 / (experts + 1)),
@@ -117,7 +117,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
 
 
 def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
-    """Logarithms of probabilities, or of their ratio, (outputs, events), by scores (experts, outputs, events)."""
+    """Return log probabilities, or log odds, (outputs, events), from scores (experts, outputs, events)."""
     n = scores.shape[2]
     return learn_mixed(mixture, scores, np.zeros(n), np.zeros(n))
 

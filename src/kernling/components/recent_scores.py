@@ -1,4 +1,4 @@
-"""The latest scores of a one-class model, each taken before its event was learned: their quantile is the border.
+"""The latest scores of a one-class model, each computed before its event was learned: the border is a quantile of them.
 
 Early scores belong to a model that has seen little, so only the last third of the events counts.
 """
@@ -25,12 +25,12 @@ class RecentScores(NamedTuple):
     count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
 
     def latest(self) -> np.ndarray:
-        """Return the scores of the last third of the events, or as many as there are of them, the oldest first."""
+        """Return the scores of the last third of the events, as far as they are stored, oldest first."""
         count = int(self.count[0])
         return self.ring[np.arange(count - latest_count(count), count) % LENGTH]
 
     def merged(self, other: RecentScores, start: RecentScores | None, merging: Merging) -> RecentScores:
-        """Return the newest scores of both, as if they had come in turn."""
+        """Return the latest scores of both."""
         both = new_scores(len(self.ring) > 0)
         a, b = self.latest(), other.latest()
         most = len(both.ring) // 3
@@ -47,12 +47,12 @@ class RecentScores(NamedTuple):
 
 
 def latest_count(count: int) -> int:
-    """Return how many of the scores so far are behind the border."""
+    """Return how many of the scores so far determine the border."""
     return min(LENGTH, count - 2 * count // 3)
 
 
 def new_scores(kept: bool) -> RecentScores:
-    """Return an empty ring, of no length if no scores are kept."""
+    """Return an empty ring buffer, of length 0 if no scores are stored."""
     return RecentScores(np.zeros(LENGTH if kept else 0), np.zeros(1))
 
 

@@ -1,4 +1,4 @@
-"""Running standardisation: each row by the mean and the spread of the rows up to it, its own included.
+"""Running standardisation: each row is scaled by the mean and spread of the rows up to and including it.
 
 Scaling a row that is not learned takes it in for the moment, as if it were the next one: what is predicted of a row does not
 depend on whether it is about to be learned.
@@ -76,7 +76,7 @@ class Scales(NamedTuple):
         return Scales(count, mean, np.maximum(squares - count * mean**2, 0.0), np.maximum(self.kind, other.kind))
 
     def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless rows can have led here."""
+        """Raise unless the statistics are valid."""
         shapes = self.count.shape == (1,) and self.mean.shape == self.squares.shape == self.kind.shape
         sound = shapes and self.count[0] >= 0.0 and bool((np.abs(self.mean) <= MOST).all() and (self.squares >= 0.0).all())
         if not sound or not ((self.kind >= ZERO_OR_ONE) & (self.kind <= ANY)).all() or (self.squares > MOST**2).any():
@@ -84,12 +84,12 @@ class Scales(NamedTuple):
 
 
 def new_scales(d: int) -> Scales:
-    """Before the first row."""
+    """Return the initial statistics."""
     return Scales(np.zeros(1), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
 
 
 def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Scales]:
-    """Rows as they are scaled one after the other, and the scales then; rows of weight 0 leave nothing behind."""
+    """Scale rows one by one; return them and the scales after them, to which rows of weight 0 do not contribute."""
     after = Scales(*(part.copy() for part in scales))
     out = np.empty(X.shape)
     _scale(X, weights, *after, out)
@@ -97,7 +97,7 @@ def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.
 
 
 def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
-    """Rows by the scales that are known now."""
+    """Return rows on the current scales."""
     spread = np.sqrt(scales.squares / max(scales.count[0], 1.0))
     varies = spread > 0.0
     scaled = np.where(varies, (X - scales.mean) / np.where(varies, spread, 1.0), 0.0)
@@ -105,7 +105,7 @@ def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
 
 
 def keep(scales: Scales, after: Scales) -> None:
-    """Let these be the scales from now on."""
+    """Replace the scales by newer ones."""
     for part, new in zip(scales, after, strict=True):
         part[:] = new
 
@@ -148,7 +148,7 @@ class Targets(NamedTuple):
 
 
 def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[Targets, Scales]:
-    """Targets as they are scaled one after the other, and the scales then; those of weight 0 leave nothing behind."""
+    """Scale targets one by one; return them and the scale after them, to which those of weight 0 do not contribute."""
     after = Scales(*(part.copy() for part in scales))
     found = Targets(*np.empty((3, len(y))))
     _scale_targets(y, weights, *after[:3], *found)
@@ -156,13 +156,13 @@ def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[
 
 
 def targets_as_known(scales: Scales, y: np.ndarray) -> np.ndarray:
-    """Targets by the scale that is known now."""
+    """Return targets on the current scale."""
     shift, width = target_scale(scales)
     return (y - shift) / width if width > 0.0 else np.zeros_like(y)
 
 
 def target_scale(scales: Scales) -> tuple[float, float]:
-    """Shift and width: a prediction f means shift + width * f."""
+    """Return shift and width: a prediction f means shift + width * f."""
     return float(scales.mean[0]), float(np.sqrt(scales.squares[0] / max(scales.count[0], 1.0)))
 
 
@@ -179,7 +179,7 @@ def _scale_targets(y, weights, count, mean, squares, scaled, shift, width):
 
 
 def variance_of_entries(scales: Scales, standardised: bool) -> float:
-    """The variance of all numbers of the rows as the model sees them, times the number of columns."""
+    """Return the variance of all entries of the rows as the model sees them, times the number of columns."""
     d = len(scales.mean)
     variance = scales.squares / max(scales.count[0], 1.0)
     as_is = scales.stays() if standardised else np.ones(d, bool)

@@ -1,4 +1,4 @@
-"""The last N stored events, shared by several experts: kernel expansions on the same points, whose oldest point goes.
+"""The last N stored events, shared by several experts: kernel expansions on the same points, of which the oldest is replaced.
 
 The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
 Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  For each power there are some columns of
@@ -41,11 +41,11 @@ class Window(NamedTuple):
 
     @property
     def stored(self) -> int:
-        """Events in it."""
+        """Number of events in the window."""
         return int(self.place[SIZE])
 
     def grown(self, capacity: int) -> Window:
-        """With all the room that it may need: memory is constant from the first event on."""
+        """Return the window at its full size: memory is constant from the first event on."""
         n = len(self.norms)
         if n == len(self.points):
             return self
@@ -53,7 +53,7 @@ class Window(NamedTuple):
         return self._replace(points=padded(self.points, 0, n), coef=padded(self.coef, 2, n))
 
     def trimmed(self, size: int) -> Window:
-        """Without spare room."""
+        """Return the window without unused space."""
         n = self.stored
         return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
 
@@ -101,7 +101,7 @@ def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -
 
 
 def clear(window: Window) -> None:
-    """Let all events go."""
+    """Remove all events."""
     window.place[SIZE] = window.place[NEXT] = 0
 
 
@@ -128,7 +128,7 @@ def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: 
 
 
 def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
-    """Kernel values of the events of a block with each other, (powers, events, events)."""
+    """Return the kernel values between the events of a block, (powers, events, events)."""
     values = np.empty((powers, len(X), len(X)))
     values[0] = kernel_matrix(kernel, X, norms, X, norms)
     _raise(values, len(X))
@@ -176,7 +176,7 @@ def _enter(window, values, sums, among, X, norms, j, entry):
 def learn_classes(
     window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Passive-aggressive steps for each power; an event is stored when any of them steps.
+    """Take passive-aggressive steps for each power; an event is stored if any of them changes.
 
     Returns the scores before each event, (powers, outputs, events).
     """
@@ -226,7 +226,7 @@ def _margin_step(f, j, target, weight, entry):
 def learn_values(
     window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """A step of least mean squares, and the event itself as a neighbour, for each power.
+    """Take a step of least mean squares for each power, and store every event as a neighbour.
 
     Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
     """

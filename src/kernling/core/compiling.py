@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Compiling:
-    """Counts the functions compiled by this process; whoever is in ``listeners`` is called before each."""
+    """Counts the functions compiled by this process; ``listeners`` are called before each of them."""
 
     def __init__(self) -> None:
         self.functions = 0
@@ -18,7 +18,7 @@ class Compiling:
 
     @contextmanager
     def function(self) -> Iterator[None]:
-        """One function, and those that it calls, which are compiled on the way."""
+        """Measure the compilation of a function, including the functions that it calls."""
         for listener in self.listeners:
             listener()
         outermost = self._began is None
@@ -34,7 +34,7 @@ class Compiling:
 
     @contextmanager
     def heard_by(self, listener: Callable[[str], None]) -> Iterator[None]:
-        """Tell somebody how far compiling has come, in words."""
+        """Call a listener with a message about the progress of compilation."""
 
         def tell() -> None:
             listener(f"compiling for this processor, which happens once: {self.functions} functions")

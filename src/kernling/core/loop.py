@@ -85,7 +85,7 @@ def learn(
 
 
 class Plain:
-    """A loop in Python, with what it takes, as ``Run`` is one in compiled code."""
+    """A loop in Python and its arguments: the counterpart of ``Run``."""
 
     def __init__(self, loop: Callable, setup: Setup, params: Any, events: Stretch, event: Event):
         self._loop, self._fixed, self._event = loop, (setup, params), event
@@ -93,11 +93,11 @@ class Plain:
         self._buffers = events.uniforms, events.before
 
     def __call__(self, state: Any, first: int, last: int) -> int:
-        """Learn events first .. last - 1, or up to where there is no more room; returns where it stopped."""
+        """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
         return self._loop(*self._fixed, state, self._events, *self._buffers, first, last)
 
     def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        """Learn one event; returns what ``Run.learn_event`` does."""
+        """Learn one event; return the same codes as ``Run.learn_event``."""
         if not state.model.has_room(max(1, self._fixed[0].room)):
             return 0
         row, target, weights = self._event
@@ -109,14 +109,14 @@ class Plain:
 
 
 def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
-    """The loop as a function of the state and of the events to learn: first and last."""
+    """Return the loop as a function of the state and the range of events, first and last."""
     return Run(loop, setup, params, events, event) if isinstance(loop, Loop) else Plain(loop, setup, params, events, event)
 
 
 class Single:
     """Learns and scores single events of one model with as little overhead as possible.
 
-    Buffers and entry points are made once; they fit as long as the types of setup, parameters and state stay the same.
+    Buffers and entry points are created once; they are valid as long as the types of setup, parameters and state do not change.
     """
 
     def __init__(self, loop: Loop | Callable, setup: Setup, params: Any, state: Any):
@@ -133,11 +133,11 @@ class Single:
         self._scored: Any = None
 
     def learn(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float, rng: np.random.Generator) -> Any:
-        """Learn an event; returns the state, or None if x holds what cannot be learned.
+        """Learn an event; return the state, or None if x cannot be learned.
 
         x must be contiguous and of the model's type and width.  When Diverged is raised, nothing has changed.
         """
-        if isinstance(state.model, Linear):  # one event takes many steps, so that only the end shows whether it went well
+        if isinstance(state.model, Linear):  # divergence is only detected after the event
             state = self._begin_carefully(state)
         if self._uniforms.size:
             kept: Any = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
@@ -158,7 +158,7 @@ class Single:
         raise Diverged
 
     def _begin_carefully(self, state: Any) -> Any:
-        """Keep what an event that diverges must give back; the state is small."""
+        """Copy the state, which is small, to restore it if the event diverges."""
         if state is not self._learned:
             state, self._memory, floats = packed(state)
             self._floats = self._memory[np.newaxis, :floats]
@@ -169,7 +169,7 @@ class Single:
         return state
 
     def score(self, state: Any, x: np.ndarray, largest: float) -> np.ndarray | None:
-        """The outputs for an event, in an array that the next call overwrites; None if x holds what cannot be scored."""
+        """Return the outputs of an event, in an array that the next call overwrites; None if x cannot be scored."""
         if state is not self._scored:
             parts = [part for part in state if isinstance(part, (Expansion, Linear))]
             self._score = EventScorer(self._setup, parts, self._rows, self._row)
@@ -178,14 +178,14 @@ class Single:
 
 
 def _rewound(bits: Any, draws: int) -> Any:
-    """The state of a generator before this many draws of ``random``; to ask for it before each would take longer."""
+    """Return the state of a generator before this many draws of ``random``; storing it before each event would take longer."""
     drawn = bits.state
     bits.advance(-draws)
     return {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
 
 
 def _call_length(state: Any, setup: Setup) -> int:
-    """How many events one compiled call takes: a multiple of the block, and the same whatever the machine's speed."""
+    """Return the number of events per compiled call: a multiple of the block, independent of the machine's speed."""
     work = state.model.work + (8 * state.model.stored**2 if setup.room else 0)  # batches also update a matrix
     blocks = max(1, min(CALL, WORK // max(1, work)) // setup.block_size)
     return blocks * setup.block_size

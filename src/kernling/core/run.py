@@ -1,4 +1,4 @@
-"""The compiled loops around a step, and compiled scoring, with everything by address: settings, state, events and buffers."""
+"""The compiled loops around a step, and compiled scoring; settings, state, events and buffers are passed by address."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def dual_loop(step: Callable) -> Loop:
 
 
 class Run:
-    """A compiled loop with its arguments by address."""
+    """A compiled loop and its arguments, passed by address."""
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, events: Stretch, event: Event):
         self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
@@ -248,7 +248,7 @@ class Run:
         self._state = state
 
     def __call__(self, state: Any, first: int, last: int) -> int:
-        """Learn events first .. last - 1, or up to where there is no more room; returns where it stopped."""
+        """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
         if state is not self._state:
             self._attach(state)
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
@@ -363,7 +363,7 @@ class EventScorer:
             self._calls.append((entry_point(_SCORE_EVENT[type(part)], call, row, 1.0), call))
 
     def __call__(self, x: np.ndarray, largest: float) -> bool:
-        """Write the outputs of one event, as wide as the rows, contiguous, and of their type; whether that could be done."""
+        """Write the outputs of an event as wide as the rows, contiguous, and of their type; return whether x was valid."""
         for score, call in self._calls:  # noqa: SIM110 - a generator would take as long as scoring
             if not score(call, x, largest):
                 return False

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..extras import need
+
 
 def need_distributed() -> Any:
     """Import dask.distributed, or raise an error that says how to install it."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError("this needs dask.distributed: pip install 'kernling[dask]'") from error
-    return distributed
+    return need("this needs dask.distributed", "dask", "distributed")
 
 
 @contextmanager

@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import assert_all_finite, validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from ..core.limits import LARGEST, WEIGHT, within
 from ..core.rows import read_only
+
+
+def is_fitted(model: Any) -> bool:
+    """Return whether a model has been fitted."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
 
 
 def checked(estimator, *arrays, largest: float | None = None, **options):

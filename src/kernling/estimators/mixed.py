@@ -1,4 +1,4 @@
-"""Estimators whose output is a mixture of experts: it is computed by the method itself, and no expansion stands for it."""
+"""Estimators whose output is a mixture of experts: it is computed by the method itself and is not a kernel expansion."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .constraints import SWITCH
 from .options import IsotropicKernel
 from .parameters import parameter
 
-BLOCK = 512  # rows that are predicted at once
+BLOCK = 512  # rows predicted at once
 
 
 def dense_rows(rows: Rows, part: slice) -> np.ndarray:
-    """Rows as a table."""
+    """Return rows as a dense array."""
     if len(rows.dense):
         return rows.dense[part]
     table = np.empty((len(range(row_count(rows))[part]), rows.dense.shape[1]), rows.dense.dtype)
@@ -32,19 +32,19 @@ def dense_rows(rows: Rows, part: slice) -> np.ndarray:
 
 
 class Mixed(IsotropicKernel):
-    """Columns are standardised within, gamma settles with the first events, and the method itself predicts."""
+    """Base class: columns are standardised online, gamma is determined by the first events, and the method itself predicts."""
 
     outputs_of: ClassVar[Callable[..., np.ndarray]]  # of params, state, kernel, rows and a slice of them: (outputs, rows)
     gamma: float | str = parameter(
         default="scale",
-        resolve=lambda X, options: 0.0,  # until the first events have told
-        doc='Kernel coefficient; "scale" is 1 / (columns * variance), which settles within the first 1,024 events.',
+        resolve=lambda X, options: 0.0,  # determined by the first events
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance), computed from the first 1,024 events.',
     )
     standardise: bool = parameter(
         default=True,
         allowed=SWITCH,
-        doc="Whether columns get mean 0 and variance 1 as they come. Columns that hold only 0 and 1 stay as they are, and so "
-        "do all columns while no number is outside of [0, 1]. Switch it off behind a step that scales.",
+        doc="Whether columns are standardised online. Columns that contain only 0 and 1 are not scaled, nor are any "
+        "columns while all numbers are in [0, 1]. Use False after a step that scales.",
     )
 
     @property
@@ -54,7 +54,7 @@ class Mixed(IsotropicKernel):
 
     @gamma_.setter
     def gamma_(self, first: float) -> None:
-        """Leave it to the state, in which it settles."""
+        """Ignore the initial value: the state contains the current one."""
 
     @property
     def _setup(self) -> Any:

@@ -1,4 +1,4 @@
-"""Learning and scoring one event at a time, for events that come one by one."""
+"""Learning and scoring one event at a time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class SingleEvents:
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             x = self._event(x)
-            counts, scale = self.__dict__.get("_counts"), self.__dict__.get("_target_scale")  # the event is counted in them
+            counts, scale = (
+                self.__dict__.get("_counts"),
+                self.__dict__.get("_target_scale"),
+            )  # restored after an error
             weight = self._weight_of(y, sample_weight)
             if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
                 state, target = None, self._next_target(target)
@@ -89,7 +92,7 @@ class SingleEvents:
         return found
 
     def _target_of(self, y) -> float | None:
-        """Return the target as steps expect it; None for a label that is new."""
+        """Return the encoded target; None for a new label."""
         y = scalar(y)
         if not isinstance(y, NUMBERS):
             raise TypeError(f"y must be a number, not {short(y)}")

@@ -1,4 +1,4 @@
-"""The running scale of the targets of a regression: each is learned by the mean and spread of the targets up to it."""
+"""Running standardisation of regression targets: each is scaled by the mean and standard deviation of the targets up to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..components.scaling import MOST, Scales, scaled_targets
 
 
 class TargetScale(NamedTuple):
-    """What is known of the targets; a prediction f of a model that learns scaled targets means ``mean + spread * f``."""
+    """Statistics of the targets; a prediction f of a model that learns scaled targets means ``mean + spread * f``."""
 
     rows: float = 0.0
     mean: float = 0.0
@@ -23,41 +23,41 @@ class TargetScale(NamedTuple):
         return math.sqrt(self.squares / max(self.rows, 1.0))
 
     def scaled(self, y: Any) -> Any:
-        """Targets by what is known now; all of them are 0 while no two differ."""
+        """Return targets on the current scale; all are 0 if the targets have not varied so far."""
         return (y - self.mean) / self.spread if self.spread > 0.0 else 0.0 * y
 
     def meant(self, scores: Any) -> Any:
-        """Predictions in the units of the targets."""
+        """Return predictions in the units of the targets."""
         return self.mean + self.spread * scores
 
     def learned(self, y: np.ndarray, weights: np.ndarray) -> tuple[TargetScale, np.ndarray, np.ndarray, np.ndarray]:
-        """The scale with these targets; each target by those up to it; and mean and spread before each."""
+        """Return the scale after these targets, each target scaled by those up to it, and mean and spread before each."""
         known = Scales(np.array([self.rows]), np.array([self.mean]), np.array([self.squares]), np.zeros(1, np.int64))
         found, after = scaled_targets(known, y, weights)
         return TargetScale(*(float(part[0]) for part in after[:3])), *found
 
     def with_one(self, y: float) -> TargetScale:
-        """The scale with this target."""
+        """Return the scale after this target."""
         rows, difference = self.rows + 1.0, y - self.mean
         mean = self.mean + difference / rows
         return TargetScale(rows, mean, self.squares + difference * (y - mean))
 
     def units_of(self, other: TargetScale) -> tuple[float, float]:
-        """Shift and width of another scale on this one: f there is ``shift + width * f`` here."""
+        """Return shift and width of another scale relative to this one: f there is ``shift + width * f`` here."""
         spread = self.spread or 1.0
         return (other.mean - self.mean) / spread, other.spread / spread
 
     @classmethod
     def from_plain(cls, numbers: list[float]) -> TargetScale:
-        """The scale that ``list`` described, from JSON."""
+        """Restore a scale from a list of its numbers."""
         scale = cls(*(float(number) for number in numbers))
         if not (0.0 <= scale.rows < math.inf and abs(scale.mean) <= MOST and scale.squares >= 0.0 and scale.spread <= MOST):
-            raise ValueError(f"{numbers} is no scale that targets can have")
+            raise ValueError(f"{numbers} is not a valid scale of targets")
         return scale
 
 
 def merged_scale(scales: list[TargetScale], shares: np.ndarray) -> TargetScale:
-    """The scale on which the mean of two models with these shares needs no constant; the third scale is that of their start."""
+    """Return the scale on which the mean of two models with these shares needs no constant; a third is that of their start."""
     rows = scales[0].rows + scales[1].rows - sum(start.rows for start in scales[2:])
     mean = float(shares @ [one.mean for one in scales[:2]])
     variance = shares @ [one.spread**2 + (one.mean - mean) ** 2 for one in scales[:2]]

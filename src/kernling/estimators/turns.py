@@ -1,4 +1,4 @@
-"""Threads that share a model: any number predict, one learns, and nobody predicts from a model in the middle of an event."""
+"""Threads that share a model: any number may predict, or one may learn, so no prediction uses a partially updated model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 class Turns:
-    """Who may use a model.  In a ``with`` statement it waits until nobody predicts, and keeps everybody else out.
+    """A readers-writer lock.  A ``with`` statement waits until no other thread predicts, and excludes all others.
 
-    A thread may enter again what it is in.  Single events are over so soon that they take ``lock`` and are not counted.
+    It is reentrant.  Single events are so short that they just take ``lock`` and are not counted.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
-        self.predicting: dict[int, int] = {}  # how often each thread is inside
+        self.predicting: dict[int, int] = {}  # nested calls of each thread
         self._waiting = 0  # threads that want to learn
 
     def __enter__(self) -> None:
@@ -25,7 +25,7 @@ class Turns:
         try:
             if self.predicting:
                 self.wait()
-        except BaseException:  # Ctrl-C, say
+        except BaseException:  # such as Ctrl-C
             self.lock.release()
             raise
 
@@ -36,20 +36,20 @@ class Turns:
             self._changed.wait_for(lambda: not self.predicting.keys() - {threading.get_ident()})
         finally:
             self._waiting -= 1
-            self._changed.notify_all()  # those who came later go on once the lock is free
+            self._changed.notify_all()  # threads that wait to predict continue once the lock is free
 
     def __exit__(self, *_error: object) -> None:
         self.lock.release()
 
     def begin_predicting(self) -> None:
-        """Wait until nobody learns, nor has waited for it longer."""
+        """Wait until no thread learns or waits to learn."""
         me = threading.get_ident()
         with self.lock:
             self._changed.wait_for(lambda: me in self.predicting or not self._waiting)
             self.predicting[me] = self.predicting.get(me, 0) + 1
 
     def end_predicting(self) -> None:
-        """Leave what ``begin_predicting`` entered."""
+        """End what ``begin_predicting`` began."""
         me = threading.get_ident()
         with self.lock:
             self.predicting[me] -= 1
@@ -59,7 +59,7 @@ class Turns:
 
 
 class OwnTurns:
-    """An attribute that is made when it is first asked for, once however many threads ask at once."""
+    """An attribute that is created at its first use, once, even if several threads use it at the same time."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

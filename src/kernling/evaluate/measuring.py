@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_regressor
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import labels
 from ..estimators.base import OnlineEstimator
+from ..estimators.checking import is_fitted
 from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
 from .metrics import Batch, Counts, metric, metric_class
@@ -55,15 +54,6 @@ def copy_with_seed(model: Any, seed: int) -> Any:
     """Return an unfitted copy of a model, with ``random_state`` set if it has one."""
     copy = clone(model)
     return copy.set_params(**{name: seed for name in copy.get_params() if name.split("__")[-1] == "random_state"})
-
-
-def is_fitted(model: Any) -> bool:
-    """Return whether a model has been fitted."""
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
 
 
 def warm_up(model: Any, X: Any, y: np.ndarray) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..estimators.checking import is_fitted
 from ..pipeline import StreamPipeline
 from ..streams import Stream, Table, stream
 from ..streams.base import Chunk, first_rows
@@ -19,7 +20,6 @@ from .measuring import (
     chosen_metrics,
     copy_with_seed,
     data_facts,
-    is_fitted,
     learn,
     measure_all,
     orders,

@@ -1,4 +1,4 @@
-"""Simple answers that stand beside every result: the constant one, and that of a linear model on the same rows."""
+"""Reference predictions shown with every result: a constant, and a linear model on the same rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..core.blas import one_thread
 from .metrics import Batch, Window, metric, metric_class
 from .record import Row
 
-WIDEST = 300  # columns; the linear model needs a square matrix of them
-REFRESH = 0.05  # the linear model is solved again when so many rows have been added
+WIDEST = 300  # maximum number of columns; the linear model stores their products, a square matrix
+REFRESH = 0.05  # the linear model is solved again when the number of rows has grown by this fraction
 
 
 class ConstantAnswer:
-    """Says of each row what suits the rows before it best: their most common label, or the mean of their values.
+    """Predicts the most common label, or the mean of the values, of the rows so far.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class ConstantAnswer:
         self._total, self._rows = 0.0, 0
 
     def predict_then_learn(self, X: Any, y: np.ndarray) -> np.ndarray:
-        """Learn targets; returns what was said before each; the rows do not matter."""
+        """Learn targets; return the predictions before each of them.  The rows are not used."""
         if self._task != "regression":
             return np.array([self._most_common_then_count(label) for label in y.tolist()], dtype=y.dtype)
         y = np.asarray(y, dtype=np.float64)
@@ -46,50 +46,50 @@ class ConstantAnswer:
 
     def _most_common_then_count(self, label: Any) -> Any:
         counts = self._counts
-        best = self._best if counts else label  # before any, an answer cannot be wrong
+        best = self._best if counts else label  # the first prediction always counts as correct
         counts[label] = counts.get(label, 0) + 1
         self._best = label if counts[label] > counts.get(best, 0) else best
         return best
 
 
 class LinearModel:
-    """Least squares with an intercept on all rows before, a little regularised; labels are columns of 0 and 1.
+    """Slightly regularised least squares with an intercept on all rows so far; labels are encoded as columns of 0 and 1.
 
-    Rows are predicted by the latest solution, which is at most 5 % of the rows, or a tenth of the columns, old.  For at most
-    300 columns.
+    Rows are predicted by the latest solution, which is recomputed when 5 % of the rows, or a tenth of the number of
+    columns, have been added.  For at most 300 columns.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernling.evaluate import LinearModel
     >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-    >>> said = LinearModel("regression").predict_then_learn(X, 3.0 * X[:, 0] + 1.0)
-    >>> print(abs(said[-1] - 3.0 * X[-1, 0] - 1.0) < 0.1)
+    >>> predicted = LinearModel("regression").predict_then_learn(X, 3.0 * X[:, 0] + 1.0)
+    >>> print(abs(predicted[-1] - 3.0 * X[-1, 0] - 1.0) < 0.1)
     True
     """
 
     def __init__(self, task: str):
         self._task = task
         self._places: dict[Any, int] = {} if task == "classification" else {None: 0}
-        self._rows, self._next = 0, 1  # rows so far, and those at which it is solved again
+        self._rows, self._next = 0, 1  # rows so far, and the number at which it is solved again
         self._squares: Any = 0.0
         self._products: Any = 0.0
         self._weights = np.zeros((0, 1))
 
     @one_thread
     def predict_then_learn(self, X: Any, y: np.ndarray) -> np.ndarray:
-        """Learn rows; returns what was said before."""
-        said = []
+        """Learn rows; return the predictions before."""
+        predicted = []
         first = 0
         while first < len(y):
             last = min(len(y), first + self._next - self._rows)
             part = X[first:last].toarray() if sparse.issparse(X) else np.asarray(X[first:last], dtype=np.float64)
             part = np.column_stack([part, np.ones(len(part))])
             targets = self._targets(y[first:last])
-            said.append(self._said(part, y[first:last]))
+            predicted.append(self._predict(part, y[first:last]))
             self._learn(part, targets)
             first = last
-        return np.concatenate(said)
+        return np.concatenate(predicted)
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         if self._task != "classification":
@@ -97,14 +97,14 @@ class LinearModel:
         places = [self._places.setdefault(label, len(self._places)) for label in y.tolist()]
         return np.eye(len(self._places))[places]
 
-    def _said(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         scores = X @ self._weights if len(self._weights) else np.zeros((len(X), 1))
         if self._task != "classification":
             return scores[:, 0]
         return np.array(list(self._places), dtype=y.dtype)[scores.argmax(axis=1)]
 
     def _learn(self, X: np.ndarray, targets: np.ndarray) -> None:
-        with np.errstate(all="ignore"):  # what is too large for squares is seen in the solution
+        with np.errstate(all="ignore"):  # overflow is detected in the solution
             self._squares = self._squares + X.T @ X
             products = X.T @ targets
             products[:, : np.shape(self._products)[1] if self._rows else 0] += self._products
@@ -115,7 +115,7 @@ class LinearModel:
                 self._next += max(1, int(REFRESH * self._rows), X.shape[1] // 10)
 
     def _solve(self) -> None:
-        own = np.diagonal(self._squares) / self._rows  # each column is held back by one row's worth of itself
+        own = np.diagonal(self._squares) / self._rows  # the ridge of a column is its mean square
         try:
             weights = linalg.solve(self._squares + np.diag(np.where(own > 0.0, own, 1.0)), self._products, assume_a="pos")
         except (linalg.LinAlgError, ValueError):
@@ -125,7 +125,7 @@ class LinearModel:
 
 
 class Reference:
-    """A simple answer with the metrics that it reaches, as far as they need no more than labels or values."""
+    """A reference model and its metrics, those that only need labels or values."""
 
     def __init__(self, answer: ConstantAnswer | LinearModel, metrics: Sequence[str], window: int):
         self._answer = answer
@@ -133,13 +133,13 @@ class Reference:
         self._recent = Window(window)
 
     def update(self, X: Any, y: np.ndarray) -> None:
-        """Test and learn some rows."""
+        """Predict rows, update the metrics, and learn the rows."""
         batch = Batch(y, self._answer.predict_then_learn(X, y))
         self._recent.update(batch)
         for one in self._running.values():
             one.update(batch)
 
     def values(self) -> Row:
-        """The metrics, and those of the window."""
+        """Return the metrics, overall and of the window."""
         lately = {f"{name}_window": float(self._recent.value(partial(metric, name))) for name in self._running}
         return {name: float(one.value) for name, one in self._running.items()} | lately

@@ -1,7 +1,7 @@
-"""Models as plain data: everything that predicting needs, and nothing that learning needs.
+"""Models as plain data: everything that prediction needs, and nothing else.
 
-A description is made of the NamedTuples below, which hold numbers, texts, arrays and one another.  Every format that models are
-exported to is written from it, so a method says nowhere but in its estimator how it predicts, and a format knows no method.
+A description consists of the NamedTuples below, which contain numbers, strings, arrays and each other.  Every export format is
+written from it, so the formats do not depend on the methods.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KERNELS = {kind: name for name, kind in KINDS.items()}
 
 
 class Affine(NamedTuple):
-    """x becomes low + factor (x - shift), then at least -reach and at most reach, unless that is None."""
+    """The map of x to low + factor (x - shift), clipped to [-reach, reach] unless reach is None."""
 
     shift: Any  # a number, or an array with one for each column
     factor: Any
@@ -42,19 +42,19 @@ class Column(NamedTuple):
     name: str
     treatment: str  # "number", "boolean", "category" or "date"
     gaps: bool  # whether the last of its columns is 1 where a value is missing
-    fill: float | None  # for a number, boolean or number of days that is missing; None if none may be
+    fill: float | None  # replaces a missing number, boolean or number of days; None if no value may be missing
     scale: Affine | None  # of numbers, and of the days of dates
     categories: tuple[str, ...]
     others: int  # columns for other categories, by their CRC-32
     clock: bool  # whether dates have a time of day
-    origin: int  # the moment that days count from, in seconds since 1970
+    origin: int  # the time from which days are counted, in seconds since 1970
 
 
 # ---------------------------------------------------------------------- functions of rows
 
 
 class KernelFunction(NamedTuple):
-    """A kernel by its name; :func:`kernling.kernel` has the formulas."""
+    """A kernel; :func:`kernling.kernel` documents the formulas."""
 
     name: str
     gamma: float
@@ -71,7 +71,7 @@ class KernelSum(NamedTuple):
     """The sum of the kernel values of a row and each point, times coefficients."""
 
     kernel: KernelFunction
-    centre: np.ndarray  # (columns,) that is subtracted from rows; the points are relative to it, too
+    centre: np.ndarray  # (columns,) subtracted from rows; the points are relative to it
     points: np.ndarray  # (points, columns)
     coefficients: np.ndarray  # (outputs, points)
 
@@ -87,12 +87,12 @@ class FourierSum(NamedTuple):
 
 
 class LinearSum(NamedTuple):
-    """The sum of columns, times coefficients."""
+    """The sum of the columns times coefficients."""
 
     coefficients: np.ndarray  # (outputs, columns)
 
 
-# ---------------------------------------------------------------------- what scores mean
+# ---------------------------------------------------------------------- interpretation of scores
 
 
 class Labels(NamedTuple):
@@ -121,21 +121,21 @@ class Inside(NamedTuple):
 
 
 class Description(NamedTuple):
-    """Everything that predicting needs: columns, then steps, then the sum of parts and offset, then what the sum means."""
+    """Everything that prediction needs: columns, then steps, then the sum of parts and offset, then its interpretation."""
 
     estimator: str
     dtype: str  # of the scores
     input_dtype: str  # of rows
-    width: int  # columns of the rows that come in, or that the columns become
+    width: int  # number of columns of the rows, after encoding if there are columns of tables
     columns: tuple[Column, ...] | None  # None: rows of numbers
     steps: tuple[Affine, ...]
     parts: tuple[KernelSum | FourierSum | LinearSum, ...]
     offset: np.ndarray  # (outputs,)
-    output: Labels | Value | Inside | None  # None: the rows after the last step come out
+    output: Labels | Value | Inside | None  # None: the output is the rows after the last step
 
 
 def describe(model: Any) -> Description:
-    """Describe a model or pipeline; raises TypeError, in one sentence, for one that cannot be exported.
+    """Describe a fitted model or pipeline; raise TypeError for one that cannot be exported.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _described(model: Any, steps: tuple[Affine, ...], parts: tuple, offset: np.n
 
 
 def _step(part: Any) -> Affine:
-    """A step between columns and model."""
+    """Return the description of a step before the model."""
     if isinstance(part, (Standardise, MinMax)):
         return _affine(part.scale_now())
     if getattr(part, "task", None) == "metric":
@@ -179,7 +179,7 @@ def _step(part: Any) -> Affine:
 
 
 def _affine(scale: Scale) -> Affine:
-    """A scale as factors, 0 for columns that have not varied so far."""
+    """Convert a scale to factors, 0 for columns that have not varied so far."""
     factor = np.divide(scale.height, scale.width, out=np.zeros(np.shape(scale.width)), where=scale.width > 0.0)
     return Affine(np.where(factor > 0.0, scale.shift, 0.0), factor, scale.low, None if math.isinf(scale.reach) else scale.reach)
 
@@ -209,7 +209,7 @@ def _column(column: schema.Column, fill: float | None, scale: Scale | None) -> C
 
 
 def _last(model: Any) -> tuple[tuple[Affine, ...], tuple, np.ndarray, Any]:
-    """Steps, parts, offset and output of a model, whose scores become those in the units of the target."""
+    """Return the steps, parts, offset and output of a model; scores are in the units of the target."""
     if getattr(model, "task", None) == "metric":
         return (_step(model),), (), np.zeros(0), None
     if not isinstance(model, OnlineEstimator) or model.task not in _OUTPUTS:
@@ -221,13 +221,13 @@ def _last(model: Any) -> tuple[tuple[Affine, ...], tuple, np.ndarray, Any]:
         part, constant = _part(function.kernel, held._replace(coef=width * held.coef))
         parts += [part] if part is not None else []
         offset = offset + constant
-    nothing = LinearSum(np.zeros((len(offset), model.n_features_in_)))  # every row has a score, also of an empty model
+    nothing = LinearSum(np.zeros((len(offset), model.n_features_in_)))  # an empty model has scores, too
     output, shift = _OUTPUTS[model.task](model)
     return (), tuple(parts) or (nothing,), offset + shift, output
 
 
 def _part(kernel: Kernel, part: Expansion | Linear) -> tuple[Any, Any]:
-    """One part of a function, None where nothing is left of it, and the constant that it adds to each output."""
+    """Return the description of a part, None if all its coefficients are 0, and the constant that it adds to each output."""
     coef = part.coef[0]
     if isinstance(part, Expansion):
         used = coef.any(axis=0)
@@ -238,7 +238,7 @@ def _part(kernel: Kernel, part: Expansion | Linear) -> tuple[Any, Any]:
     if not count:
         return (LinearSum(coef) if coef.any() else None), -coef @ part.centre.astype(np.float64)
     cosines, sines = coef[:, :count] / math.sqrt(count), coef[:, count:] / math.sqrt(count)
-    waves = part.frequencies.any(axis=1)  # of frequency 0: a constant
+    waves = part.frequencies.any(axis=1)  # frequency 0 is a constant
     constant = cosines[:, ~waves] @ np.cos(part.phase[~waves]) + sines[:, ~waves] @ np.sin(part.phase[~waves])
     if not coef[:, np.tile(waves, 2)].any():
         return None, constant
@@ -269,5 +269,5 @@ def _kernel(kernel: Kernel) -> KernelFunction:
     return KernelFunction(KERNELS[kernel.kind], *kernel[1:])
 
 
-# what the scores of a task mean, and what is added to them
+# the interpretation of the scores of a task, and a constant that is added to them
 _OUTPUTS: dict[str, Any] = {"classification": _labels, "regression": _value, "oneclass": _inside}

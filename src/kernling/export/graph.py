@@ -10,13 +10,13 @@ import onnx
 from onnx import helper, numpy_helper
 
 OPSET = 21  # of ai.onnx, the only domain
-IR_VERSION = 10  # that came with it
+IR_VERSION = 10  # the version that introduced it
 
 
 class Graph:
-    """A graph that grows: values are known by name; numbers and arrays among the inputs of a node become constants.
+    """Builds a graph: values have names; numbers and arrays among the inputs of a node become constants.
 
-    Those of floating point get the type ``dtype``, which may change on the way.
+    Floating-point constants have the type ``dtype``, which may be changed between nodes.
     """
 
     def __init__(self, dtype: Any) -> None:
@@ -28,26 +28,26 @@ class Graph:
         self._count = 0
 
     def input(self, name: str, *shape: int | str, dtype: Any = None) -> str:
-        """Return an input of this name; of floating point unless a type is given."""
+        """Add an input and return its name; its type is ``self.dtype`` by default."""
         self._inputs[name] = helper.make_tensor_value_info(name, _type(dtype or self.dtype), shape)
         return name
 
     def output(self, name: str, value: str, *shape: int | str, dtype: Any = None) -> None:
-        """Let a value come out under this name."""
+        """Add an output with this name."""
         if name in self._inputs:
-            raise ValueError(f"a column is called {name!r}, as an output of the graph is: rename it, and train the model again")
+            raise ValueError(f"the column {name!r} has the name of an output of the graph: rename it and train the model again")
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs[name] = helper.make_tensor_value_info(name, _type(dtype or self.dtype), shape)
 
     def add(self, operator: str, *inputs: str | float | np.ndarray, **attributes: Any) -> str:
-        """Add a node; returns the name of its one output."""
+        """Add a node; return the name of its output."""
         names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
         value = self._new_name()
         self._nodes.append(helper.make_node(operator, names, [value], **attributes))
         return value
 
     def cast(self, value: str, dtype: Any = None) -> str:
-        """Return a value as another type; as floating point unless one is given."""
+        """Convert a value to another type, ``self.dtype`` by default."""
         return self.add("Cast", value, to=_type(dtype or self.dtype))
 
     def total(self, values: list[str]) -> str:
@@ -55,7 +55,7 @@ class Graph:
         return self.add("Sum", *values) if len(values) > 1 else values[0]
 
     def beside(self, values: list[str]) -> str:
-        """Return tables side by side."""
+        """Concatenate tables horizontally."""
         return self.add("Concat", *values, axis=1) if len(values) > 1 else values[0]
 
     def sine(self, angles: str) -> str:
@@ -63,11 +63,11 @@ class Graph:
         return self.add("Sin", angles)
 
     def cosine(self, angles: str) -> str:
-        """Return the cosine of angles; as a sine, since older versions of onnxruntime have no Cos in double precision."""
+        """Return the cosine of angles, as a sine: older versions of onnxruntime have no Cos in double precision."""
         return self.sine(self.add("Add", angles, 0.5 * math.pi))
 
     def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
-        """Return the whole, once it has proved to be right."""
+        """Return the model after checking it."""
         graph = helper.make_graph(
             self._nodes, name, list(self._inputs.values()), list(self._outputs.values()), initializer=self._constants
         )

@@ -1,4 +1,4 @@
-"""Models as plain JSON, for programs that have neither Python nor ONNX.  docs/guide/export.md has the schema."""
+"""Models as plain JSON, for programs without Python and ONNX.  docs/guide/export.md documents the schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[type, str] = {
 
 
 def to_json(model: Any, path: str | os.PathLike) -> None:
-    """Write everything that predicting with a model or pipeline needs as JSON; the guide has the schema.
+    """Write everything that prediction with a fitted model or pipeline needs as JSON; the guide documents the schema.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def to_json(model: Any, path: str | os.PathLike) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A part of a description as JSON has it; where several kinds can stand in a place, ``kind`` says which one it is."""
+    """Convert a part of a description to JSON-compatible data; ``kind`` is added where several kinds are possible."""
     if hasattr(value, "_asdict"):
         kind = {"kind": KINDS[type(value)]} if type(value) in KINDS else {}
         return kind | {name: plain(part) for name, part in value._asdict().items()}

@@ -1,7 +1,7 @@
-"""Models as ONNX graphs of standard operators (ai.onnx), which onnxruntime and others predict with.
+"""Models as ONNX graphs of standard operators (ai.onnx), for prediction with onnxruntime and other runtimes.
 
-Products of matrices are Gemm, not MatMul: onnxruntime joins a MatMul with a multiplication by a number beside it, and rounds
-that number to single precision whatever the type.
+Matrix products use Gemm, not MatMul: onnxruntime fuses MatMul with a multiplication by a scalar, which it rounds to single
+precision whatever the type.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def to_onnx(model: Any, path: str | os.PathLike) -> None:
-    """Write a model or pipeline as an ONNX file, which predicts what it would predict now.
+    """Write a fitted model or pipeline as an ONNX file, which makes the same predictions.
 
-    A pipeline that encodes tables has one input for each column, of its name: float64 for numbers (NaN is missing), bool for
+    A pipeline that encodes tables has one input for each column, with its name: float64 for numbers (NaN is missing), bool for
     booleans, text for categories ("" is missing), int64 seconds since 1970 for dates.  Other models have one input, ``rows``.
-    Outputs are ``label`` or ``value``, ``score`` and ``probability``, where there is one.
+    Outputs are ``label`` or ``value``, ``score``, and ``probability`` if the model has probabilities.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def to_onnx(model: Any, path: str | os.PathLike) -> None:
 
 
 def write(graph: Graph, description: Description) -> None:
-    """Add everything that a description says to a graph."""
+    """Add the nodes of a description to a graph."""
     if description.columns is None:
         X = graph.input("rows", "n", description.width)
     else:
@@ -105,7 +105,7 @@ def _kernel_values(graph: Graph, part: KernelSum, X: str) -> str:
     norms = np.einsum("ij,ij->i", points, points)
 
     def distances(factor: float) -> str:
-        """Return squared distances times a factor, by one product of matrices; rounding makes none of the wrong sign."""
+        """Return squared distances times a factor, from one matrix product, clipped so that rounding never changes the sign."""
         columns = np.vstack([-2.0 * factor * points.T, np.full(len(points), factor)])
         values = graph.add("Gemm", rows, columns, factor * norms)
         return graph.add("Max" if factor > 0.0 else "Min", values, 0.0)
@@ -124,7 +124,7 @@ def _of_products(graph: Graph, kernel: KernelFunction, products: str) -> str:
 
 
 def _power(graph: Graph, base: str, degree: int) -> str:
-    """Return a whole power by squaring, which is quicker than Pow."""
+    """Return an integer power by repeated squaring, which is faster than Pow."""
     if degree == 1:
         return base
     root = _power(graph, base, degree // 2)
@@ -166,7 +166,7 @@ _OF_DISTANCES: dict[str, Any] = {
 }
 
 
-# ---------------------------------------------------------------------- what scores mean
+# ---------------------------------------------------------------------- interpretation of scores
 
 
 def _flat(graph: Graph, score: str) -> str:
@@ -209,7 +209,7 @@ def _inside(graph: Graph, output: Inside, X: str, score: str) -> None:
 
 
 def _depth(graph: Graph, ball: Ball, X: str, score: str) -> str:
-    """Return how far inside of a ball the rows are."""
+    """Return the depth of rows inside a ball."""
     own: str | float = 1.0
     if not ball.kernel.is_isotropic:
         own = _of_products(graph, ball.kernel, graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1))

@@ -1,4 +1,4 @@
-"""Columns of tables, and steps, in ONNX: what ``Encode``, ``Standardise`` and ``MinMax`` do."""
+"""Columns of tables and steps in ONNX: the equivalents of ``Encode``, ``Standardise`` and ``MinMax``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .description import Affine, Column
 if TYPE_CHECKING:
     from .graph import Graph
 
-NO_DATE = np.iinfo(np.int64).min  # as NumPy has it
+NO_DATE = np.iinfo(np.int64).min  # as in NumPy
 ERA = 146_097  # days in 400 years
 MARCH_0 = 719_468  # days from March 1 of the year 0 to 1970
 
@@ -27,13 +27,13 @@ def scaled(graph: Graph, X: str, step: Affine) -> str:
 
 
 def table_rows(graph: Graph, columns: tuple[Column, ...]) -> str:
-    """Return rows of numbers from an input for each column.
+    """Add an input for each column, and return them encoded as rows of numbers.
 
-    Blocks are laid side by side as it suits the operators, and then sorted into the order of the columns.
+    Blocks are concatenated in the order that is simplest to compute, and then sorted into the order of the columns.
     """
     values = {column.name: _input(graph, column) for column in columns}
     blocks: list[str] = []
-    places: dict[tuple[str, int], int] = {}  # of the columns of each column among those of the blocks
+    places: dict[tuple[str, int], int] = {}  # of each encoded column among the columns of the blocks
 
     def put(block: str, *own: tuple[str, int]) -> None:
         blocks.append(block)
@@ -85,7 +85,7 @@ def _measured(graph: Graph, columns: list[Column], values: dict[str, str]) -> tu
     """Return all values, filled and scaled, and where they were missing."""
     X = graph.beside([_upright(graph, _number(graph, column, values[column.name])) for column in columns])
     absent = ""
-    if columns[0].fill is not None:  # of all columns, or of none
+    if columns[0].fill is not None:  # for all columns, or for none
         absent = graph.add("Or", graph.add("IsNaN", X), graph.add("IsInf", X))
         X = graph.add("Where", absent, np.array([column.fill for column in columns]), X)
     scales = [column.scale or Affine(0.0, 1.0) for column in columns]
@@ -135,8 +135,8 @@ def _circle(steps: int) -> np.ndarray:
 def _month(graph: Graph, days: str) -> str:
     """Return the month, from 0 for January, of days since 1970.
 
-    Years are taken to begin in March, so that February 29 is the last day of one.  Of a day of an era of 400 years the year is
-    (day - day / 1460 + day / 36524 - day / 146096) / 365, in whole numbers, and months of a year begin every 153 / 5 days.
+    Years start in March here, so that February 29 is the last day of a year.  The year of a day in an era of 400 years is
+    (day - day / 1460 + day / 36524 - day / 146096) / 365, with integer division, and months of a year start every 153 / 5 days.
     """
 
     def over(value: str, divisor: int) -> str:

@@ -75,6 +75,11 @@ def to_budget(params: Any, a: Any, b: Any) -> Reduction:
     return Reduction(budget=getattr(params, "budget", math.inf))
 
 
+def within_limit(params: Any, a: Any, b: Any) -> Reduction:
+    """Keep at most ``params.most`` points, none in the span of the others."""
+    return Reduction(budget=params.most, independent=params.most > 0)
+
+
 @dataclass(frozen=True)
 class Merge:
     """A method's rules for merging two models."""

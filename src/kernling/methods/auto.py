@@ -2,23 +2,23 @@
 
 N. Littlestone and M. K. Warmuth: The Weighted Majority Algorithm.  Information and Computation 108 (1994).
 
-Every event goes to all experts, in one pass, and weights follow who is right lately (components/experts.py):
+All experts learn every event, in one pass, and are weighted by their recent performance (components/experts.py):
 
 - ``smooth``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
 - ``straight`` and ``lately``: least squares on a constant and the columns, the second with forgetting;
 - ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power.
 
-Classes are voted for; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
+Experts vote for classes; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
 regression the window's experts are least mean squares and weighted neighbours, each with the kernel, its fourth and its
 sixteenth power, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
 (components/combination.py).
 
 Departures from the paper, each with its reason:
 
-- Weights share a little after every event, so that an expert that was bad for long comes back when the stream has moved.
+- After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
 - Columns, and the targets of a regression, are standardised online.  The first scales are rough, so the first events are
-  kept: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, and the experts relearn the events
-  so far.  All of it is counted in events: single events, chunks and one call of ``fit`` lead to the same model.
+  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, and the experts relearn the events
+  so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to the same model.
 """
 
 from __future__ import annotations
@@ -57,20 +57,19 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
 from ..estimators.parameters import parameter
 from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
-from ..merging.reduction import Reduction
-from ..merging.rules import Merge
+from ..merging.rules import Merge, within_limit
 
-BLOCK = 128  # events at most: in longer blocks, what happens inside costs more than it saves
+BLOCK = 128  # maximum number of events: in longer blocks, the work inside a block costs more than it saves
 
 
 class Params(NamedTuple):
-    most: int  # points at most
+    most: int  # maximum number of points
     standardise: bool
-    settles: bool  # whether gamma is taken from the first events
+    settles: bool  # whether gamma is determined by the first events
 
 
 class State(NamedTuple):
-    model: Expansion  # the points; their coefficients are written where models merge
+    model: Expansion  # the points; their coefficients are only written for merging
     whitening: Whitening
     smooth: LeastSquares
     straight: Line
@@ -92,7 +91,7 @@ class State(NamedTuple):
 
 
 def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
-    """Learn events in blocks, as a loop of the driver; returns how far it got before time was up."""
+    """Learn events in blocks; return how far it got before time was up."""
     last = min(last, first + BLOCK * max(1, WORK // (16 * BLOCK * max(1, state.smooth.count**2))))
     start = first
     while start < last:
@@ -106,7 +105,7 @@ def blocks(setup, params: Params, state: State, events, uniforms, before, first:
         if len(before):
             before[part] = outputs.T
         if state.model.clock[EVENTS] == settling:
-            begin_anew(params, state, setup.kernel)
+            relearn(params, state, setup.kernel)
         start = stop
     return last
 
@@ -114,7 +113,7 @@ def blocks(setup, params: Params, state: State, events, uniforms, before, first:
 def step(
     params: Params, state: State, kernel: Kernel, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Learn the events of a block; returns the outputs before each, (outputs, events)."""
+    """Learn the events of a block; return the outputs before learning each, (outputs, events)."""
     X, scales = scaled_rows(state.scales, rows, weights)
     seen = experts.look(state.experts, state.kernel(kernel), X if params.standardise else rows, room=len(rows))
     if isinstance(state.mixture, Mixture):
@@ -122,8 +121,8 @@ def step(
         outputs = learn_mixed(state.mixture, scores, targets, weights)
     else:
         values, target = scaled_targets(state.target, targets, weights)
-        said = experts.learn_values(state.experts, seen, values.scaled, weights)
-        outputs = values.shift + values.width * combination.learn_combined(state.mixture, said, values.scaled, weights)
+        predictions = experts.learn_values(state.experts, seen, values.scaled, weights)
+        outputs = values.shift + values.width * combination.learn_combined(state.mixture, predictions, values.scaled, weights)
         keep(state.target, target)
     keep(state.scales, scales)
     early.keep(state.early, rows, targets, weights)
@@ -143,8 +142,8 @@ def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slic
     return shift + width * combination.combined(state.mixture, experts.values_of(state.experts, seen))
 
 
-def begin_anew(params: Params, state: State, kernel: Kernel) -> None:
-    """Take gamma from what is known of the scales now, and let the experts learn the events so far on these."""
+def relearn(params: Params, state: State, kernel: Kernel) -> None:
+    """Recompute gamma from the current scales, and train the experts again on the events so far."""
     if params.settles:
         variance = variance_of_entries(state.scales, params.standardise)
         state.early.gamma[0] = 1.0 / variance if variance > 0.0 else 1.0
@@ -176,7 +175,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def write_coefficients(params: Params, state: State, kernel: Kernel) -> None:
-    """Let the points have the coefficients of the smooth expert, by which points are chosen where models merge."""
+    """Write the coefficients of the smooth expert, by which points are selected when models are merged."""
     W = state.smooth.weights[:, int(state.smooth.size[least_squares.FIXED]) : state.smooth.count]
     state.model.coef[0, :, : state.model.stored] = coefficients(state.whitening.factor, W)
 
@@ -187,25 +186,13 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """For classes, no vote can make more than ``mistakes_bound`` mistakes, given those of the best expert."""
+    """Return, for classes, ``mistakes`` of the vote and ``mistakes_bound``, given those of the best expert."""
     found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
 
-def within_limit(params: Params, a: State, b: State) -> Reduction:
-    """Keep at most the maximum number of points, none in the span of the others."""
-    return Reduction(budget=params.most, independent=True)
-
-
 LEARNER = Learner(
-    __name__,
-    one_thread(blocks),
-    configure,
-    start,
-    bound,
-    certificate,
-    finish=write_coefficients,
-    merge=Merge(points=within_limit),
+    __name__, one_thread(blocks), configure, start, bound, certificate, finish=write_coefficients, merge=Merge(within_limit)
 )
 
 
@@ -217,25 +204,25 @@ class _Auto(Mixed):
     points: int = parameter(
         default=512,
         allowed=Whole(1),
-        doc="The largest number of points of the smooth expert. Time and memory grow with its square.",
+        doc="Maximum number of points of the smooth expert. Time and memory grow with its square.",
     )
-    window: int = parameter(default=1000, allowed=Whole(1), doc="Events in the window of the latest.")
+    window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
-    """A mixture of experts that vote, in one pass and in fixed memory: a good start for any stream."""
+    """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream."""
 
     example = Example("1.00")
     loss = "softmax"  # of the stacked expert, which gives the probabilities
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """Votes of each expert."""
+        """Return the weight of each expert in the vote."""
         return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
-    """A mixture of experts whose predictions are combined, in one pass and in fixed memory: a good start."""
+    """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model."""
 
     example = Example("1.00")
     standardise_target = False  # the method does it itself

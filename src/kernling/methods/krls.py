@@ -58,8 +58,7 @@ from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..estimators.turns import predicting
-from ..merging.reduction import Reduction
-from ..merging.rules import Merge
+from ..merging.rules import Merge, within_limit
 
 BLOCK = 128  # maximum number of events: in longer blocks, the work inside a block costs more than it saves
 WIDE = 512  # maximum number of columns that are used as features in addition to the points
@@ -209,11 +208,6 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     squares = state.squares
     regret = 4.0 * squares.record[LARGEST] ** 2 * squares.record[REGRET] * len(squares.losses)
     return {**found, "least_loss": float(squares.losses.sum()), "regret_bound": float(regret)}
-
-
-def within_limit(params: Params, a: State, b: State) -> Reduction:
-    """Keep at most the maximum number of points, none in the span of the others."""
-    return Reduction(budget=params.most, independent=params.most > 0)
 
 
 LEARNER = Learner(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import need
 from ..streams import files, libsvm
 from ..streams.base import _joined
 from ..streams.columns import Columns
@@ -127,11 +128,8 @@ def prepare_brodatz(parts: dict[str, Contents], columns: int, rows: tuple[int, i
 
 
 def _grey(content: bytes) -> np.ndarray:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("reading images needs Pillow: pip install 'kernling[data]'") from error
-    return np.asarray(Image.open(io.BytesIO(content)).convert("L"), dtype=np.float64)
+    image = need("reading images needs Pillow", "data", "PIL.Image")
+    return np.asarray(image.open(io.BytesIO(content)).convert("L"), dtype=np.float64)
 
 
 def _table(contents: Contents, header: bool, words=()) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..evaluate.record import REFERENCES, Row, Shown, column
+from ..extras import need
 
 # Okabe and Ito's palette without its yellow, which is too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -20,12 +21,7 @@ FAR = 3.0  # a reference this many times above all lines would compress them, an
 
 def need_matplotlib() -> Any:
     """Import matplotlib, or raise an error that says how to install it."""
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install 'kernling[plot]'") from error
-    return matplotlib
+    return need("figures need matplotlib", "plot", "matplotlib", "matplotlib.figure")
 
 
 def _figure(panels: int = 1) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The endpoints."""
+"""The HTTP endpoints of the service."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
         failure = next(iter(service.failures.values()), None)
         return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
 
-    @app.get("/metrics", summary="Numbers for Prometheus")
+    @app.get("/metrics", summary="Metrics for Prometheus")
     def read_metrics() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -68,7 +68,7 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Have all errors answered as JSON with one sentence."""
+    """Return every error as JSON with one sentence."""
 
     @app.exception_handler(Refused)
     async def refuse(_: Request, error: Refused) -> JSONResponse:
@@ -96,26 +96,26 @@ class Endpoints:
         self.service = service
         self.settings = service.settings
         self.stopping = stopping
-        self._arriving = 0  # bytes of bodies that are not whole yet
+        self._arriving = 0  # bytes of incomplete bodies
 
     async def list_models(self) -> list[dict[str, Any]]:
-        """Return the names of all models, with how they do."""
+        """Return all models with their current performance."""
         names = ("name", "task", "events", "measure", "lately", "constant_lately")
         found = (self.service.facts(model) for model in list(self.service.models.values()))
         return [{name: facts.get(name) for name in names} for facts in found]
 
     async def create(self, name: str, request: Request) -> JSONResponse:
-        """Create a model: from a JSON object of estimator, parameters and task, which may all be left out, or a model file."""
+        """Create a model from a JSON object with estimator, parameters and task, all optional, or from a model file."""
         body = await self._body(request, self.settings.file_bytes)
         spec, model = await asyncio.to_thread(_spec_or_model, body, request.headers.get("content-type", ""))
         return JSONResponse(await asyncio.wrap_future(self.service.create(name, spec, model)), 201)
 
     async def facts(self, name: str) -> dict[str, Any]:
-        """Return events, mistakes overall and lately beside those of the constant answer, points, memory and columns."""
+        """Return events, mistakes overall and in the sliding window next to those of a constant answer, points and memory."""
         return self.service.facts(self.service.model(name))
 
     async def predict(self, name: str, request: Request, keep: bool = True) -> JSONResponse:
-        """Predict rows, and keep them for labels that come later by their id."""
+        """Predict rows, and store them for labels that arrive later with the same id."""
         model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
         ids = [one or secrets.token_hex(12) for one in take_ids(rows, self.settings)]
@@ -123,12 +123,12 @@ class Endpoints:
             row.pop(TARGET, None)
         state, layout = model.published, model.traits.layout
         if len(rows) <= FEW:
-            said = state.predict_few(rows, layout)
+            predicted = state.predict_few(rows, layout)
         else:
-            said = await asyncio.to_thread(state.predict, rows, layout)
+            predicted = await asyncio.to_thread(state.predict, rows, layout)
         if keep:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
-        return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, said, strict=True)])
+        return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
 
     async def learn(self, name: str, request: Request) -> JSONResponse:
         """Learn rows with their target, or targets of rows that were predicted before."""
@@ -143,7 +143,7 @@ class Endpoints:
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def events(self, name: str) -> StreamingResponse:
-        """Return the facts once a second, first with the history."""
+        """Stream the facts once a second; the first message contains the history."""
         model = self.service.model(name)
         return StreamingResponse(self._stream(model), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -157,7 +157,7 @@ class Endpoints:
             await asyncio.sleep(TICK)
 
     async def _body(self, request: Request, limit: int) -> bytes:
-        """Read a body that is neither too large nor too slow."""
+        """Read the body of a request; raise if it is too large or too slow."""
         too_large = Refused(413, f"the body is too large: send at most {limit:,} bytes")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limit:
@@ -172,7 +172,7 @@ class Endpoints:
                     if size > limit:
                         raise too_large
                     if self._arriving > self.settings.arriving_bytes:
-                        raise Refused(429, "too much arrives at once: send this again later", retry_after=1)
+                        raise Refused(429, "too many requests are arriving at once: send this again later", retry_after=1)
         except TimeoutError:
             raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
         finally:
@@ -181,7 +181,7 @@ class Endpoints:
 
 
 def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
-    """Return the JSON that a body holds, or its model."""
+    """Return the JSON of a body, or its model if it is a model file."""
     try:
         return json.loads(body or b"{}"), None
     except ValueError as error:
@@ -199,7 +199,9 @@ def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
 def _file_of(model: LiveModel) -> bytes:
     state = model.published
     if state.model is None:
-        raise Refused(409, f"{model.name!r} has learned too little for a file: it begins after {model.first_rows} events")
+        raise Refused(
+            409, f"{model.name!r} has learned too little for a file: it begins after {model.settings.first_rows} events"
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.kern"
         models.save(state.model, path)

@@ -1,4 +1,4 @@
-"""Blocks: the rows that a model learned in one call, as arrays and as bytes of the journal."""
+"""Blocks: the rows that a model learns in one call, as arrays and as bytes for the journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Block(NamedTuple):
     pieces: tuple[int, ...]
 
     def to_bytes(self) -> bytes:
-        """Return numbers as they are in memory, and all else as JSON."""
+        """Serialise the block: numbers in binary, everything else as JSON."""
         numbers = [name for name, column in self.columns.items() if column.dtype == np.float64]
         others = {name: column.tolist() for name, column in self.columns.items() if column.dtype != np.float64}
         matrix = np.array([self.columns[name] for name in numbers]).reshape(len(numbers), len(self.targets))
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Block:
-        """Return the block of ``to_bytes``."""
+        """Restore a block from the result of ``to_bytes``."""
         size = int.from_bytes(content[:8], "little")
         meta = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][META])
         numbers = iter(safetensors.numpy.load(content)[NUMBERS])

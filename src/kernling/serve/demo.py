@@ -1,4 +1,4 @@
-"""A drifting stream for the demonstration of the page."""
+"""Drifting streams that demonstrate the page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .service import Service
 
 SECONDS = 0.25  # between two requests
 ROWS = 60  # in each
-LATE = 8  # requests after which labels come
-TURN = 6_000  # events in which the classes go around once
+LATE = 8  # requests after which labels are sent
+TURN = 6_000  # events per rotation of the rule
 
 
 class Demo:
-    """Two models that learn what a thread sends: shops whose orders change, with labels at once, and trips, with late ones."""
+    """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later."""
 
     def __init__(self, service: Service):
         self.service = service
@@ -31,7 +31,7 @@ class Demo:
         self._thread.start()
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._stopping.set()
         self._thread.join()
 
@@ -43,7 +43,7 @@ class Demo:
             self._events += ROWS
 
     def _orders(self) -> list[dict[str, Any]]:
-        """Return orders that are returned or kept, by a rule that turns around slowly and once changes sides at once."""
+        """Return orders that are returned or kept, by a rule that rotates slowly."""
         angle = 2.0 * np.pi * (self._events % TURN) / TURN
         direction = np.array([np.cos(angle), np.sin(angle)])
         X = self._rng.normal(size=(ROWS, 2))
@@ -60,7 +60,7 @@ class Demo:
         ]
 
     def _send_trips(self) -> None:
-        """Predict trips, and send how long the ones before took."""
+        """Store trips as if they had been predicted, and send the durations of earlier ones."""
         km = self._rng.gamma(2.0, 3.0, size=ROWS)
         hour = self._rng.uniform(0.0, 24.0, size=ROWS)
         rush = 1.0 + 0.8 * np.exp(-0.5 * ((hour - 17.0 - 3.0 * np.sin(self._events / TURN)) / 1.5) ** 2)

@@ -1,4 +1,4 @@
-"""Changes that requests ask for, worked out before any is made: refused requests leave no trace."""
+"""Requested changes, all checked before any of them is made: refused requests change nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .waiting import Waiting
 
 
 class Draft:
-    """The rows of several requests for one model, on their way into one block."""
+    """The rows of several requests for one model, to be learned as one block."""
 
     def __init__(self, model: LiveModel, known: KnownIds, settings: Settings):
         self.model = model
@@ -26,13 +26,13 @@ class Draft:
         self.classes = set(model.published.progress.counts) if model.published.progress else set()
         self.pieces: list[Block] = []
         self.ids: list[str] = []  # of events that have one
-        self.labelled: list[str] = []  # ids of rows that waited for their label
+        self.labelled: list[str] = []  # ids of rows that were waiting for their label
         self.answers: list[tuple[Job, dict[str, Any]]] = []
         self.empty: list[tuple[Job, dict[str, Any]]] = []  # answers to requests with nothing to learn
         self._taken: set[str] = set()
 
     def add(self, job: Job, waiting: Waiting) -> None:
-        """Add the rows of a request; raises, and changes nothing, if one of them is wrong."""
+        """Add the rows of a request; if one of them is invalid, raise and change nothing."""
         rows = [row.copy() for row in job.rows]
         ids, targets = take_ids(rows, self.settings), _take_targets(rows)
         late = [one for one, row in zip(ids, rows, strict=True) if one is not None and not row]
@@ -66,11 +66,11 @@ class Draft:
     def _block(
         self, rows: Sequence[dict[str, Any]], targets: Sequence[Any], places: Sequence[int]
     ) -> tuple[Block, Traits, set[Any]]:
-        """Return checked rows, and what the model's traits and classes become with them."""
+        """Return the checked rows, and the traits and classes of the model after them."""
         try:
             layout = self.traits.layout.widened(rows, self.settings)
             columns = layout.read(rows)
-        except Refused as error:  # which counts the rows that are new only
+        except Refused as error:  # its index counts new rows only
             place = places[error.row or 0]
             raise bad_row(place, str(error).partition(": ")[2]) from None
         kinds = self.traits.targets.widened(targets)
@@ -82,7 +82,7 @@ class Draft:
 
     @property
     def is_used(self) -> bool:
-        """Whether its model is there, or is going to be."""
+        """Whether its model exists or will be created."""
         return bool(self.model.number or self.pieces)
 
     @property

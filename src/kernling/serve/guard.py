@@ -1,4 +1,4 @@
-"""Who may ask: a token where the network can reach the service, and nobody's web page where only this machine can."""
+"""Access control: a token if the service is reachable from the network, else protection from other sites' web pages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse
 from .refusal import Refused
 
 VARIABLE = "KERNLING_TOKEN"
-OPEN = ("/", "/healthz", "/docs", "/openapi.json")  # nothing worth guarding: the page asks for the token itself
-SHORTEST = 16  # characters of a token
+OPEN = ("/", "/healthz", "/docs", "/openapi.json")  # nothing confidential: the page asks for the token itself
+SHORTEST = 16  # minimum number of characters of a token
 
 
 def is_loopback(host: str) -> bool:
@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_token(file: Path | None, host: str) -> str | None:
-    """Return the token of a file or of the environment; raises where one is needed and there is none."""
+    """Return the token from a file or the environment; raise if one is needed and there is none."""
     token = file.read_text(encoding="utf-8").strip() if file else os.environ.get(VARIABLE)
     if token is None and not is_loopback(host):
         raise ValueError(f"others can reach {host}: give a token with --token-file or the environment variable {VARIABLE}")
@@ -45,10 +45,10 @@ def find_token(file: Path | None, host: str) -> str | None:
 
 
 class Guard:
-    """An ASGI application around another that refuses requests without the token.
+    """ASGI middleware that refuses requests without the token.
 
-    Without a token, requests must name this machine, and must not come from web pages of other places: a browser would send
-    such requests for anybody.
+    Without a token, requests must name this machine, and must not come from web pages of other sites: a browser would send
+    such requests on behalf of anybody.
     """
 
     def __init__(self, app: Any, token: str | None):

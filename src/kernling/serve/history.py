@@ -1,4 +1,4 @@
-"""The history of a model as a few hundred points, for the page."""
+"""The history of a model in a few hundred records, for the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOMENTS = 300
 
 
 class History:
-    """Moments in time, at most 300: when there are more, every second one goes, and they are taken half as often."""
+    """At most 300 records over time: if there are more, every second one is removed, and new ones are added half as often."""
 
     def __init__(self, moments: Sequence[dict[str, Any]] = ()):
         self.moments = list(moments)
@@ -20,7 +20,7 @@ class History:
         self._last = (time.time(), 0) if not moments else (moments[-1]["time"], moments[-1]["events"])
 
     def add(self, facts: dict[str, Any], waiting: int) -> None:
-        """Take a moment, if it is time for one."""
+        """Add a record if enough time has passed since the last one."""
         now = time.time()
         before, events = self._last
         if self.moments and now - before < 0.9 * self._seconds:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 class KnownIds:
-    """The last ids, at most ``limit``, which are found at once.
+    """The set of the last ids, at most ``limit``.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class KnownIds:
         return len(self._order)
 
     def add(self, ids: Sequence[str]) -> int:
-        """Remember new ids; returns how many old ones were forgotten for them."""
+        """Add ids; return how many old ones were removed for them."""
         self._order.extend(ids)
         self._all.update(ids)
         surplus = max(len(self._order) - self.limit, 0)

@@ -1,4 +1,4 @@
-"""Requests that wait for the thread that learns."""
+"""The queue of requests for the thread that learns."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .refusal import Refused
 
 @dataclass(eq=False)
 class Job:
-    """A request to learn rows, or to create a model; its future has the answer."""
+    """A request to learn rows or to create a model; the answer is set on its future."""
 
     name: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     spec: dict[str, Any] | None = None  # of a model to be created
-    model: Any = None  # one that has learned elsewhere, and its traits
+    model: Any = None  # a fitted model, and its traits
     traits: Any = None
     future: Future = field(default_factory=Future)
 
     def is_wanted(self) -> bool:
-        """Whether somebody still waits for the answer; from then on, nobody can go away."""
+        """Return whether the client is still waiting; after that, the job can no longer be cancelled."""
         return self.future.set_running_or_notify_cancel()
 
     @property
     def size(self) -> int:
-        """The room that it takes in the queue, in rows."""
+        """The size of the job in the queue, in rows."""
         return max(len(self.rows), 1)
 
 
 class Jobs:
-    """A queue bounded by rows, out of which all that waits is taken at once."""
+    """A queue with a maximum number of rows, from which several jobs are taken at once."""
 
     def __init__(self, limit: int):
         self.limit = limit
@@ -43,21 +43,21 @@ class Jobs:
         self._closed = False
 
     def put(self, job: Job) -> Future:
-        """Add a job; raises if the queue is full or closed."""
+        """Add a job; raise if the queue is full or closed."""
         with self._changed:
             if self._closed:
                 raise Refused(503, "the service is stopping: try again", retry_after=1)
             if self._jobs and self.waiting + job.size > self.limit:
-                raise Refused(429, "too many rows wait to be learned: send these again later", retry_after=1)
+                raise Refused(429, "too many rows are waiting to be learned: send these again later", retry_after=1)
             self._jobs.append(job)
             self.waiting += job.size
             self._changed.notify()
         return job.future
 
     def take(self, most: int) -> list[Job]:
-        """Return the jobs that wait, at least one and up to so many rows; none at all when the queue is closed and empty.
+        """Wait for jobs and return them: at least one, and at most ``most`` rows; none if the queue is closed and empty.
 
-        Jobs whose clients have gone are among them, and must be asked for with ``is_wanted`` once.
+        Jobs whose clients have disconnected are included: call ``is_wanted`` once for each.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._closed)
@@ -70,7 +70,7 @@ class Jobs:
         return taken
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Accept no more jobs."""
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -1,7 +1,7 @@
 """The journal: every block of events, on disk before it is acknowledged, and the ids of the events learned.
 
 SQLite with a write-ahead log that is flushed at every commit (``synchronous=FULL``).  A record is a block, so that learning the
-records one after another repeats exactly what was learned.  Records behind the last snapshots are cut; ids stay longer.
+records one after another repeats exactly what was learned.  Records before the last snapshots are deleted; ids are kept longer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS ids (position INTEGER PRIMARY KEY, model INTEGER NOT 
 CREATE INDEX IF NOT EXISTS blocks_of_model ON blocks (model, position);
 CREATE INDEX IF NOT EXISTS ids_of_model ON ids (model, position);
 """
-CUT = 64  # records that are deleted with a commit, so that none takes long
+CUT = 64  # records deleted per commit, so that no commit takes long
 
 
 class Entry(NamedTuple):
@@ -36,8 +36,8 @@ class Entry(NamedTuple):
     number: int
     name: str
     spec: dict[str, Any]  # how it was created
-    traits: dict[str, Any]  # what its first rows settled
-    cut: int  # records up to this position are gone
+    traits: dict[str, Any]  # determined by its first rows
+    cut: int  # records up to this position have been deleted
 
 
 class Record(NamedTuple):
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    """Open a database with a write-ahead log, for threads that take turns."""
+    """Open a database with a write-ahead log, for one thread at a time."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute(f"PRAGMA synchronous={synchronous}")
@@ -57,7 +57,7 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
 
 
 class Journal:
-    """The journal of a folder; one thread at a time uses it.
+    """The journal of a folder, used by one thread at a time.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Journal:
 
     @contextmanager
     def commit(self) -> Iterator[None]:
-        """Within it, changes are made that are all on disk when it ends, or not at all."""
+        """Make the changes of a ``with`` statement atomic: when it ends, all of them are on disk, or none."""
         self.database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -97,7 +97,7 @@ class Journal:
         self.database.close()
 
     def go_on_after(self, number: int, position: int) -> None:
-        """Give no model a number, and no block a position, up to these, which a damaged journal may have forgotten."""
+        """Continue the numbers of models and positions of blocks after these, which a damaged journal may have lost."""
         last = self.database.execute("SELECT MAX(position) FROM ids").fetchone()[0] or 0
         for table, least in (("models", number), ("blocks", max(position, last))):
             held = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
@@ -108,14 +108,14 @@ class Journal:
     # ------------------------------------------------------------------ models
 
     def add_model(self, name: str, spec: dict[str, Any], traits: dict[str, Any]) -> int:
-        """Enter a new model; returns its number."""
+        """Add a model; return its number."""
         made = self.database.execute(
             "INSERT INTO models (name, spec, traits) VALUES (?, ?, ?)", (name, json.dumps(spec), json.dumps(traits))
         )
         return int(made.lastrowid or 0)
 
     def set_traits(self, number: int, traits: dict[str, Any]) -> None:
-        """Enter what rows have settled about a model."""
+        """Update the traits of a model."""
         self.database.execute("UPDATE models SET traits = ? WHERE number = ?", (json.dumps(traits), number))
 
     def models(self) -> list[Entry]:
@@ -126,7 +126,7 @@ class Journal:
     # ------------------------------------------------------------------ events
 
     def append(self, number: int, block: Block, ids: Sequence[str]) -> int:
-        """Enter a block that a model is going to learn, and the ids of its events; returns its position."""
+        """Add a block that a model is going to learn, with the ids of its events; return its position."""
         content = block.to_bytes()
         values = (number, len(block.targets), zlib.crc32(content), content)
         made = self.database.execute("INSERT INTO blocks (model, rows, checksum, content) VALUES (?, ?, ?, ?)", values)
@@ -137,7 +137,7 @@ class Journal:
         return position
 
     def blocks(self, number: int, after: int) -> Iterator[Record]:
-        """Return the blocks of a model behind a position, in the order in which they were learned."""
+        """Yield the blocks of a model after a position, in the order in which they were learned."""
         found = self.database.execute(
             "SELECT position, rows, checksum, content FROM blocks WHERE model = ? AND position > ? ORDER BY position",
             (number, after),
@@ -146,7 +146,7 @@ class Journal:
             yield Record(position, rows, Block.from_bytes(content) if zlib.crc32(content) == checksum else None)
 
     def ids(self, number: int, limit: int) -> list[str]:
-        """Return the ids of the last events learned, oldest first; what is older than ``limit`` ids is deleted."""
+        """Return the ids of the last events learned, oldest first, at most ``limit``; older ones are deleted."""
         query = "SELECT position, ids FROM ids WHERE model = ? ORDER BY position DESC"
         found: list[list[str]] = []
         count = 0
@@ -159,7 +159,7 @@ class Journal:
         return [one for ids in reversed(found) for one in ids][-limit:]
 
     def forget_ids(self, number: int, count: int) -> int:
-        """Delete the oldest ids of a model, at most ``count`` and in the pieces that they came in; returns how many."""
+        """Delete the oldest ids of a model, block by block and at most ``count``; return how many."""
         gone, last = 0, None
         query = "SELECT position, count FROM ids WHERE model = ? ORDER BY position"
         for position, size in self.database.execute(query, (number,)):
@@ -170,10 +170,10 @@ class Journal:
             self.database.execute("DELETE FROM ids WHERE model = ? AND position <= ?", (number, last))
         return gone
 
-    # ------------------------------------------------------------------ cutting
+    # ------------------------------------------------------------------ deletion
 
     def cut(self, number: int, position: int) -> None:
-        """Have the records of a model up to this position deleted, a few with each commit from now on."""
+        """Schedule the deletion of a model's records up to this position, a few with each commit."""
         self._cuts[number] = position
 
     def _cut_some(self) -> None:
@@ -186,7 +186,7 @@ class Journal:
 
 
 def opened(path: Path) -> tuple[Journal, str | None]:
-    """Open a journal; one that is damaged is put aside, and what can be read of it goes into a new one, which is told."""
+    """Open a journal; a damaged one is renamed, its readable rows are copied to a new one, and a sentence says so."""
     try:
         journal = Journal(path)
         damage = journal.database.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -194,7 +194,7 @@ def opened(path: Path) -> tuple[Journal, str | None]:
             return journal, None
         journal.close()
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):  # locked, or not to be written to: nothing is damaged
+        if isinstance(error, sqlite3.OperationalError):  # locked or read-only: nothing is damaged
             raise
         damage = str(error)
     aside = path.with_name(f"{path.name}.damaged")
@@ -211,7 +211,7 @@ def opened(path: Path) -> tuple[Journal, str | None]:
 
 
 def _salvage(aside: Path, into: sqlite3.Connection) -> None:
-    """Copy rows from a damaged database until it cannot be read on."""
+    """Copy rows from a damaged database as far as it can be read."""
     with suppress(sqlite3.DatabaseError):
         source = sqlite3.connect(aside)
         for table, width in (("models", 5), ("blocks", 5), ("ids", 4)):

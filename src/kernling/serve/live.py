@@ -1,4 +1,4 @@
-"""A model that learns blocks, with copies for whoever reads."""
+"""A model that learns blocks in one thread, with published copies for the others."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ from .blocks import Block, joined
 from .progress import Progress
 from .refusal import first_line
 from .rows import Layout
+from .settings import Settings
 from .specs import new_pipeline, schema_of
 from .targets import Targets
 
 
 class Traits(NamedTuple):
-    """The columns and targets of a model, which its first rows settle."""
+    """The columns and targets of a model, determined by its first rows."""
 
     layout: Layout
     targets: Targets
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the traits as JSON would hold them."""
+        """Return the traits as JSON-compatible data."""
         return {"columns": self.layout.columns, "gaps": self.layout.gaps, "targets": list(self.targets)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Traits:
-        """Return the traits that ``to_plain`` described."""
+        """Restore traits from the result of ``to_plain``."""
         return cls(Layout(plain["columns"], plain["gaps"]), Targets(*plain["targets"]))
 
 
 class State(NamedTuple):
-    """A model after a block.  Nobody changes a state that is published: predictions, facts and snapshots are made of it."""
+    """A model after a block.  Published states are never modified: predictions, facts and snapshots use them."""
 
-    model: Any = None  # None before it begins
+    model: Any = None  # None until enough rows have arrived
     progress: Progress | None = None  # None before the first event
     position: int = 0  # of the last block, in the journal
 
     @property
     def events(self) -> int:
-        """Events learned."""
+        """Number of events learned."""
         return self.progress.events if self.progress else 0
 
     def predict(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
-        """Return the label or value of each row, with probabilities where there are some; the constant answer at first.
+        """Return the label or value of each row, with probabilities if the model has them; a constant answer at first.
 
-        Raises for a row that does not fit the columns.  Other threads may predict at the same time.
+        Raises Refused for a row that does not fit the columns.  Several threads may predict at the same time.
         """
         columns = layout.read(rows)
         if self.model is None:
@@ -67,16 +68,16 @@ class State(NamedTuple):
         ]
 
     def predict_few(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
-        """Do the same in a cheaper way for few rows, in one thread only."""
+        """Do the same faster for few rows; only one thread may call this."""
         if self.model is None or hasattr(self.model, "predict_proba"):
             return self.predict(rows, layout)
         found = [layout.read_one(row, place) for place, row in enumerate(rows)]
         events = found if _takes_tables(self.model) else [np.array(list(row.values())) for row in found]
         return [self._answer(self.model.predict_one(event)) for event in events]
 
-    def _answer(self, said: Any) -> dict[str, Any]:
+    def _answer(self, predicted: Any) -> dict[str, Any]:
         key = "value" if self.model.task == "regression" else "label"
-        return {key: said.item() if isinstance(said, np.generic) else said}
+        return {key: predicted.item() if isinstance(predicted, np.generic) else predicted}
 
     def _constant(self) -> dict[str, Any]:
         if self.progress is None:
@@ -87,7 +88,7 @@ class State(NamedTuple):
         return {"label": self.progress.answer, "probabilities": shares}
 
     def facts(self) -> dict[str, Any]:
-        """Return what there is to say about the model, as JSON would hold it."""
+        """Return the facts about the model as JSON-compatible data."""
         found: dict[str, Any] = {"events": self.events}
         if self.progress:
             found |= {"task": self.progress.task, **self.progress.summary()}
@@ -107,7 +108,7 @@ class State(NamedTuple):
 
 
 def as_rows(model: Any, columns: dict[str, np.ndarray]) -> Any:
-    """Return columns as a model takes rows: a table, or an array where it knows numbers only."""
+    """Convert columns to the input of a model: a table, or an array if it only takes numbers."""
     return Table(columns) if _takes_tables(model) else np.column_stack(list(columns.values()))
 
 
@@ -117,7 +118,7 @@ def _takes_tables(model: Any) -> bool:
 
 
 class LiveModel:
-    """A model that one thread teaches while others read its last published state.
+    """A model that learns in one thread while others read its last published state.
 
     Examples
     --------
@@ -125,71 +126,71 @@ class LiveModel:
     >>> from kernling.serve.blocks import Block
     >>> from kernling.serve.live import LiveModel, Traits
     >>> from kernling.serve.rows import Layout
+    >>> from kernling.serve.settings import Settings
     >>> from kernling.serve.targets import Targets
     >>> traits = Traits(Layout({"km": "numbers"}), Targets("classification", "text"))
-    >>> model = LiveModel(1, "flights", {}, traits, first_rows=100, window=1000)
+    >>> model = LiveModel(1, "flights", {}, traits, Settings(first_rows=100))
     >>> model.learn(1, Block({"km": np.array([2.5, 3.5])}, ["late", "late"], (2,)))
     [None]
     >>> model.published.predict([{"km": 2.5}], traits.layout)
     [{'label': 'late', 'probabilities': {'late': 1.0}}]
     """
 
-    def __init__(self, number: int, name: str, spec: dict[str, Any], traits: Traits, *, first_rows: int, window: int):
+    def __init__(self, number: int, name: str, spec: dict[str, Any], traits: Traits, settings: Settings):
         self.number = number
         self.name = name
         self.spec = spec
         self.traits = traits
-        self.first_rows = first_rows
-        self.window = window
+        self.settings = settings
         self._state = self.published = State()
-        self._first: list[Block] = []  # rows that wait until there are enough to begin
+        self._first: list[Block] = []  # rows collected until there are enough to start
         self._last: Block | None = None
 
     def set_state(self, state: State) -> None:
-        """Go on from a state that was saved."""
+        """Continue from a saved state."""
         self._state = state
         self.publish()
 
     @property
     def example(self) -> dict[str, Any]:
-        """A row that was learned lately, or one that is all gaps."""
+        """A recently learned row; without one, all values are None."""
         columns = self._last.columns if self._last else {}
         found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
         numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}
         return found | {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
     def learn(self, position: int, block: Block) -> list[str | None]:
-        """Learn a block; returns for each of its pieces None, or one sentence that says why it could not be learned.
+        """Learn a block; return for each of its pieces None, or one sentence that says why it could not be learned.
 
-        What is learned depends on the sequence of blocks alone.
+        The result depends only on the sequence of blocks.
         """
         outcomes = self.replay(position, block)
         self.publish()
         return outcomes
 
     def publish(self) -> None:
-        """Show all others what is known now."""
+        """Publish a copy of the current state."""
         self.published = copy.deepcopy(self._state)
 
     def replay(self, position: int, block: Block) -> list[str | None]:
-        """Learn a block, and publish nothing."""
+        """Learn a block without publishing the result."""
         self._last = block
-        progress = self._state.progress or Progress(str(self.traits.targets.task), self.window)
+        progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
         self._state = self._state._replace(progress=progress, position=position)
         if self._state.model is None:
             return [self._gather(block)] * len(block.pieces)
         try:
             self._teach(block)
             return [None] * len(block.pieces)
-        except Exception:  # such as a model that diverges, which stays as it was: the requests of others are not at fault
+        except Exception:  # such as divergence, which leaves the model unchanged: learn the other requests
             return [self._try(piece) for piece in block.split()]
 
     def _gather(self, block: Block) -> str | None:
-        """Keep rows until there are enough for the model to begin with."""
+        """Collect rows until there are enough for the model to start."""
         self._first.append(block)
         self._state.progress.update(block.targets, None)  # type: ignore[union-attr]
         outcome = None
-        if sum(len(one.targets) for one in self._first) >= self.first_rows:
+        if sum(len(one.targets) for one in self._first) >= self.settings.first_rows:
             rows, self._first = joined(self._first), []
             model = new_pipeline(self.spec, str(self.traits.targets.task))
             try:
@@ -208,5 +209,5 @@ class LiveModel:
 
     def _teach(self, block: Block) -> None:
         model, progress = self._state.model, self._state.progress
-        said = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
-        progress.update(block.targets, said.tolist())  # type: ignore[union-attr]
+        predicted = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
+        progress.update(block.targets, predicted.tolist())  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class Metrics:
         self._registry = registry
 
     def text(self) -> bytes:
-        """Return all numbers in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
-        """Return the numbers of the models, as Prometheus's registry asks for them."""
+        """Yield the metrics of the models; called by Prometheus's registry."""
         service = self.service
-        yield GaugeMetricFamily("kernling_queue_rows", "Rows that wait to be learned", service.jobs.waiting)
-        events = CounterMetricFamily("kernling_rows", "Rows since the start, by what became of them", labels=("model", "what"))
+        yield GaugeMetricFamily("kernling_queue_rows", "Rows waiting to be learned", service.jobs.waiting)
+        events = CounterMetricFamily("kernling_rows", "Rows since the start, by outcome", labels=("model", "what"))
         for (name, what), count in list(service.counts.items()):
             if name in service.models:  # others are names that were refused
                 events.add_metric((name, what), count)
         yield events
         gauges = {
             "events": "Events learned",
-            "lately": "Share of mistakes, or root mean squared error, in the sliding window",
-            "constant_lately": "The same of the constant answer",
+            "lately": "Mistake rate, or root mean squared error, in the sliding window",
+            "constant_lately": "The same for a constant answer",
             "points": "Points stored",
             "bytes": "Memory of the model",
-            "waiting": "Rows that wait for their labels",
-            "evicted": "Rows whose labels did not come in time, since the start",
+            "waiting": "Rows waiting for their labels",
+            "evicted": "Rows whose labels did not arrive in time, since the start",
         }
         families = {name: GaugeMetricFamily(f"kernling_{name}", text, labels=("model",)) for name, text in gauges.items()}
         for model in list(service.models.values()):
@@ -58,7 +58,7 @@ class Metrics:
 
 
 class Timed:
-    """An ASGI application around another that notes how long answers take to begin."""
+    """ASGI middleware that measures the time until responses start."""
 
     def __init__(self, app: Any, metrics: Metrics):
         self.app = app

@@ -1,4 +1,4 @@
-"""Performance of a model: its mistakes overall and recently, with those of a constant prediction."""
+"""Performance of a model: its loss overall and in a sliding window, with that of a constant answer."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Progress:
         self.answer: Any = None  # the constant one
         self.mean = 0.0
 
-    def update(self, y: Sequence[Any], said: Sequence[Any] | None) -> None:
-        """Take in events with what the model said of them before it learned them; None if that was the constant answer."""
+    def update(self, y: Sequence[Any], predicted: Sequence[Any] | None) -> None:
+        """Update with events and the model's predictions before it learned them; None for the constant answer."""
         constant = self._losses(y, self._update_mean(y) if self.task == "regression" else self._update_majority(y))
-        losses = constant if said is None else self._losses(y, said)
+        losses = constant if predicted is None else self._losses(y, predicted)
         self.events += len(y)
         self.total += float(losses.sum())
         self.constant_total += float(constant.sum())
         self.lately = np.concatenate([self.lately, [losses, constant]], axis=1)[:, -self.window :]
 
-    def _losses(self, y: Sequence[Any], said: Sequence[Any]) -> np.ndarray:
+    def _losses(self, y: Sequence[Any], predicted: Sequence[Any]) -> np.ndarray:
         if self.task == "regression":
-            return (np.asarray(y, dtype=np.float64) - np.asarray(said, dtype=np.float64)) ** 2
-        return np.array([a != b for a, b in zip(y, said, strict=True)], dtype=np.float64)
+            return (np.asarray(y, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)) ** 2
+        return np.array([a != b for a, b in zip(y, predicted, strict=True)], dtype=np.float64)
 
     def _update_majority(self, y: Sequence[Any]) -> list[Any]:
         """Return the majority class before each event."""
@@ -66,7 +66,7 @@ class Progress:
         return before
 
     def summary(self) -> dict[str, Any]:
-        """Return the events and the losses now: shares of mistakes, or roots of mean squared errors."""
+        """Return the number of events and the current losses: mistake rates, or root mean squared errors."""
         lately = self.lately.mean(axis=1) if self.events else np.zeros(2)
         found = {
             "overall": self.total / max(self.events, 1),
@@ -83,7 +83,7 @@ class Progress:
         return {label: count / self.events for label, count in self.counts.items()}
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the state as JSON would hold it."""
+        """Return the state as JSON-compatible data."""
         return {
             "task": self.task,
             "window": self.window,
@@ -97,7 +97,7 @@ class Progress:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Progress:
-        """Return the progress that ``to_plain`` described."""
+        """Restore the progress from the result of ``to_plain``."""
         progress = cls(plain["task"], plain["window"])
         progress.events = plain["events"]
         progress.total, progress.constant_total = plain["totals"]

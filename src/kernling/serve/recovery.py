@@ -1,4 +1,4 @@
-"""Starting again: the newest good snapshot of a model, and the journal after it."""
+"""Recovery after a restart: the newest intact snapshot of a model, and the journal after it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .snapshots import Snapshots
 def recovered(
     entry: Entry, journal: Journal, snapshots: Snapshots, settings: Settings
 ) -> tuple[LiveModel, list[Any], list[str]]:
-    """Return a model as it was, with its history and a sentence about everything that could not be brought back."""
+    """Return a model as it was, its history, and a sentence for everything that could not be recovered."""
     traits = Traits.from_plain(entry.traits)
-    model = LiveModel(entry.number, entry.name, entry.spec, traits, first_rows=settings.first_rows, window=settings.window)
+    model = LiveModel(entry.number, entry.name, entry.spec, traits, settings)
     state, history, told = snapshots.newest(entry.number)
     if state is not None:
         model.set_state(state)
     position = state.position if state else 0
     if position < entry.cut:
-        told.append("no snapshot was whole that the journal reaches back to: the events before it are lost")
+        told.append("no intact snapshot reaches up to the journal's first record: the events in between are lost")
     for record in journal.blocks(entry.number, after=position):
         if record.block is None:
-            told.append(f"a damaged record of the journal was left out: its {record.rows} events are lost")
+            told.append(f"a damaged record of the journal was skipped: its {record.rows} events are lost")
         else:
             model.replay(record.position, record.block)
     model.publish()

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """A request that changes nothing: a status of HTTP, one sentence and, where a row is at fault, its index."""
+    """A refused request, which changes nothing: HTTP status, one sentence and, if a row is invalid, its index."""
 
     def __init__(self, status: int, sentence: str, row: int | None = None, retry_after: int | None = None):
         super().__init__(sentence)
@@ -15,7 +15,7 @@ class Refused(Exception):
         self.retry_after = retry_after
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the answer as JSON would hold it."""
+        """Return the response as JSON-compatible data."""
         return {"error": str(self)} | ({} if self.row is None else {"row": self.row})
 
 

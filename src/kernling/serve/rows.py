@@ -16,7 +16,7 @@ from ..streams.tables import objects
 from .refusal import Refused, bad_row
 from .settings import Settings
 
-ID, TARGET = "id", "target"  # keys of a row that are no columns
+ID, TARGET = "id", "target"  # keys of a row that are not columns
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TYPES: dict[str, frozenset[type]] = {
     "numbers": frozenset((int, float)),
@@ -50,7 +50,7 @@ def parse(body: bytes, settings: Settings) -> list[dict[str, Any]]:
 
 
 def _loads(body: bytes) -> Any:
-    """Return what JSON says; Python's own reader says best what is wrong, and reads NaN, which is refused with its row."""
+    """Parse JSON; Python's own parser has better messages, and accepts NaN, which is refused later with its row."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -71,14 +71,14 @@ def _parse_lines(body: bytes, error: ValueError) -> list[Any]:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a model; raises if it is none."""
+    """Return the name of a model; raise if it is invalid."""
     if not NAME.fullmatch(name):
         raise Refused(422, "the name of a model must be 1 to 64 letters, digits, dots, underscores and hyphens")
     return name
 
 
 def take_ids(rows: Sequence[dict[str, Any]], settings: Settings) -> list[str | None]:
-    """Take the ids out of rows; None for those that have none."""
+    """Remove the ids from rows and return them, None where there is none."""
     found = [row.pop(ID, None) for row in rows]
     return [one if one is None else _checked_id(one, place, settings) for place, one in enumerate(found)]
 
@@ -90,13 +90,13 @@ def _checked_id(found: Any, place: int, settings: Settings) -> str:
 
 
 class Layout(NamedTuple):
-    """The columns of a model's rows, with the type of their values in JSON; None until a value that is not null has come."""
+    """The columns of a model's rows, with the JSON type of their values; None before the first value that is not null."""
 
     columns: dict[str, str | None]
     gaps: bool = True  # whether a value may be null
 
     def widened(self, rows: Sequence[dict[str, Any]], settings: Settings) -> Layout:
-        """Return the columns with what these rows settle: all names where there are none yet, and types that are open."""
+        """Return the layout after these rows, which determine all names if there are none yet, and unknown types."""
         columns = self.columns or dict.fromkeys(rows[0])
         if not self.columns:
             _check_columns(columns, settings)
@@ -104,14 +104,14 @@ class Layout(NamedTuple):
         return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
 
     def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
-        """Return the columns of one row, checked as ``read`` does: the cheap way for few rows."""
+        """Return the columns of one row, checked as in ``read``; faster for few rows."""
         found = {}
         for name, kind in self.columns.items():
             if name not in row:
                 raise bad_row(place, f"there is no column {name!r}")
             value = found[name] = row[name]
             if kind is not None and not self._allows(kind, value):
-                self.read([row] * (place + 1))  # says what is wrong with it
+                self.read([row] * (place + 1))  # raises an error that says what is wrong
         return found
 
     def _allows(self, kind: str, value: Any) -> bool:
@@ -120,7 +120,7 @@ class Layout(NamedTuple):
         return type(value) in TYPES[kind] and (type(value) in (str, bool) or -MOST <= value <= MOST)
 
     def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
-        """Return the rows as columns, float64 where they hold numbers; raises for the first row that does not fit."""
+        """Convert rows to columns, float64 for numbers; raise for the first row that does not fit."""
         found = {}
         for name, kind in self.columns.items():
             try:
@@ -176,7 +176,7 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
 def _check_finite(values: list[Any], name: str) -> None:
     for place, value in enumerate(values):
         if value is not None and not -MOST <= value <= MOST:
-            raise bad_row(place, f"{_shown(value)} in column {name!r} is no number that can be learned; send null for a gap")
+            raise bad_row(place, f"{_shown(value)} in column {name!r} cannot be learned; send null for a missing value")
 
 
 def _shown(value: Any) -> str:

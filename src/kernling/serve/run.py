@@ -1,4 +1,4 @@
-"""The process: sockets, signals, and what holds while it runs."""
+"""The server process: sockets, signals and limits."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .settings import Settings
 from .warmup import warm_up
 
 GRACE = 10  # seconds for open requests when the service stops
-SWITCH = 0.0005  # seconds after which a thread that computes lets others go on: a tenth of Python's own
+SWITCH = 0.0005  # seconds after which a computing thread yields to others: a tenth of Python's default
 FILES = 65_536
 
 
 class Server(uvicorn.Server):
-    """A server whose streams end when a signal asks it to stop."""
+    """A server whose event streams end when a signal stops it."""
 
     def __init__(self, config: uvicorn.Config, stopping: threading.Event):
         super().__init__(config)
         self.stopping = stopping
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop, at once if Ctrl-C comes twice.
+        """Stop the server, immediately if Ctrl-C is pressed twice.
 
-        Unlike uvicorn's, it does not have the signal raised again in the end: that would come before snapshots are written.
+        Unlike uvicorn's method, it does not raise the signal again at the end: snapshots are written after that.
         """
         self.stopping.set()
         self.force_exit = self.should_exit and sig == signal.SIGINT
@@ -52,7 +52,7 @@ def serve(
     demo: bool = False,
     tell: Callable[[str], None] = print,
 ) -> None:
-    """Serve the models in a folder until a signal comes; what was acknowledged is finished and kept."""
+    """Serve the models in a folder until a signal arrives; accepted requests are finished and saved."""
     token = find_token(token_file, host)
     sys.setswitchinterval(SWITCH)
     _allow_many_files()

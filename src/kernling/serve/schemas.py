@@ -1,4 +1,4 @@
-"""Bodies and answers of the requests, as OpenAPI describes them."""
+"""OpenAPI descriptions of requests and responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _answer(example: Any) -> dict[int | str, dict[str, Any]]:
     return {
         200: {"description": "Done", "content": {"application/json": {"example": example}}},
         422: {"description": "Refused, with one sentence and the index of the row; nothing was changed", "content": refused},
-        429: {"description": "Too many rows wait: send it again after the seconds in Retry-After"},
+        429: {"description": "Too many rows are waiting: retry after the number of seconds in Retry-After"},
     }
 
 

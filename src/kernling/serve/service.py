@@ -1,4 +1,4 @@
-"""The service behind the endpoints: one thread learns and writes the journal, one keeps snapshots, all others read."""
+"""The service behind the endpoints: one thread learns and writes the journal, one writes snapshots, all others read."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .specs import checked_spec, layout_of, targets_of
 from .targets import Targets
 from .waiting import Waiting
 
-TICK = 1.0  # seconds between two moments of the histories
-ERRORS = 20  # that are remembered for each model
+TICK = 1.0  # seconds between two records of the histories
+ERRORS = 20  # stored for each model
 NONE_KNOWN = KnownIds(0)
 _LOG = logging.getLogger(__name__)
 LABEL_ONLY = "no model is called {!r}: send a row with its target first, or create it"
@@ -58,7 +58,7 @@ class Service:
         self.histories: dict[int, History] = {}
         self.errors: dict[str, deque[dict[str, Any]]] = {}
         self.counts: Counter[tuple[str, str]] = Counter()  # (model, what) since the start: learned, repeated, unknown, refused
-        self.failures: dict[str, str] = {}  # why nothing can be written, as long as that is so
+        self.failures: dict[str, str] = {}  # why nothing can be written at the moment
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class Service:
                 _LOG.warning("%s: %s", model.name, sentence)
 
     def stop(self) -> None:
-        """Finish what was accepted, write snapshots and close all files."""
+        """Finish accepted requests, write snapshots and close all files."""
         self.jobs.close()
         self._learner.join()
         self._stopping.set()
@@ -96,19 +96,19 @@ class Service:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not been stopped."""
+        """Whether the service has not been stopped."""
         return self._keeper.is_alive()
 
     # ------------------------------------------------------------------ requests
 
     def learn(self, name: str, rows: list[dict[str, Any]]) -> Future:
-        """Have rows with targets learned; the answer says what was learned, repeated and unknown."""
+        """Queue rows with targets; the future's result counts the rows learned and lists repeated and unknown ids."""
         if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
             raise Refused(404, LABEL_ONLY.format(check_name(name)))
         return self.jobs.put(Job(name, rows))
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
-        """Have a model created: from a spec, or as one that has learned elsewhere."""
+        """Queue the creation of a model, from a spec or from a fitted model."""
         traits = None if model is None else Traits(layout_of(model), targets_of(model))
         return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
@@ -120,7 +120,7 @@ class Service:
             raise Refused(404, LABEL_ONLY.format(check_name(name))) from None
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-        """Keep predicted rows for their labels, but not those that were learned."""
+        """Store predicted rows until their labels arrive, except those that have been learned."""
         known = self.known[model.number]
         new = [place for place, one in enumerate(ids) if one not in known]
         try:
@@ -130,7 +130,7 @@ class Service:
         self.failures.pop("waiting", None)
 
     def facts(self, model: LiveModel) -> dict[str, Any]:
-        """Return what there is to say about a model."""
+        """Return the facts about a model."""
         return {
             "name": model.name,
             "task": model.traits.targets.task,
@@ -142,7 +142,7 @@ class Service:
         }
 
     def remember_error(self, name: str, sentence: str) -> None:
-        """Have the page show an error."""
+        """Store an error, which the page shows."""
         self.errors.setdefault(name, deque(maxlen=ERRORS)).append({"time": time.time(), "error": sentence})
 
     def _unwritten(self, where: str, error: Exception) -> Refused:
@@ -156,14 +156,14 @@ class Service:
             jobs = [job for job in taken if job.is_wanted()]
             try:
                 self._work(jobs)
-            except Exception as error:  # whatever it is, the thread has to go on
+            except Exception as error:  # the thread has to continue in any case
                 refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
                 for job in jobs:
                     if not job.future.done():
                         job.future.set_exception(refused)
 
     def _work(self, jobs: Sequence[Job]) -> None:
-        """Write to the journal what jobs are going to change; then change it, and answer."""
+        """Write the changes of the jobs to the journal, then make them and answer."""
         drafts: dict[str, Draft] = {}
         created: list[tuple[Job, LiveModel]] = []
         with self.journal.commit():
@@ -190,7 +190,7 @@ class Service:
                 self._answer(job, answer)
 
     def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
-        """Return where the rows of a job go; a name that is not known gets a new model, once a row proves right."""
+        """Return the draft for the rows of a job; an unknown name gets a new model once a row is valid."""
         if job.name not in drafts:
             model = self.models.get(job.name)
             if model is None:
@@ -215,20 +215,20 @@ class Service:
         return model
 
     def _number(self, model: LiveModel, traits: Traits) -> None:
-        """Enter a new model into the journal."""
+        """Add a new model to the journal."""
         model.number = self.journal.add_model(model.name, model.spec, traits.to_plain())
         self.snapshots.remove(model.number)  # of a model whose entry could not be written
 
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
         traits = Traits(Layout({}), Targets(spec.get("task")))
-        return LiveModel(number, name, spec, traits, first_rows=self.settings.first_rows, window=self.settings.window)
+        return LiveModel(number, name, spec, traits, self.settings)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
-            raise Refused(507, f"there are {self.settings.models} models already, which is the most")
+            raise Refused(507, f"there are {self.settings.models} models already, which is the maximum")
 
     def _write(self, draft: Draft) -> int:
-        """Enter a draft into the journal."""
+        """Add a draft to the journal."""
         model = draft.model
         if not model.number:
             self._number(model, draft.traits)
@@ -247,13 +247,13 @@ class Service:
         self.models[model.name] = model
 
     def _teach(self, position: int, draft: Draft) -> None:
-        """Learn what is in the journal now, and answer."""
+        """Learn a draft that has been written to the journal, and answer."""
         model = draft.model
         model.traits = draft.traits
         if model.name not in self.models:
             self._enter(model, KnownIds(self.settings.known_ids))
         self.known[model.number].add(draft.ids)
-        with suppress(sqlite3.Error):  # the ids are known now, so a row that stays does no harm
+        with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
             self.waiting.remove(model.number, draft.labelled)
         outcomes = model.learn(position, draft.block)
         for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
@@ -276,7 +276,7 @@ class Service:
             for model in list(self.models.values()):
                 try:
                     self._look_after(model)
-                except Exception as error:  # whatever it is, the thread has to go on
+                except Exception as error:  # the thread has to continue in any case
                     self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
             with suppress(sqlite3.Error):  # tried again soon
                 self.waiting.evict_old()
@@ -287,7 +287,7 @@ class Service:
             self._snapshot(model)
 
     def _snapshot(self, model: LiveModel) -> None:
-        """Keep a model that has learned since the last snapshot; a failure is told, and tried again later."""
+        """Save a model that has learned since the last snapshot; after a failure, report it and try again later."""
         state = model.published
         position = self._saved[model.number][0]
         if state.model is not None and state.position > position:
@@ -300,7 +300,7 @@ class Service:
 
 
 def _locked(path: Path) -> sqlite3.Connection:
-    """Hold the lock of a folder, which another process then cannot use."""
+    """Lock a folder, so that no other process can use it."""
     database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
     try:
         database.execute("BEGIN EXCLUSIVE")

@@ -18,16 +18,16 @@ class Settings:
 
     body_bytes: int = 4 * 2**20  # of a request with rows
     file_bytes: int = 64 * 2**20  # of a model file that is sent
-    arriving_bytes: int = 256 * 2**20  # of all requests that are not whole yet
-    body_seconds: float = 30.0  # for a client to send all of it
+    arriving_bytes: int = 256 * 2**20  # of all incomplete requests
+    body_seconds: float = 30.0  # for a client to send a whole request
     rows: int = 10_000  # in a request
     models: int = 100
     columns: int = 1_000
     classes: int = 1_000
     characters: int = 200  # in an id, a label, or the name of a column
-    queue_rows: int = 50_000  # in requests that wait to be learned; beyond, clients are asked to come back
+    queue_rows: int = 50_000  # waiting to be learned; beyond that, clients are asked to retry
     block_rows: int = 4_096  # learned at once, unless a single request has more
-    first_rows: int = 100  # that settle the treatment of columns before a new model begins
+    first_rows: int = 100  # that determine the treatment of columns before a new model starts
     known_ids: int = 1_000_000  # of learned events, for each model
     waiting_rows: int = 100_000  # predicted and not yet labelled, for each model
     waiting_days: float = 7.0

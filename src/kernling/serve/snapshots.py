@@ -12,11 +12,11 @@ from .progress import Progress
 from .refusal import first_line
 
 KEPT = 2
-READING = "service"  # what a snapshot holds besides the model, in the header of the file
+READING = "service"  # key of the service's data in the header of the file
 
 
 class Found(NamedTuple):
-    """The newest good snapshot of a model, if there is one, and what was found out about damaged ones."""
+    """The newest intact snapshot of a model, if there is one, and messages about damaged ones."""
 
     state: State | None
     history: list[Any]
@@ -24,7 +24,7 @@ class Found(NamedTuple):
 
 
 class Snapshots:
-    """The snapshots in a folder, one folder for each model's number."""
+    """The snapshots in a folder, with a subfolder for each model, named by its number."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -34,12 +34,12 @@ class Snapshots:
         return sorted((self.folder / str(number)).glob("*.kern"))
 
     def last(self) -> tuple[int, int]:
-        """Return the highest number of a model and the highest position that there is a file of, whole or not."""
+        """Return the highest model number and the highest position of all files, damaged or not."""
         found = [path for path in self.folder.glob("*/*") if path.stem.isdigit() and path.parent.name.isdigit()]
         return max((int(path.parent.name) for path in found), default=0), max((int(path.stem) for path in found), default=0)
 
     def write(self, number: int, state: State, history: Sequence[Any]) -> int:
-        """Keep a state on disk; returns the position up to which the journal is not needed any more."""
+        """Save a state; return the position up to which the journal is no longer needed."""
         path = self.folder / str(number) / f"{state.position:016d}.kern"
         path.parent.mkdir(parents=True, exist_ok=True)
         held = {
@@ -68,6 +68,6 @@ class Snapshots:
                 progress = None if held["progress"] is None else Progress.from_plain(held["progress"])
                 return Found(State(saved.model, progress, held["position"]), held["history"], damage)
             except (ValueError, KeyError, TypeError) as error:
-                damage.append(f"a snapshot was left out: {first_line(error)}")
+                damage.append(f"a damaged snapshot was skipped: {first_line(error)}")
                 path.replace(path.with_suffix(".damaged"))
         return Found(None, [], damage)

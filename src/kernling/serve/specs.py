@@ -13,11 +13,11 @@ from .targets import KINDS, Targets
 
 TASKS = ("classification", "regression")
 KEYS = ("estimator", "parameters", "task")
-SEED = 0  # of models for which none is given: a journal that is learned again must toss the same coins
+SEED = 0  # of models without a given seed: replaying a journal must draw the same random numbers
 
 
 def checked_spec(spec: Any) -> dict[str, Any]:
-    """Return a spec once it has proved right.
+    """Validate a spec and return it with its task.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def checked_spec(spec: Any) -> dict[str, Any]:
     'classification'
     """
     if not isinstance(spec, dict) or not set(spec) <= set(KEYS):
-        raise Refused(422, f"a model is created by a JSON object of {', '.join(KEYS)}, which may all be left out")
+        raise Refused(422, f"a model is created by a JSON object with {', '.join(KEYS)}, all of them optional")
     estimator, parameters, task = spec.get("estimator"), spec.get("parameters", {}), spec.get("task")
     if task is not None and task not in TASKS:
         raise Refused(422, f"task must be one of {', '.join(TASKS)}")
@@ -59,7 +59,7 @@ def _estimator_class(name: Any) -> Any:
 
 
 def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
-    """Return a pipeline that has learned nothing."""
+    """Return an unfitted pipeline."""
     model = _estimator_class(spec["estimator"])(**spec["parameters"]) if spec.get("estimator") else None
     pipeline = StreamPipeline.auto(model, task=task)
     last = pipeline.steps[-1][1]
@@ -69,7 +69,7 @@ def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
 
 
 def targets_of(model: Any) -> Targets:
-    """Return what a model that has learned something learns."""
+    """Return the kind of targets of a fitted model."""
     if last_step(model).task not in TASKS:
         raise Refused(422, "the file must hold a classifier or a regressor")
     if model.task == "regression":
@@ -82,7 +82,7 @@ def targets_of(model: Any) -> Targets:
 
 
 def layout_of(model: Any) -> Layout:
-    """Return the columns of a model that has learned something."""
+    """Return the columns of a fitted model."""
     schema = schema_of(model)
     if schema is None:
         names = getattr(model, "feature_names_in_", None)
@@ -94,6 +94,6 @@ def layout_of(model: Any) -> Layout:
 
 
 def schema_of(model: Any) -> Schema | None:
-    """Return how a model treats the columns of tables; None for one that takes numbers only."""
+    """Return the schema of a model for tables; None for a model that only takes numbers."""
     steps = getattr(model, "steps_", None)
     return getattr(steps[0][1], "schema_", None) if steps else None

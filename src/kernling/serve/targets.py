@@ -23,17 +23,17 @@ class Targets(NamedTuple):
     kind: str | None = None  # of labels
 
     def widened(self, values: Sequence[Any]) -> Targets:
-        """Return what these targets settle: text, booleans and whole numbers are labels, numbers with a fraction are values."""
+        """Infer the kind from targets: text, booleans and whole numbers are labels, numbers with a fraction are values."""
         task = self.task or ("regression" if any(_has_fraction(value) for value in values) else "classification")
         if task == "regression" or self.kind:
             return Targets(task, self.kind)
         return Targets(task, KINDS.get(type(_whole(values[0]))))
 
     def read(self, values: Sequence[Any], places: Sequence[int], settings: Settings) -> list[Any]:
-        """Return checked targets; ``places`` are those of their rows in the request."""
+        """Return checked targets; ``places`` are the indices of their rows in the request."""
         check = self._value if self.task == "regression" else self._label
         found: list[Any] = []
-        known: set[str] = set()  # labels, which repeat
+        known: set[str] = set()  # checked labels, since labels repeat
         for value, place in zip(values, places, strict=True):
             if type(value) is str and value in known:
                 found.append(value)
@@ -60,7 +60,7 @@ class Targets(NamedTuple):
         return value
 
     def array(self, values: Sequence[Any]) -> np.ndarray:
-        """Return checked targets as a model takes them."""
+        """Convert checked targets to an array for a model."""
         return np.array(values, dtype=np.float64 if self.kind is None else DTYPES[self.kind])
 
 
@@ -69,5 +69,5 @@ def _has_fraction(value: Any) -> bool:
 
 
 def _whole(value: Any) -> Any:
-    """Return 3 for 3.0, which JSON does not tell apart."""
+    """Convert 3.0 to 3, since some clients write whole numbers with a fraction."""
     return int(value) if type(value) is float and value.is_integer() else value

@@ -1,7 +1,7 @@
-"""Rows that were predicted and wait for their labels.
+"""Predicted rows that wait for their labels.
 
-They are in a database of their own, whose commits do not wait for the disk (``synchronous=NORMAL``): a prediction is answered
-quickly, its row survives the end of the process however it comes, and after a loss of power a label may find its row unknown.
+They are stored in a separate database, whose commits do not wait for the disk (``synchronous=NORMAL``): predictions are fast,
+and rows survive a crash of the process, but after a power failure the latest rows may be missing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, model INTEGER NO
 CREATE UNIQUE INDEX IF NOT EXISTS by_id ON waiting (model, id);
 CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
 """
-PAGES = 8_192  # of the log, between two that wait for the disk
+PAGES = 8_192  # of the log between two checkpoints, which wait for the disk
 DAY = 86_400.0
 
 
 class Waiting:
-    """Rows by model and id, bounded in number and age; threads may share it.
+    """Rows by model and id, bounded in number and age; several threads may use it.
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Waiting:
     def __init__(self, path: Path, settings: Settings):
         self.settings = settings
         self.counts: Counter[int] = Counter()  # rows that wait, by model
-        self.evicted: Counter[int] = Counter()  # rows that had to go since the start, by model
+        self.evicted: Counter[int] = Counter()  # rows removed without a label since the start, by model
         self._lock = threading.Lock()
         try:
             self._open(path)
         except sqlite3.OperationalError:
             raise
-        except sqlite3.DatabaseError:  # damaged: these rows are a convenience, and a label that finds none is told so
+        except sqlite3.DatabaseError:  # damaged: start empty; labels of lost rows are reported as unknown
             for end in ("", "-wal", "-shm"):
                 Path(f"{path}{end}").unlink(missing_ok=True)
             self._open(path)
@@ -70,7 +70,7 @@ class Waiting:
             yield self._database
 
     def keep(self, model: int, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-        """Keep rows; of an id that waits already the first row stays, and where there are too many, the oldest go."""
+        """Store rows; an id that is already waiting keeps its first row, and if there are too many, the oldest are removed."""
         now = time.time()
         values = [(model, one, now, json.dumps(row)) for one, row in zip(ids, rows, strict=True)]
         with self._lock:
@@ -86,14 +86,14 @@ class Waiting:
             self.evicted[model] += surplus
 
     def find(self, model: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the rows of those ids that wait."""
+        """Return the waiting rows with these ids."""
         query = "SELECT row FROM waiting WHERE model = ? AND id = ?"
         with self._lock:
             found = [(one, self._database.execute(query, (model, one)).fetchone()) for one in ids]
         return {one: json.loads(row[0]) for one, row in found if row}
 
     def remove(self, model: int, ids: Sequence[str]) -> None:
-        """Forget rows whose labels have come."""
+        """Remove rows whose labels have arrived."""
         if not ids:
             return
         with self._lock:
@@ -104,7 +104,7 @@ class Waiting:
             self.counts[model] -= gone
 
     def evict_old(self) -> None:
-        """Forget rows that have waited for too long."""
+        """Remove rows that have waited for too long."""
         since = time.time() - self.settings.waiting_days * DAY
         with self._lock:
             with self._commit() as database:

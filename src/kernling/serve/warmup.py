@@ -1,4 +1,4 @@
-"""Compiling before the first event comes."""
+"""Compilation before the first event arrives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from .blocks import Block
 from .live import LiveModel, Traits
 from .rows import Layout
 from .service import Service
+from .settings import Settings
 from .targets import Targets
 
 ROWS = 200
 
 
 def warm_up(service: Service) -> None:
-    """Have the models that unknown names get compiled in the background, if there is no model yet."""
+    """Compile the default models in the background if there is no model yet."""
     if not service.models:
         threading.Thread(target=_learn_anything, name="compiler", daemon=True).start()
 
@@ -27,7 +28,7 @@ def _learn_anything() -> None:
     labels = ["a" if x > 0 else "b" for x in columns["x"]]
     for targets, values in ((Targets("classification", "text"), labels), (Targets("regression"), columns["x"].tolist())):
         traits = Traits(Layout(dict.fromkeys(columns, "numbers")), targets)
-        model = LiveModel(0, "", {}, traits, first_rows=ROWS // 2, window=ROWS)
+        model = LiveModel(0, "", {}, traits, Settings(first_rows=ROWS // 2, window=ROWS))
         for position, block in enumerate(Block(columns, values, (ROWS // 2, ROWS // 2)).split()):
             model.learn(position, block)
         row = {name: float(column[0]) for name, column in columns.items()}

@@ -25,6 +25,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from ..estimators.constraints import short
+from ..extras import need
 from .lines import BLOCK, MARK, line_blocks
 from .tables import FEW, Table, listed, objects
 
@@ -44,14 +45,7 @@ _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.
 
 def need_pyarrow() -> Any:
     """Import pyarrow, or raise an error that says how to install it."""
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("this source needs pyarrow: pip install 'kernling[data]'") from error
-    return pyarrow
+    return need("this source needs pyarrow", "data", "pyarrow", "pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from .schema import names_of
 
 
 class Steps(_BaseComposition):
-    """Named steps, found and shown as those of scikit-learn's pipelines: those that have learned, once they have."""
+    """Named steps, accessed and displayed as in scikit-learn's pipelines; the fitted ones if the pipeline is fitted."""
 
     steps: list[tuple[str, Any]]
     steps_: list[tuple[str, Any]]
@@ -38,7 +38,7 @@ class Steps(_BaseComposition):
         return len(self.steps)
 
     def __getitem__(self, place: int | str | slice) -> Any:
-        """Return a step by its place or name, or a pipeline of some of the steps: ``pipeline[:-1]``."""
+        """Return a step by index or name, or a pipeline of some of the steps: ``pipeline[:-1]``."""
         if not isinstance(place, slice):
             return self.named_steps[place] if isinstance(place, str) else self._now[place][1]
         part = type(self)(self.steps[place])
@@ -50,15 +50,13 @@ class Steps(_BaseComposition):
         return part
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the output columns of the last step, a transformer; ``pipeline[:-1]`` has those of a model's."""
+        """Return the names of the output columns of the last step, a transformer; with a model, use ``pipeline[:-1]``."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
         names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
         for name, part in self._now:
             if not hasattr(part, "get_feature_names_out"):
-                raise AttributeError(
-                    f"step {name!r}, {part!r}, has no columns that come out: ask pipeline[:-1] for their names"
-                )
+                raise AttributeError(f"step {name!r}, {part!r}, has no output columns: use pipeline[:-1]")
             names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
         return names
 
