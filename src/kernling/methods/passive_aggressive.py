@@ -104,7 +104,7 @@ class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
 class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
     """Passive-aggressive regression with kernels and the epsilon-insensitive loss."""
 
-    example = Example("0.99", gamma=1.0)
+    example = Example("1.00", gamma=1.0)
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
