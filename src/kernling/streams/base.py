@@ -71,7 +71,9 @@ class Stream:
         self.target = target
         self.dropped = 0
         self.info = info or {}
-        self.more_within: Callable[[float], bool] = lambda seconds: True  # of a pipe: whether more comes within so many seconds
+        self.more_within: Callable[[float], bool] = lambda seconds: (
+            True
+        )  # for a pipe: whether more data arrives within this many seconds
 
     def __iter__(self) -> Iterator[Chunk]:
         if self.once and self._used:
