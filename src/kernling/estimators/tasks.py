@@ -100,8 +100,8 @@ class OnlineWithClasses(OnlineEstimator):
 
     @cached_property
     def _encoded(self) -> dict:
-        """Return the target of each label."""
-        return dict(zip(self.classes_.tolist(), labels.encode(self.classes_, self.classes_).tolist(), strict=True))
+        """The target of each label."""
+        return dict(zip(self.classes_.tolist(), self._targets(self.classes_, None).tolist(), strict=True))
 
     def _target_of(self, y):
         try:
