@@ -265,7 +265,7 @@ class OnlineRegressor(BaseOnlineRegressor):
         return 1.0 if self._target_scale is None else self._target_scale.spread
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        """Learn the rows; return what ``predict`` would have returned for each just before it was learned."""
         said = super().predict_then_learn(X, y, method, sample_weight)
         if self._target_scale is None:
             return said
