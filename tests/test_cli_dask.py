@@ -78,7 +78,7 @@ def test_ctrl_c_saves_what_is_merged_so_far(files, monkeypatch):
 
     monkeypatch.setattr(Status, "show", ctrl_c)
     output = call("run", *files, *SETTINGS, "--dask", "local:2", "--rounds", 50, "--save", "m.kern", code=128 + signal.SIGINT)
-    assert "before it stopped; the model is in m.kern: go on with --resume m.kern" in output
+    assert "before it stopped; the model is in m.kern: continue with --resume m.kern" in output
     assert kernling.load("m.kern").t_ >= 2 * ROWS
     assert kernling.load("m.kern").t_ < 100 * ROWS
     call("predict", "m.kern", "0.csv", "--output", "said.txt")

@@ -68,7 +68,7 @@ THESE = [
     kernling.baselines.ProjectronRegressor(gamma=0.01),
 ]
 SCALED = [kernling.StreamPipeline([("scale", Standardise()), ("model", model)]) for model in THESE]
-REGRESSOR = kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.AVMRegressor())])
+PIPELINE = kernling.StreamPipeline([("scale", Standardise()), ("model", kernling.AVMRegressor())])
 
 
 def pass_rivers_checks(model, monkeypatch):
@@ -84,7 +84,7 @@ def test_rivers_own_checks(model, monkeypatch):
     pass_rivers_checks(model, monkeypatch)
 
 
-@pytest.mark.parametrize("model", [REGRESSOR, *(pytest.param(model, marks=pytest.mark.long) for model in SCALED)])
+@pytest.mark.parametrize("model", [PIPELINE, *(pytest.param(model, marks=pytest.mark.long) for model in SCALED)])
 def test_rivers_own_checks_of_pipelines(model, monkeypatch):
     pass_rivers_checks(model, monkeypatch)
 
@@ -247,7 +247,7 @@ def test_progressive_validation():
     assert ours.get() > 0.85
     trees = evaluate.progressive_val_score(datasets.Phishing(), scaler() | to_river(LOGISTIC), metrics.ROCAUC())
     assert trees.get() > 0.9
-    values = evaluate.progressive_val_score(datasets.TrumpApproval(), to_river(REGRESSOR), metrics.MAE())
+    values = evaluate.progressive_val_score(datasets.TrumpApproval(), to_river(PIPELINE), metrics.MAE())
     linear = evaluate.progressive_val_score(datasets.TrumpApproval(), scaler() | linear_model.LinearRegression(), metrics.MAE())
     assert values.get() < linear.get()
 

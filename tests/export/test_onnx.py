@@ -225,5 +225,5 @@ def test_what_cannot_be_exported_says_so(tmp_path):
 
 def test_columns_and_outputs_need_different_names(tmp_path):
     model = kl.StreamPipeline.auto(kl.AVMClassifier()).partial_fit(pd.DataFrame({"score": ROWS[:, 0]}), LABELS)
-    with pytest.raises(ValueError, match=r"a column is called 'score'.*rename"):
+    with pytest.raises(ValueError, match=r"the column 'score' has the name of an output.*rename"):
         kl.to_onnx(model, tmp_path / "model.onnx")

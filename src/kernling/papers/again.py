@@ -69,7 +69,7 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
 
 def _in_order(given: Any, info: Row, row: Row) -> tuple[Stream, Row]:
     """Return the rows in the order in which they were learned, and the columns that describe them."""
-    named = {name: row[name] for name in ("permutation", "seed") if row.get(name) is not None}
+    named = {name: row[name] for name in ("permutation", "seed", "candidate") if row.get(name) is not None}
     if isinstance(given, Stream) and "seed" not in named:
         return given, data_facts(given.info) | named
     X, y, facts = load_data(given, info.get("part", "train"))

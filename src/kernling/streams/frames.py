@@ -65,7 +65,7 @@ def as_table(X: Any) -> Table:
         return Table({str(name): objects([row.get(name) for row in X]) for name in keys})
     if has_names(X):
         return next(frames(X))
-    if np.ma.isMaskedArray(X) or np.iscomplexobj(X):
+    if np.ma.isMaskedArray(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":
         check_type("X", X)
     X = check_array(X, dtype=None, ensure_all_finite=False)
     return Table({f"x{place}": column for place, column in enumerate(X.T)})
