@@ -110,4 +110,4 @@ class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     """Passive-aggressive one-class learning with kernels for anomaly detection."""
 
-    example = Example("0.95", C=0.1)
+    example = Example("0.96", C=0.01)
