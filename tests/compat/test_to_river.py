@@ -266,11 +266,13 @@ def test_an_anomaly_detector():
     rows = list(CreditCard().take(1000))
     assert detector.score_one(rows[0][0]) == 0.0
     auc = evaluate.progressive_val_score(rows, detector, metrics.ROCAUC())
-    assert auc.get() > 0.75
+    assert auc.get() > 0.9
     x = rows[0][0]
     row = np.zeros((1, 128))
     row[0, :8] = [x[name] for name in range(8)]
-    assert detector.score_one(x) == pytest.approx(-detector.learned.decision_function(row)[0])
+    more_normal = detector.learned.recent_scores_ > detector.learned.score_samples(row)[0]
+    assert detector.score_one(x) == pytest.approx(more_normal.mean(), abs=2.0 / len(more_normal))  # rounding may undo a tie
+    assert detector.score_one(dict.fromkeys(range(8), 50.0)) == 1.0
     filtered = anomaly.QuantileFilter(detector.clone(), q=0.95)
     for x, _ in itertools.islice(rows, 50):
         filtered.learn_one(x)

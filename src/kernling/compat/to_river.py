@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.checking import is_fitted
+from ..estimators.resolve import LOCAL
 from ..estimators.tasks import probabilities
 from ..methods.avm import AVMClassifier, AVMRegressor
 from ..methods.spa import SPAOneClass
@@ -28,15 +29,15 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
     """Convert an estimator or a :class:`kernling.StreamPipeline` to a River model.
 
     Classifiers and regressors get ``learn_one``, ``predict_one``, ``predict_proba_one`` (if the loss defines probabilities),
-    ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with ``score_one``
-    high for outliers.  ``learn_one`` takes a weight, ``w``.
+    ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with a
+    ``score_one`` from 0 to 1, high for outliers: the share of the latest events that looked more normal.  ``learn_one`` takes a weight, ``w``.
 
     Features may vary between rows.  A kernel model has a fixed number of columns, which is declared: the first ``columns``
     names get one each as they appear, and later names share these columns by their hash, with a warning.  Missing features are
     0, so unused columns only affect speed.  Text becomes a separate feature
     (``{"from": "JFK"}`` counts as ``{"from=JFK": 1}``).
 
-    ``gamma="scale"`` is 1 / (number of features of the first row), since only that row is known.
+    ``gamma="scale"`` is 1 / (number of features of the first row), since only that row is known, and "local" 16 times that.
 
     Parameters
     ----------
@@ -89,8 +90,10 @@ class _FromRows:
         return self._names.row(x, learning)
 
     def _begin(self, features: int) -> None:
-        gammas = [name for name in self._settings("gamma") if self.model.get_params()[name] == "scale"]
-        self.learned.set_params(**dict.fromkeys(gammas, 1.0 / max(features, 1)))
+        """Resolve gamma from the features of the first row, so that unused columns change nothing."""
+        params, factors = self.model.get_params(), {"scale": 1.0, "local": LOCAL}
+        given = {name: params[name] for name in self._settings("gamma") if isinstance(params[name], str)}
+        self.learned.set_params(**{name: factors[gamma] / max(features, 1) for name, gamma in given.items()})
 
     def _rows(self, X: Any, learning: bool = False) -> tuple[np.ndarray, Any]:
         """Return the rows of a frame, and River's handle of the frame."""
@@ -224,8 +227,12 @@ class RiverAnomalyDetector(_FromRows, base.AnomalyDetector):
         self._learn_one(x, None, w)
 
     def score_one(self, x):
-        """Return the negative ``decision_function``: positive for outliers, 0 before any learning."""
-        return -self.learned.score_one(self._row(x))
+        """Return the share of the latest events that looked more normal, from 0 to 1 as River's metrics expect."""
+        if not is_fitted(self.learned):
+            return 0.0
+        model = getattr(self.learned, "model_", self.learned)  # the last step of a pipeline
+        recent = model.recent_scores_ - model.offset_
+        return float(np.mean(recent > self.learned.score_one(self._row(x)))) if len(recent) else 0.0
 
 
 def _plain(label: Any) -> Any:

@@ -404,11 +404,16 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     @property
     def offset_(self) -> float:
         """Score at the boundary."""
-        scores = self._fitted().recent.latest()
+        scores = self.recent_scores_
         if self.contamination is None or not len(scores):
             return self._learned_offset
         place = int(self.contamination * len(scores))
         return float(np.partition(scores, place)[place])
+
+    @property
+    def recent_scores_(self) -> np.ndarray:
+        """Scores of the last third of the events, at most 1,000, each computed before its event was learned."""
+        return self._fitted().recent.latest()
 
     @property
     def _learned_offset(self) -> float:

@@ -23,6 +23,9 @@ from .datasets import CATALOGUE, Dataset, dataset
 def run_again(row: Row, data: Any = None) -> list[Row]:
     """Reproduce a row of results; the last returned row has the same measurements, except for times and memory.
 
+    Rows are learned in other pieces than before, which changes the rounding; a model whose steps are so large that it amplifies
+    rounding errors may therefore end elsewhere.
+
     Parameters
     ----------
     row : dict
