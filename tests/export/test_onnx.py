@@ -214,7 +214,7 @@ def refused():
     yield kl.StreamPipeline([("a", StandardScaler()), ("b", model)]).fit(ROWS, LABELS), "StandardScaler .* kernling's own steps"
     yield kl.StreamPipeline([("a", Standardise()), ("b", SGDClassifier())]).fit(ROWS, LABELS), "SGDClassifier"
     yield kl.StreamPipeline([("a", Encode(hash=8)), ("b", model)]).fit(frame, LABELS), "leave hash out"
-    yield kl.StreamPipeline.auto(model).fit(frame, LABELS), "'word' has categories that are hashed.* larger limit"
+    yield kl.StreamPipeline.auto(model).fit(frame, LABELS), "'word' has categories that are hashed.* name its categories"
 
 
 def test_what_cannot_be_exported_says_so(tmp_path):

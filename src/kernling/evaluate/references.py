@@ -116,8 +116,10 @@ class LinearModel:
 
     def _solve(self) -> None:
         own = np.diagonal(self._squares) / self._rows  # the ridge of a column is its mean square
+        squares = self._squares + np.diag(np.where(own > 0.0, own, 1.0))
+        units = 1.0 / np.sqrt(np.diagonal(squares))[:, np.newaxis]  # in which the columns' units do not matter for rounding
         try:
-            weights = linalg.solve(self._squares + np.diag(np.where(own > 0.0, own, 1.0)), self._products, assume_a="pos")
+            weights = units * linalg.solve(units * squares * units.T, units * self._products, assume_a="pos")
         except (linalg.LinAlgError, ValueError):
             return
         if np.isfinite(weights).all():

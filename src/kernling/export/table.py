@@ -159,7 +159,7 @@ def _categories(graph: Graph, column: Column, value: str) -> str:
     if column.others > 1:
         raise TypeError(
             f"column {column.name!r} has categories that are hashed, which ONNX cannot do: "
-            "train with a larger limit, name its categories in categorical, or ignore it"
+            "name its categories in categorical, or ignore it"
         )
     words = np.array([*column.categories, *([""] if column.gaps else [])], dtype=object)
     own = graph.add("Equal", _upright(graph, value), words[np.newaxis])
