@@ -1,9 +1,9 @@
-"""Auto: what an event costs, against the products of matrices that cannot be avoided.
+"""Auto: the time per event relative to that of the matrix products that it cannot avoid.
 
     python -m benchmarks.auto
 
 The products are P Z', a symmetric update of P, the triangular solve, and the points and the window times the rows, as bare
-calls of BLAS on blocks of the same size.  Times are the processor's, taken in turn in one run; see README.md beside this file.
+calls of BLAS on blocks of the same size.  Both take turns in one run, in processor time; see README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -25,14 +25,14 @@ GOAL = 2.0  # of a pass over the products at d = 54 and 512 points
 
 
 def rows(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """A border that no plane can draw, in rows that fill up the points."""
+    """Return rows with a nonlinear boundary that use all points."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2 * EVENTS, d))
     return X, (np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(len(X)) > 0.0).astype(int)
 
 
 def products(d: int, points: int) -> Callable[[], None]:
-    """The products behind all events."""
+    """Return a function that computes the matrix products of all events."""
     rng = np.random.default_rng(0)
     n = points + (1 + d if d <= 512 else 1)
     P = np.asfortranarray(np.eye(n))
@@ -54,7 +54,7 @@ def products(d: int, points: int) -> Callable[[], None]:
 
 
 def line(d: int, points: int) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     X, y = rows(d)
     model = kl.AutoClassifier(points=points, window=WINDOW).fit(X[:EVENTS], y[:EVENTS])
     single = kl.AutoClassifier(points=points, window=WINDOW).fit(X[:EVENTS], y[:EVENTS])

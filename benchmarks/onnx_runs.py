@@ -1,4 +1,4 @@
-"""Models in onnxruntime beside themselves: what both say of the same rows."""
+"""Comparison of models with their ONNX exports in onnxruntime, on the same rows."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,19 +12,19 @@ from kernling.streams.frames import as_table
 from kernling.streams.schema import dates_of
 from kernling.streams.tables import category
 
-TIE = 1e-5  # scores so near to a tie may fall on either side
+TIE = 1e-5  # labels may differ if scores are this close to a tie
 
 
 class Agreement(NamedTuple):
-    """How far onnxruntime is from kernling on some rows."""
+    """Differences between onnxruntime and kernling on some rows."""
 
-    error: float  # the largest difference of scores or values over their size, or their root mean square where that is larger
-    labels: int  # that differ although scores are no tie
+    error: float  # largest difference of scores or values, divided by their size or root mean square, whichever is larger
+    labels: int  # that differ although the scores are not tied
     probability: float  # the largest difference
 
 
 class Exported:
-    """A model as onnxruntime runs it, on one thread."""
+    """An exported model in onnxruntime, on one thread."""
 
     def __init__(self, model: Any, folder: Path):
         self.model = model
@@ -35,7 +35,7 @@ class Exported:
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def inputs(self, X: Any) -> dict[str, np.ndarray]:
-        """Rows as the graph takes them."""
+        """Convert rows to the inputs of the graph."""
         steps = getattr(self.model, "steps_", None)
         if steps and isinstance(steps[0][1], Encode):
             return table_inputs(steps[0][1], X)
@@ -43,18 +43,18 @@ class Exported:
         return {"rows": np.ascontiguousarray(X, dtype)}
 
     def run(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name."""
+        """Return the outputs by name."""
         return dict(zip([each.name for each in self.session.get_outputs()], self.session.run(None, inputs), strict=True))
 
     def scores(self, X: Any) -> np.ndarray:
-        """What the model itself says."""
+        """Return the scores of the model itself."""
         for name in ("transform", "decision_function", "predict"):
             if hasattr(self.model, name):
                 return getattr(self.model, name)(X)
-        raise TypeError(f"{self.model!r} says nothing")
+        raise TypeError(f"{self.model!r} has no method that predicts")
 
     def agreement(self, X: Any) -> Agreement:
-        """How far both are apart on rows."""
+        """Compare both on rows."""
         found = self.run(self.inputs(X))
         ours = self.scores(X)
         theirs = next(found[name] for name in ("transformed", "score", "value") if name in found)
@@ -74,7 +74,7 @@ class Exported:
 
 
 def table_inputs(encode: Encode, X: Any) -> dict[str, np.ndarray]:
-    """A table as the graph of a pipeline takes it: a column for each that is used."""
+    """Convert a table to the inputs of a pipeline's graph, one for each column that is used."""
     table = as_table(X)
     found: dict[str, Any] = {}
     for column in encode.schema_:
@@ -92,7 +92,7 @@ def table_inputs(encode: Encode, X: Any) -> dict[str, np.ndarray]:
 
 
 def _margin(scores: np.ndarray) -> np.ndarray:
-    """How far scores are from a tie."""
+    """Return the distance of scores from a tie."""
     if scores.ndim == 1:
         return np.abs(scores)
     best = np.sort(scores, axis=1)

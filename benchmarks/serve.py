@@ -1,6 +1,6 @@
-"""The service on loopback: events a second, and how long predictions take meanwhile.  Run with python -m benchmarks.serve.
+"""The service on loopback: events per second, and the latency of predictions meanwhile.  Run with python -m benchmarks.serve.
 
-The clients are other processes on the same machine, so that they share its cores with the service.
+The clients are other processes on the same machine, so they share its cores with the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import httpx
 import numpy as np
 
 COLUMNS, ROWS = 20, 100  # of a row, and of a request to learn
-CENTRES = 400  # of the clusters that rows come from: points of the model
+CENTRES = 400  # number of clusters, and of points of the model
 SPREAD = 0.02
 CLIENTS = 16  # connections of one process
 MODELS = {
@@ -33,7 +33,7 @@ MODELS = {
 
 
 class Service:
-    """A service in a process of its own, with a folder that is thrown away."""
+    """A service in a separate process, with a temporary folder."""
 
     def __init__(self, *further: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -44,12 +44,12 @@ class Service:
 
     @property
     def megabytes(self) -> float:
-        """The memory that it has now."""
+        """Current memory of the process."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     @property
     def seconds(self) -> float:
-        """The processor's time that it took so far, of all cores."""
+        """Processor time of the process so far, on all cores."""
         ticks = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
@@ -63,7 +63,7 @@ class Service:
 
 
 def rows(n: int, seed: int) -> list[dict]:
-    """Rows of two classes, from clusters that are far from one another."""
+    """Return rows of two classes, drawn from well separated clusters."""
     centres = np.random.default_rng(0).normal(size=(CENTRES, COLUMNS))
     rng = np.random.default_rng(seed)
     which = rng.integers(CENTRES, size=n)
@@ -73,13 +73,13 @@ def rows(n: int, seed: int) -> list[dict]:
 
 
 def bodies(seed: int, count: int) -> list[bytes]:
-    """Requests of 100 rows each."""
+    """Return requests of 100 rows each."""
     found = rows(ROWS * count, seed)
     return [json.dumps(found[first : first + ROWS]).encode() for first in range(0, len(found), ROWS)]
 
 
 class Connection:
-    """A connection that stays open, with next to no cost of its own: the client shares the cores with the service."""
+    """A persistent connection with little overhead, since the client shares the cores with the service."""
 
     def __init__(self, address: str, path: str):
         place = urlsplit(address)
@@ -94,7 +94,7 @@ class Connection:
         self.writer.close()
 
     async def post(self, body: bytes) -> int:
-        """Send a body; returns the status of the answer."""
+        """Send a body; return the status of the response."""
         self.writer.write(self.head + str(len(body)).encode() + b"\r\n\r\n" + body)
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
@@ -103,7 +103,7 @@ class Connection:
 
 
 async def learn(address: str, name: str, seconds: float, rate: float | None) -> dict[str, float]:
-    """Send rows as fast as they are taken, or at a rate of events a second."""
+    """Send rows as fast as they are accepted, or at a given number of events per second."""
     requests = bodies(os.getpid(), 200)
     sent = refused = 0
     begin = time.perf_counter()
@@ -126,7 +126,7 @@ async def learn(address: str, name: str, seconds: float, rate: float | None) -> 
 
 
 async def predict(address: str, name: str, seconds: float, rate: float) -> dict[str, float]:
-    """Ask for single rows at a rate, each when it is due, whether or not the ones before were answered."""
+    """Request predictions of single rows at a constant rate, without waiting for earlier responses."""
     found = [json.dumps({key: value for key, value in row.items() if key != "target"}).encode() for row in rows(500, 1)]
     times: list[float] = []
     free: asyncio.Queue[Connection] = asyncio.Queue()
@@ -154,7 +154,7 @@ def _run(task, arguments, results) -> None:
 
 
 def aside(task, *arguments):
-    """Run a client in a process of its own; returns what gives its result."""
+    """Run a client in a separate process; return a function that waits for its result."""
     results = multiprocessing.Queue()
     process = multiprocessing.Process(target=_run, args=(task, arguments, results))
     process.start()
@@ -192,9 +192,9 @@ def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
 
 
 def soak(minutes: float, rate: float, predictions: float) -> None:
-    """Print the memory of a service that learns and predicts for a while, ten times.
+    """Print the memory of a service that learns and predicts, ten times during the run.
 
-    Rows that are predicted get no labels, so that as many wait as may: memory must not depend on how long it goes on.
+    Predicted rows get no labels, so the maximum number of them is waiting: memory must not depend on the duration.
     """
     with Service("--waiting-rows", "5000") as service:
         name, part = "avm", 6.0 * minutes
@@ -214,10 +214,10 @@ def soak(minutes: float, rate: float, predictions: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rate", type=float, default=10_000.0, help="events a second that are learned beside predictions")
-    parser.add_argument("--predictions", type=float, default=300.0, help="requests a second")
+    parser.add_argument("--rate", type=float, default=10_000.0, help="events per second that are learned during predictions")
+    parser.add_argument("--predictions", type=float, default=300.0, help="requests per second")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--soak", type=float, help="minutes; instead of all else, how memory develops")
+    parser.add_argument("--soak", type=float, help="minutes; only measure memory over time")
     given = parser.parse_args()
     if given.soak:
         soak(given.soak, given.rate, given.predictions)

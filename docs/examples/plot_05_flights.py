@@ -38,7 +38,8 @@ for place, (name, model) in enumerate(models.items()):
     events = [row["events"] for row in rows]
     label = f"{name}: AUC {rows[-1]['auc']:.3f}, accuracy {rows[-1]['accuracy']:.3f}"
     auc.plot(events, [row["auc_window"] for row in rows], STYLES[place], color=COLOURS[place], linewidth=1.8, label=label)
-late.fill_between(events, [100 * row["mistakes_window_constant"] for row in rows], color=COLOURS[4], alpha=0.6, linewidth=0)
+share_late = [100 * (1 - row["accuracy_window_constant"]) for row in rows]
+late.fill_between(events, share_late, color=COLOURS[4], alpha=0.6, linewidth=0)
 auc.axhline(0.5, color="grey", linestyle=(0, (1, 2)))
 auc.set(title="area under the ROC curve, last 1,000 flights", ylim=(0.45, 0.85))
 auc.legend(frameon=False, loc="upper left")

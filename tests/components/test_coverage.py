@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import kernling
-from kernling.components.coverage import Coverage, cells_opened, smallest_delta
+from kernling.components.coverage import Coverage
+from kernling.estimators.resolve import smallest_delta, squared_distances
 
 WAYS = [{"block_size": 1}, {"block_size": 7}, {"block_size": 128}, {"dtype": "float32"}]
 
@@ -77,14 +78,13 @@ def test_box_and_sphere_have_the_diameter_asked_for():
     assert Coverage.of("box", 3.0, 9, np.float64).radius == 0.5  # a cube of side 1 has diagonal 3
 
 
-def test_cells_opened_counts_like_a_model():
-    X = np.random.default_rng(1).normal(size=(400, 3))
-    for delta in (0.5, 1.0, 2.0):
-        assert cells_opened(X, delta / 2.0) == learned(X, np.arange(400) % 2, delta=delta).n_cells_
+@pytest.mark.parametrize("as_rows", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("most", [5, 40, 200])
+def test_smallest_delta(as_rows, most):
+    X, y = as_rows(np.random.default_rng(2).normal(size=(400, 3))), np.arange(400) % 2
+    delta = smallest_delta(squared_distances(X), most)
+    assert learned(X, y, delta=delta).n_cells_ <= most < learned(X, y, delta=0.99 * delta).n_cells_
 
 
-def test_smallest_delta():
-    X = np.random.default_rng(2).normal(size=(400, 3))
-    delta = smallest_delta(X, 40)
-    assert cells_opened(X, delta / 2.0) <= 40 < cells_opened(X, 0.99 * delta / 2.0)
-    assert smallest_delta(np.ones((100, 2)), 1) > 0.0
+def test_smallest_delta_of_equal_rows():
+    assert smallest_delta(squared_distances(np.ones((100, 2))), 1) > 0.0

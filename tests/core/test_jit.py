@@ -32,9 +32,9 @@ import numpy as np
 from numba.core import event
 
 with event.install_recorder("numba:compile") as compiled:
-    from kernling.components.coverage import cells_opened
+    from kernling.core.limits import within
 
-    cells_opened(np.arange(10.0).reshape(-1, 1), 1.5)
+    within(np.eye(3), 1.0)
 print(len(compiled.buffer))
 """
 
@@ -105,10 +105,9 @@ def test_an_edited_merge_rule_compiles_nothing_again(edited):
 
 HITS = """
 import numpy as np
-from kernling.components.coverage import cells_opened
+from kernling.core.limits import within
 
-found = cells_opened(np.arange(10.0).reshape(-1, 1), 1.5)
-print(found, sum(cells_opened.stats.cache_hits.values()))
+print(within(np.eye(3), 1.0) and not within(np.eye(3), 0.5), sum(within.stats.cache_hits.values()))
 """
 
 
@@ -118,13 +117,13 @@ def entry(run_python, tmp_path):
     cache = {"KERNLING_CACHE": str(tmp_path / "cache")}
 
     def is_found(**more):
-        count, hits = run_python(HITS, **cache | more).split()
-        assert count == "5", "the result is right whatever the cache holds"
+        right, hits = run_python(HITS, **cache | more).split()
+        assert right == "True", "the result is right whatever the cache holds"
         return hits == "1"
 
     assert not is_found()
     assert is_found()
-    (path,) = tmp_path.rglob("*cells_opened*.bin")
+    (path,) = tmp_path.rglob("*within*.bin")
     return is_found, path
 
 
@@ -181,8 +180,8 @@ def test_compiled_parts_refuse_calls_from_python():
 def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    program = "import numpy as np; from kernling.components.coverage import cells_opened; print(cells_opened(np.eye(3), 0.5))"
-    assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "3"
+    program = "import numpy as np; from kernling.core.limits import within; print(within(np.eye(3), 1.0))"
+    assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "True"
 
 
 PLAIN = """

@@ -297,7 +297,7 @@ def test_a_bad_partition_is_named_and_the_others_are_learned(client, files):
 
 
 def test_nothing_to_learn_from_is_an_error(client):
-    with pytest.raises(ValueError, match=r"nothing to learn from: nowhere\.parquet"):
+    with pytest.raises(ValueError, match=r"no rows to learn from: nowhere\.parquet"):
         scale.fit(client, avm(), ["nowhere.parquet"], target="label")
 
 

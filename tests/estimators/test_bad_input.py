@@ -222,6 +222,7 @@ PARAMETERS = {
     "forget": [0.5, -1.0, "long"],
     "epsilon": [-0.1],
     "y_max": [0.0, -1.0],
+    "standardise_target": [1.0, "yes"],
     "kernel": ["poly", "linear", "gauss"],
     "gamma": [0.0, -1.0, "auto"],
     "degree": [0, 1.5],

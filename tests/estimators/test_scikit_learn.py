@@ -156,7 +156,7 @@ def test_names_of_the_columns_that_a_model_gets():
     names = model[:-1].get_feature_names_out().tolist()
     assert names == [*NAMES, "town=Oslo", "town=Rome", "town=?"]
     np.testing.assert_array_equal(model[:-1].transform(TABLE), model.passed(TABLE))
-    with pytest.raises(AttributeError, match=r"ask pipeline\[:-1\]"):
+    with pytest.raises(AttributeError, match=r"use pipeline\[:-1\]"):
         model.get_feature_names_out()
 
 

@@ -63,7 +63,7 @@ def test_a_narrow_terminal_loses_columns_but_no_digits(width, monkeypatch, capsy
     assert seen == {30: [True, False, False], 44: [True, True, False], 200: [True] * 3}[width]
     missing = {30: "points stored, seconds", 44: "seconds", 200: None}[width]
     told = " ".join(output[output.rindex("┘") :].split())
-    assert told == ("┘" if missing is None else f"┘ not shown, as the terminal is narrow: {missing}")
+    assert told == ("┘" if missing is None else f"┘ not shown because the terminal is too narrow: {missing}")
 
 
 def test_a_pipe_gets_the_whole_table(monkeypatch, capsys):

@@ -94,7 +94,7 @@ def test_rows_are_an_object_a_list_or_lines(client, body):
         ("PUT /models/new", '{"estimator": "AVMClassifier", "parameters": {"gamma": -1}}', 422, "gamma"),
         ("PUT /models/new", '{"estimator": "AVMClassifier", "parameters": {"nonsense": 1}}', 422, "no others"),
         ("PUT /models/new", '{"task": "ranking"}', 422, "task must be"),
-        ("PUT /models/new", "[]", 422, "JSON object of"),
+        ("PUT /models/new", "[]", 422, "JSON object with"),
         ("PUT /models/new", b"\x10\x00\x00\x00\x00\x00\x00\x00nonsense", 422, "the body is not a kernling model"),
         ("GET /models/nobody", "", 404, "no model"),
         ("GET /nowhere", "", 404, "/docs"),

@@ -177,7 +177,7 @@ BAD = {
     "nested": (GOOD | {"km": [1.0]}, "column 'km' holds numbers"),
     "NaN": (GOOD | {"km": float("nan")}, "NaN in column 'km'"),
     "infinity": (GOOD | {"km": float("inf")}, "Infinity in column 'km'"),
-    "too large": (GOOD | {"km": 10**400}, "in column 'km' is no number"),
+    "too large": (GOOD | {"km": 10**400}, "in column 'km' cannot be learned"),
     "no target": ({"km": 1.0, "city": "Oslo", "rush": True}, "there is no 'target'"),
     "a target of another kind": (GOOD | {"target": 1}, "must be a label, here text"),
     "a value": (GOOD | {"target": 1.5}, "create the model with task regression"),

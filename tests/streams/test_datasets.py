@@ -232,7 +232,7 @@ def test_no_network(site, monkeypatch, tmp_path):
 def test_errors():
     with pytest.raises(ValueError, match="name must be one of"):
         dataset("iris")
-    with pytest.raises(ValueError, match="is for regression"):
+    with pytest.raises(ValueError, match="only for classification, but casp is a regression data set"):
         dataset("casp", positive=1)
     with pytest.raises(ValueError, match="part of a9a must be one of"):
         dataset("a9a").load("validation")

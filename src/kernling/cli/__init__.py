@@ -50,7 +50,7 @@ def _as_options(message: str) -> str:
 
 
 def _once() -> Callable[..., None]:
-    """Shows each warning once, however many models it is about."""
+    """Show each warning once, however many models it is about."""
     told: set[str] = set()
 
     def show(message: Warning | str, *_: Any) -> None:

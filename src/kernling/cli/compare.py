@@ -89,7 +89,7 @@ def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict
 
 
 def _references(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Lines for the simple answers that stand beside the methods, by the first that has them."""
+    """Return the rows of the reference predictions, from the first method that has them."""
     from ..evaluate.metrics import METRICS
     from ..evaluate.record import REFERENCES
 

@@ -212,7 +212,7 @@ class Source:
         self.rows = max(self.rows, int(min(last, given + self._opened.dropped)))
 
     def rows_until(self, events: int) -> int:
-        """The rows of the source before the one that comes next when so many of those with a target have been learned."""
+        """Return the number of rows of the source before the next one to learn, after this many events."""
         learned = events - self._events
         return int(self._labelled[learned]) if learned < len(self._labelled) else self.rows
 
@@ -256,7 +256,7 @@ class Source:
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def _scale_of(self, X: Any) -> str:
-        """The name of the scale: tables have one unless none is asked for."""
+        """Return the name of the scale; tables are scaled by default."""
         from ..streams import Table
 
         return self.reading.scale or ("standard" if isinstance(X, Table) else "none")

@@ -29,9 +29,9 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
     """Convert an estimator or a :class:`kernling.StreamPipeline` to a River model.
 
     Classifiers and regressors get ``learn_one``, ``predict_one``, ``predict_proba_one`` (if the loss defines probabilities),
-    ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with a ``score_one``
-    from 0 to 1, high for outliers: the share of the latest events that looked more normal.  ``learn_one`` takes a weight,
-    ``w``.
+    ``learn_many``, ``predict_many``, ``predict_proba_many``; one-class learners become anomaly detectors, with a
+    ``score_one`` from 0 to 1, high for outliers: the share of the latest events that looked more normal.  ``learn_one`` takes a
+    weight, ``w``.
 
     Features may vary between rows.  A kernel model has a fixed number of columns, which is declared: the first ``columns``
     names get one each as they appear, and later names share these columns by their hash, with a warning.  Missing features are

@@ -191,7 +191,7 @@ def clear(sums: LeastSquares, ridge: Ridge) -> None:
 
 
 def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
-    """Targets as least squares see them, (outputs, events): classes are 1 in their own column and -1 in others."""
+    """Return the targets of least squares, (outputs, events): 1 for the output of an event's class, -1 for the others."""
     if outputs == 1:
         return targets[np.newaxis]
     columns = np.full((outputs, len(targets)), -1.0)
@@ -234,7 +234,7 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
 
 
 def _learn_event(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weight: float) -> np.ndarray:
-    """The same for one event, without the matrices of a block."""
+    """Do the same for one event, without the matrices of a block."""
     scores = scores_of(sums, Z)
     if weight == 0.0:
         return scores

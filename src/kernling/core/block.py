@@ -20,6 +20,19 @@ SPARE = 64  # additional numbers of working space
 NARROW = 64  # columns up to which rows of a block are transposed, to compute kernel values with vectors along the events
 
 
+APART = 512  # bytes: more than a vectorised loop reads at once
+
+
+def buffers_apart(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return two buffers at a fixed distance from each other.
+
+    A vectorised loop checks how far apart its arrays are and falls back to a scalar loop, which rounds differently, if they are
+    close.  Small arrays that NumPy allocates one by one may or may not be.
+    """
+    table = np.empty((2, max(size, APART // 8)))
+    return table[0, :size], table[1, :size]
+
+
 class Block:
     """The events ahead: their kernel values against the stored points and their scores.  Not part of the state."""
 
@@ -52,8 +65,7 @@ class Block:
         if from_csr:
             self.transposed[:, : model.stored] = model.points[: model.stored].T
         self.sums = np.empty(capacity if from_csr else 0)
-        self.f = np.empty(outputs)  # scores of one event
-        self.g = np.empty(outputs)  # gradient of one event
+        self.f, self.g = buffers_apart(outputs)  # scores and gradient of one event
         self.mix = np.empty(groups)
         self.work = np.empty((3, capacity + SPARE))  # for steps that process all points at once
 

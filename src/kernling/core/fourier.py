@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import kernels
-from .block import fill, products
+from .block import buffers_apart, fill, products
 from .expansion import EVENTS, check_room
 from .jit import inline, inner, jit, pluggable
 from .limits import COEFFICIENT, largest_of_angles
@@ -160,8 +160,7 @@ class Features:
             self.by_column[:] = model.frequencies.T
         self.flat = np.empty(size * width, dtype)  # Z
         self.Z = self.flat[:0].reshape(0, 0)  # (events, features)
-        self.f = np.empty(outputs)  # scores of one event
-        self.g = np.empty(outputs)  # gradient of one event
+        self.f, self.g = buffers_apart(outputs)  # scores and gradient of one event
         self.spare = np.empty(spare, dtype)  # room for kernel values of other rows, if a learner needs it
         self.spare_norms = np.empty(size if spare else 0, dtype)
 

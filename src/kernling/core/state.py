@@ -148,9 +148,9 @@ def restore(state: Any, before: Any) -> None:
 
 
 def packed(state: Any) -> tuple[Any, np.ndarray, int]:
-    """A copy whose arrays, but for those that learning does not change, lie side by side; that memory, and how much is floats.
+    """Return a copy whose arrays share one block of memory, except those that learning never changes; the block; its floats.
 
-    Then one move keeps all of it, and one look tells whether it is finite.
+    So the state can be saved by one copy, and checked for finite numbers at once.
     """
     arrays: list[np.ndarray] = []
     _gather(state, arrays)

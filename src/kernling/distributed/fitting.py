@@ -117,7 +117,7 @@ def fit(
 
 
 def _learn(run: Run, model: Any, stages: list[Any], rounds: int, skip_bad: bool) -> None:
-    """All rounds."""
+    """Learn in all rounds."""
     entropy, fresh = _entropy(model), not hasattr(model, "t_")
     for number, stage in enumerate(stages):
         run.round = 1 + number * rounds // len(stages)

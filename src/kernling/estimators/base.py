@@ -261,7 +261,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
     def _offset(self) -> np.ndarray:
-        """What is added to each output of the model, (outputs,)."""
+        """Return the constant that is added to each output of the model, (outputs,)."""
         return np.zeros(self._problem.outputs)
 
     # ------------------------------------------------------------------ what it is now
@@ -307,7 +307,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     @one_thread
     def function(self) -> Function:
-        """The scores as a function of rows; raises for an estimator that computes them in a way of its own."""
+        """Return the scores as a function of rows; raise for an estimator whose scores are not an expansion."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
             raise TypeError(
@@ -469,11 +469,11 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         yield 0, len(y)
 
     def _targets(self, y, weights) -> np.ndarray:
-        """Targets of a stream as the method gets them."""
+        """Return the encoded targets of a chunk of a stream."""
         return np.asarray(y, dtype=np.float64)
 
     def _all_targets(self, y, weights) -> np.ndarray:
-        """The same of rows that are all there is."""
+        """Return the encoded targets of a complete data set."""
         return self._targets(y, weights)
 
     def _next_target(self, target: float) -> float:
@@ -485,7 +485,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """As many threads as the parameter means."""
+    """Return the number of threads for ``n_jobs``."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

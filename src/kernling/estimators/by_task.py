@@ -33,7 +33,7 @@ def task_of(y: Any) -> str:
 
 
 def without_own_scales(model: Any) -> Any:
-    """The same model, which takes its columns as they are if it can: they come from a step that scales them."""
+    """Return the model without its own standardisation, if it has one: an earlier step scales the columns."""
     return model.set_params(standardise=False) if "standardise" in model.get_params() else model
 
 

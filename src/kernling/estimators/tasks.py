@@ -101,7 +101,7 @@ class OnlineWithClasses(OnlineEstimator):
     @cached_property
     def _encoded(self) -> dict:
         """The target of each label."""
-        return dict(zip(self.classes_.tolist(), labels.encode(self.classes_, self.classes_).tolist(), strict=True))
+        return dict(zip(self.classes_.tolist(), self._targets(self.classes_, None).tolist(), strict=True))
 
     def _target_of(self, y):
         try:
@@ -265,7 +265,7 @@ class OnlineRegressor(BaseOnlineRegressor):
         return 1.0 if self._target_scale is None else self._target_scale.spread
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
-        """Learn the rows; returns what ``predict`` would have returned for each just before it was learned."""
+        """Learn the rows; return what ``predict`` would have returned for each just before it was learned."""
         said = super().predict_then_learn(X, y, method, sample_weight)
         if self._target_scale is None:
             return said

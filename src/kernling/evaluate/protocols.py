@@ -244,7 +244,7 @@ class ProgressiveRun:
             self._learn(X[first:last], y[first:last])
 
     def _last_rows(self, X: Any, y: np.ndarray) -> Any:
-        """Rows as the last step of a pipeline is about to get them."""
+        """Return rows as the last step of a pipeline receives them."""
         rows = self.model.ahead(X, y) if isinstance(self.model, StreamPipeline) else X
         return np.asarray(rows) if isinstance(rows, Table) else rows
 

@@ -278,7 +278,7 @@ class Search:
         return 1.0 if metric_class(self.metric).low_is_good else -1.0
 
     def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
-        """Whether the mean difference over the blocks is larger than its noise."""
+        """Return whether the mean difference over the blocks is larger than its noise."""
         if self._is_too_large(one) != self._is_too_large(given):
             return self._is_too_large(given)
         gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))

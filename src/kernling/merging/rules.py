@@ -120,7 +120,7 @@ class Kind(NamedTuple):
 
 
 def events_of(state: Any) -> float:
-    """Events learned."""
+    """Return the number of events learned."""
     return float(state.model.clock[EVENTS])
 
 

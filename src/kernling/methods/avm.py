@@ -244,7 +244,7 @@ class AVMClassifier(_AVM, OnlineClassifier):
 class AVMRegressor(_AVM, TubeRegressor):
     """Approximation Vector Machine for regression: every event is represented by the core point of its cell."""
 
-    example = Example("0.99")
+    example = Example("1.00")
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),

@@ -152,4 +152,4 @@ class BOGDClassifier(_BOGD, LossClassifier):
 class BOGDRegressor(_BOGD, LossRegressor):
     """Bounded online gradient descent for regression."""
 
-    example = Example("0.99", gamma=1.0, eta=0.05, random_state=0)
+    example = Example("1.00", gamma=1.0, eta=0.05, random_state=0)

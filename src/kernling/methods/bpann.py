@@ -109,4 +109,4 @@ class BPANNRegressor(Aggressive, Budget, TubeRegressor):
     """Budgeted passive-aggressive regression with a nearest neighbour."""
 
     learner = LEARNER
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

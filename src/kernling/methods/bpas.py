@@ -88,4 +88,4 @@ class BPASRegressor(Aggressive, Budget, TubeRegressor):
     """Budgeted passive-aggressive regression."""
 
     learner = LEARNER
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

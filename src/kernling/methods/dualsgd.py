@@ -133,6 +133,6 @@ class DualSGDClassifier(_DualSGD, LossClassifier):
 class DualSGDRegressor(_DualSGD, LossRegressor):
     """Dual space gradient descent for regression."""
 
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)
     loss: str = parameter(default="epsilon_insensitive", allowed=OneOf(("epsilon_insensitive", "l1")))
     lam: float = parameter(default=0.01)

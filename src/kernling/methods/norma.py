@@ -97,4 +97,4 @@ class NORMAClassifier(_NORMA, LossClassifier):
 class NORMARegressor(_NORMA, StepLossRegressor):
     """Online regularised risk minimisation with kernels for regression."""
 
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

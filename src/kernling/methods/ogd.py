@@ -51,4 +51,4 @@ class OGDRegressor(StepLossRegressor):
     """Online gradient descent with kernels for regression."""
 
     learner = LEARNER
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

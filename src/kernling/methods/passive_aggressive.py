@@ -104,10 +104,10 @@ class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
 class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
     """Passive-aggressive regression with kernels and the epsilon-insensitive loss."""
 
-    example = Example("0.99", gamma=1.0)
+    example = Example("1.00", gamma=1.0)
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     """Passive-aggressive one-class learning with kernels for anomaly detection."""
 
-    example = Example("0.95", C=0.1)
+    example = Example("0.96", C=0.01)

@@ -59,4 +59,4 @@ class PerceptronRegressor(StepRegressor):
     """The kernel perceptron for regression: every event with a residual outside of the tube is stored."""
 
     learner = LEARNER
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

@@ -98,4 +98,4 @@ class ProjectronClassifier(_Projectron, OnlineClassifier):
 class ProjectronRegressor(_Projectron, StepRegressor):
     """The Projectron for regression: a residual outside of the tube is a mistake."""
 
-    example = Example("0.99", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)

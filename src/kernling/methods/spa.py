@@ -182,4 +182,4 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     """Sparse Passive-Aggressive one-class learning for anomaly detection."""
 
-    example = Example("0.95", random_state=0)
+    example = Example("0.96", random_state=0)

@@ -71,7 +71,7 @@ class Stream:
         self.target = target
         self.dropped = 0
         self.info = info or {}
-        self.more_within: Callable[[float], bool] = lambda seconds: True  # of a pipe: whether more comes within so many seconds
+        self.more_within: Callable[[float], bool] = lambda seconds: True  # whether a pipe has more data by then
 
     def __iter__(self) -> Iterator[Chunk]:
         if self.once and self._used:

@@ -394,7 +394,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return self._fill.rows
 
     def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
-        """For each column of numbers, booleans and dates: what stands for a missing value, if anything, and its scale."""
+        """Return the fill value, if any, and the scale of each column of numbers, booleans and dates."""
         fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
         scales: list[Scale | None] = [None] * len(self._measured)
         if self.scale_ is not None and self._scaled:

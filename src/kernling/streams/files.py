@@ -92,12 +92,12 @@ class _Polled(io.RawIOBase):
         return os.readv(self._descriptor, [buffer])
 
     def more_within(self, seconds: float) -> bool:
-        """Whether there is something to read, or the end, within so many seconds."""
+        """Return whether there is data or the end of the pipe within this many seconds."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
 
 def more_within(file: Any) -> Callable[[float], bool]:
-    """Of an opened pipe: what tells whether more comes within so many seconds; of any other file more is always there."""
+    """Return a function that tells whether more data arrives within this many seconds; for files it is always True."""
     raw = getattr(file, "raw", None)
     return raw.more_within if isinstance(raw, _Polled) else lambda seconds: True
 

@@ -38,7 +38,7 @@ class Scale(NamedTuple):
     reach: float = np.inf
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
-        """Rows on this scale."""
+        """Return rows on this scale."""
         unit = np.divide(X - self.shift, self.width, out=np.zeros(X.shape), where=self.width > 0.0)
         scaled = self.low + self.height * unit
         return scaled if self.reach == np.inf else np.clip(scaled, -self.reach, self.reach)
@@ -62,7 +62,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def scale_now(self) -> Scale:
-        """The scale by what is known now."""
+        """Return the current scale."""
         raise NotImplementedError
 
     def _is_sound(self) -> bool:
@@ -243,7 +243,7 @@ class Standardise(_Scaling):
         return self.squares_ / max(float(self.count_), 1.0)
 
     def scale_now(self) -> Scale:
-        """The scale by what is known now."""
+        """Return the current scale."""
         return Scale(self.mean_, np.sqrt(self.variance_), reach=self._reach)
 
 
@@ -290,7 +290,7 @@ class MinMax(_Scaling):
         return bool((nothing | right).all())
 
     def scale_now(self) -> Scale:
-        """The scale by what is known now."""
+        """Return the current scale."""
         return self._scale(self.minimum_, self.maximum_ - self.minimum_)
 
     def _scale(self, minimum: np.ndarray, width: np.ndarray) -> Scale:
