@@ -64,7 +64,8 @@ def cases(folder: Path) -> dict[str, tuple[list[str], float, float]]:
     table = folder / "small.csv"
     table.write_text("a,b,y\n" + "".join(f"{i % 7},{i % 5},{(i % 7 > 3) ^ (i % 5 > 2):d}\n" for i in range(500)))
     block = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    methods = [name for name, entry in registry.METHODS.items() if entry.is_main]
+    main_methods = {name: entry.classes() for name, entry in registry.METHODS.items() if entry.is_main}
+    methods = [name for name, classes in main_methods.items() if any(cls.task == "classification" for cls in classes)]
     return {
         **{name: (["-c", FIRST.format(name=name)], COLD_GOAL, WARM_GOAL) for name in methods},
         "help": (command("--help"), 0.4, 0.4),
@@ -78,6 +79,9 @@ def main() -> None:
     """Print a table of the cases on the command line, or of all cases."""
     with tempfile.TemporaryDirectory() as folder:
         known = cases(Path(folder))
+        unknown = [name for name in sys.argv[1:] if name not in known]
+        if unknown:
+            raise SystemExit(f"there is no case {unknown[0]!r}; the cases are {', '.join(known)}")
         print("| | empty cache | by the clock | goal | full cache | by the clock | goal |\n|---|---|---|---|---|---|---|")
         for name in sys.argv[1:] or known:
             arguments, cold_goal, warm_goal = known[name]
