@@ -477,7 +477,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         return self._targets(y, weights)
 
     def _next_target(self, target: float) -> float:
-        """Return the same for the next event."""
+        """Return the encoded target of the next event."""
         return target
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
