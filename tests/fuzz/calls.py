@@ -124,7 +124,7 @@ class Session:
         self.kind = getattr(self.cls, "task", "classification")
         self.model = self._wrapped(self.cls(**self.params))
         self.calls = 0
-        self.last = ""
+        self.last: tuple[Any, ...] = ()  # what was called; written out only on failure, since that is slower than most calls
 
     def _wrapped(self, model: Any) -> Any:
         first = pick(self.rng, [None, None, None, Standardise(), MinMax(), Encode(scale=Standardise(), missing="impute")])
@@ -133,12 +133,12 @@ class Session:
     def run(self, calls: int) -> None:
         """Make so many calls; raises Broken with what was called last."""
         for _ in range(calls):
-            self.last = "?"
+            self.last = ()
             try:
                 with np.errstate(over="ignore"):  # of numbers made for float32
                     self._call()
             except Exception as error:
-                error.add_note(f"{self.model!r}: call {self.calls}, {self.last}")
+                error.add_note(f"{self.model!r}: call {self.calls}, " + " ".join(f"{part!r:.300}" for part in self.last))
                 raise
             self.calls += 1
 
@@ -150,12 +150,12 @@ class Session:
             X = rows(rng)
             y = targets(rng, X, self.kind)
             weight = weights(rng, len(y) if hasattr(y, "__len__") else 1)
-            self.last = f"{name}({X!r:.300}, {y!r:.200}, {weight!r:.100})"
+            self.last = (name, X, y, weight)
             hostile.call(model, name, X, y, **({} if weight is None else {"sample_weight": weight}))
         elif roll < 0.7:
             name = pick(rng, hostile.READING)
             X = rows(rng)
-            self.last = f"{name}({X!r:.300})"
+            self.last = (name, X)
             hostile.call(model, name, X)
         elif roll < 0.95:
             name = pick(rng, ["learn_one", "learn_one", "predict_one", "score_one"])
@@ -163,14 +163,14 @@ class Session:
             y = targets(rng, [0], self.kind)
             label = y[0] if isinstance(y, (list, np.ndarray)) and len(y) else y
             arguments = (x, label) if name == "learn_one" else (x,)
-            self.last = f"{name}{arguments!r:.300}"
+            self.last = (name, *arguments)
             hostile.call(model, name, *arguments)
         else:
             self._replace(pick(rng, ["pickle", "copy", "file", "clone", "parameter"]))
 
     def _replace(self, way: str) -> None:
         """Go on with a copy of the model, or with another parameter."""
-        self.last = way
+        self.last = (way,)
         fitted = hasattr(self.model, "t_")
         if way == "pickle":
             self.model = pickle.loads(pickle.dumps(self.model))
@@ -188,7 +188,7 @@ class Session:
                 trial = copy.deepcopy(self.model).set_params(**{name: value})
                 X = np.random.default_rng(0).normal(size=(20, COLUMNS))
                 y = X[:, 0] if self.kind == "regression" else (X[:, 0] > 0).astype(int)
-                self.last = f"{trial!r}.fit"
+                self.last = (trial, "fit")
                 hostile.call(trial, "fit", X, y)
 
 
