@@ -50,8 +50,8 @@ def held_out(
     >>> print([row["events"] for row in rows], rows[1]["accuracy"] > rows[0]["accuracy"])
     [300, 3000] True
     """
-    names = chosen_metrics(metrics, task_of(model))
     X, y, facts = load_data(data)
+    names = chosen_metrics(metrics, task_of(model, y))
     X_test, y_test = load_data(test)[:2]
     rows: list[Row] = []
     for p, order in orders(len(y), permutations, seed):
@@ -63,7 +63,7 @@ def held_out(
         bit_by_bit = hasattr(copy, "partial_fit")
         cuts = [round(share * len(order)) for share in moments] if bit_by_bit else [len(order)]
         fixed = {"protocol": "held"} | describe(copy) | facts | {"permutation": p, "seed": seed}
-        classes = {"classes": np.unique(y)} if task_of(copy) == "classification" else {}
+        classes = {"classes": np.unique(y)} if task_of(copy, y) == "classification" else {}
         seconds, first = 0.0, 0
         for cut in cuts:
             part = order[first:cut]
@@ -117,7 +117,7 @@ def folds(
         train = np.random.default_rng(fold).permutation(train)
         choice = choose(X[train], y[train], fold)
         model = copy_with_seed(choice.model, fold)
-        names = chosen_metrics(metrics, task_of(model))
+        names = chosen_metrics(metrics, task_of(model, y))
         warm_up(model, X[train], y[train])
         begin = time.process_time()
         model.fit(X[train], y[train])
