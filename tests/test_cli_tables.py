@@ -58,9 +58,15 @@ def test_a_line_for_every_row():
     call("run", "rows.csv", "--target", "late", "--save", "m.kern")
     assert len(call("predict", "m.kern", "rows.csv").stdout.splitlines()) == N
     TABLE.assign(late=TABLE["late"].where(TABLE.index > 4)).to_csv("some.csv", index=False)
-    result = call("predict", "m.kern", "some.csv", "--target", "late")
+    result = call("predict", "m.kern", "some.csv")  # the model knows its target
     assert len(result.stdout.splitlines()) == N
-    assert f"{N - 5:,} rows" in result.stderr
+    assert f"{N - 5:,} rows, mistakes" in result.stderr
+    for name in ("without.csv", "without.jsonl"):
+        rows = TABLE.drop(columns="late")
+        rows.to_csv(name, index=False) if name.endswith("csv") else rows.to_json(name, orient="records", lines=True)
+        result = call("predict", "m.kern", name)
+        assert (len(result.stdout.splitlines()), result.stderr) == (N, "")
+    assert "no column 'late'" in call("predict", "m.kern", "without.csv", "--target", "late", code=1).stderr
     for missing in ("drop", "error"):
         TABLE.dropna().to_csv("whole.csv", index=False)
         call("run", "whole.csv", "--target", "late", "--missing", missing, "--save", "m.kern")
