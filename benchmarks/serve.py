@@ -192,14 +192,14 @@ def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
 
 
 def soak(minutes: float, rate: float, predictions: float) -> None:
-    """Print the memory of a service that learns and predicts, ten times during the run.
+    """Print the memory of a service that learns and predicts, once a minute.
 
     Predicted rows get no labels, so the maximum number of them is waiting: memory must not depend on the duration.
     """
     with Service("--waiting-rows", "5000") as service:
-        name, part = "avm", 6.0 * minutes
+        name, part = "avm", 60.0
         httpx.put(f"{service.address}/models/{name}", json=MODELS[name]).raise_for_status()
-        for _ in range(10):
+        for _ in range(max(round(minutes), 1)):
             learning = aside(learn, service.address, name, part, rate)
             aside(predict, service.address, name, part, predictions)()
             learning()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -431,9 +432,10 @@ class StreamPipeline(ShowsFacts, Steps):
             raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     def _twin(self) -> Any:
-        """Return a copy of the last step, which learning does not change."""
+        """Return a copy of the last step, which learning does not change; None where Ctrl-C cannot stop learning."""
         last = self.steps_[-1][1] if hasattr(self, "steps_") else None
-        return copy.deepcopy(last) if isinstance(last, OnlineEstimator) else None
+        can_stop = threading.current_thread() is threading.main_thread()
+        return copy.deepcopy(last) if can_stop and isinstance(last, OnlineEstimator) else None
 
 
 def last_step(model: Any) -> Any:

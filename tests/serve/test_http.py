@@ -273,6 +273,20 @@ def test_a_full_queue_says_when_to_come_back(service):
     assert service.models["a"].published.events == 100 * (20 - len(refused))
 
 
+def test_a_defect_is_told_as_json(service, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no idea")
+
+    async def ask():
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/models/a/learn", json=rows(1))
+
+    monkeypatch.setattr(service, "learn", broken)
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.json()) == (500, {"error": "the service has a defect: RuntimeError: no idea"})
+
+
 def test_a_signal_stops_it_after_what_was_acknowledged(tmp_path):
     with served(tmp_path) as (server, client):
         with client.stream("GET", "/healthz"):

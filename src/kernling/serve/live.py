@@ -169,8 +169,11 @@ class LiveModel:
         return outcomes
 
     def publish(self) -> None:
-        """Publish a copy of the current state."""
-        self.published = copy.deepcopy(self._state)
+        """Publish a copy of the current state, ready for predictions: the first would take much longer than others."""
+        published = copy.deepcopy(self._state)
+        if published.model is not None and self._last is not None:
+            published.predict_few([self.example], self.traits.layout)
+        self.published = published
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""
