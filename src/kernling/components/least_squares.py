@@ -382,6 +382,17 @@ def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarra
     return turn
 
 
+def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
+    """Return the sums of features ``turn @ z``; P is left for ``renew``."""
+    n, room = len(turn), (len(sums.weights), len(turn))
+    S = turn @ _symmetric(sums.squares, sums.count) @ turn.T
+    weights, moments = (part[:, : sums.count] @ turn.T for part in (sums.weights, sums.moments))
+    size = np.array([n, *sums.size[FIXED:]])
+    return sums._replace(
+        inverse=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
+    )
+
+
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
     """Return z'Pz for the columns of Z: the uncertainty there, as a multiple of the noise."""
     n = sums.count
