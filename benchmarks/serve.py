@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
 import os
@@ -150,6 +151,7 @@ async def predict(address: str, name: str, seconds: float, rate: float) -> dict[
 
 
 def _run(task, arguments, results) -> None:
+    gc.disable()  # a pause of the client is not one of the service
     results.put(asyncio.run(task(*arguments)))
 
 

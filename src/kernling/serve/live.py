@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,8 +172,9 @@ class LiveModel:
     def publish(self) -> None:
         """Publish a copy of the current state, ready for predictions: the first would take much longer than others."""
         published = copy.deepcopy(self._state)
-        if published.model is not None and self._last is not None:
-            published.predict_few([self.example], self.traits.layout)
+        if published.model is not None:
+            with suppress(Exception):  # an example without values is not a row for every model
+                published.predict_few([self.example], self.traits.layout)
         self.published = published
 
     def replay(self, position: int, block: Block) -> list[str | None]:
