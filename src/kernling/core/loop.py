@@ -18,7 +18,7 @@ import numpy as np
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
 from .jit import entry_point
-from .limits import Diverged, within
+from .limits import Diverged, row_within, within
 from .rows import Rows, as_rows, read_only, row_count
 from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
 from .setup import Setup
@@ -102,7 +102,7 @@ class Plain:
             return 0
         row, target, weights = self._event
         row[:] = x
-        if not within(row[np.newaxis], largest):
+        if not within(row, largest):
             return REFUSED
         target[0], weights[0] = y, weight
         return self(state, 0, 1)
@@ -162,7 +162,7 @@ class Single:
         if state is not self._learned:
             state, self._memory, floats = packed(state)
             self._floats = self._memory[np.newaxis, :floats]
-            self._is_finite = entry_point(within, self._floats, FINITE)
+            self._is_finite = entry_point(row_within, self._floats, FINITE)
             self._before = np.empty_like(self._memory)
             self._learned = state
         self._before[:] = self._memory
