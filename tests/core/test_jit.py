@@ -239,4 +239,5 @@ except ImportError as error:
 
 def test_a_version_of_numba_that_cannot_be_extended_is_named(run_python):
     told = run_python(WITHOUT_STRUCTS)
-    assert told.startswith("Numba ") and told.endswith("pip install 'numba==0.68.*'\n")
+    assert told.startswith("Numba ")
+    assert told.endswith("pip install 'numba==0.68.*'\n")
