@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,12 +44,13 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
     assert len(x) == held["width"]
     for step in held["steps"]:
         x = _scaled(step, x)
+    unscaled = x
     if held["scale"] is not None:
         x = _standardised(held["scale"], x)
     if held["output"] is None:
         return x
     kernels = [_kernel(each["function"], x - np.array(each["centre"]), np.array(each["points"])) for each in held["kernels"]]
-    score = _value(held["function"], x, kernels)
+    score = _value(held["function"], Row(unscaled, x, kernels))
     ball = held["output"].get("ball")
     if ball is None:
         return score
@@ -104,49 +105,59 @@ def _angles(seconds: int, clock: bool) -> list[float]:
 # ---------------------------------------------------------------------- functions
 
 
-def _value(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    return FUNCTIONS[function["kind"]](function, x, kernels)
+class Row(NamedTuple):
+    unscaled: np.ndarray  # before ``scale``
+    x: np.ndarray
+    kernels: list[np.ndarray]  # the values of each
 
 
-def _sum(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    return sum((_value(part, x, kernels) for part in function["parts"]), np.array(function["offset"], dtype=np.float64))
+def _value(function: dict[str, Any], row: Row) -> np.ndarray:
+    return FUNCTIONS[function["kind"]](function, row)
 
 
-def _kernel_part(part: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    return np.array(part["coefficients"]) @ kernels[part["kernel"]] ** part["power"]
+def _sum(function: dict[str, Any], row: Row) -> np.ndarray:
+    return sum((_value(part, row) for part in function["parts"]), np.array(function["offset"], dtype=np.float64))
 
 
-def _fourier_part(part: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    angles = np.array(part["frequencies"]) @ (x - np.array(part["centre"])) + np.array(part["phase"])
+def _kernel_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ row.kernels[part["kernel"]] ** part["power"]
+
+
+def _fourier_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    angles = np.array(part["frequencies"]) @ (row.x - np.array(part["centre"])) + np.array(part["phase"])
     return np.array(part["cosines"]) @ np.cos(angles) + np.array(part["sines"]) @ np.sin(angles)
 
 
-def _linear_part(part: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    return np.array(part["coefficients"]) @ x
+def _step_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ (row.unscaled[part["columns"]] > part["edges"])
 
 
-def _average(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    k = kernels[function["kernel"]] ** function["power"]
+def _linear_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ row.x
+
+
+def _average(function: dict[str, Any], row: Row) -> np.ndarray:
+    k = row.kernels[function["kernel"]] ** function["power"]
     return np.array([k @ function["sums"] / (function["little"] + k @ function["weights"])])
 
 
-def _nearest(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    k, count, tie = np.maximum(kernels[function["kernel"]], function["far"]), function["count"], 1.0 + function["tie"]
+def _nearest(function: dict[str, Any], row: Row) -> np.ndarray:
+    k, count, tie = np.maximum(row.kernels[function["kernel"]], function["far"]), function["count"], 1.0 + function["tie"]
     last = np.sort(k)[-count]
     nearer, equal = np.flatnonzero(k > last * tie), np.flatnonzero((k <= last * tie) & (k >= last / tie))
     chosen = [*nearer, *equal[: count - len(nearer)]]
     return np.array([np.array(function["sums"])[chosen].sum() / np.array(function["weights"])[chosen].sum()])
 
 
-def _blend(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
+def _blend(function: dict[str, Any], row: Row) -> np.ndarray:
     reach = function["reach"]
-    said = np.concatenate([_value(expert, x, kernels) for expert in function["experts"]])
+    said = np.concatenate([_value(expert, row) for expert in function["experts"]])
     mixed = np.clip(function["weights"] @ np.clip(said, -reach, reach), -reach, reach)
     return np.array([function["shift"] + function["width"] * mixed])
 
 
-def _vote(function: dict[str, Any], x: np.ndarray, kernels: list[np.ndarray]) -> np.ndarray:
-    scores = np.array([_value(expert, x, kernels) for expert in function["experts"]])
+def _vote(function: dict[str, Any], row: Row) -> np.ndarray:
+    scores = np.array([_value(expert, row) for expert in function["experts"]])
     two = scores.shape[1] == 1
     scores = np.hstack([scores, -scores]) if two else scores
     scores = (scores - scores.mean(axis=1, keepdims=True)) / np.array(function["scale"])[:, np.newaxis]
@@ -174,6 +185,7 @@ FUNCTIONS = {
     "sum": _sum,
     "kernel": _kernel_part,
     "fourier": _fourier_part,
+    "step": _step_part,
     "linear": _linear_part,
     "average": _average,
     "nearest": _nearest,
@@ -194,6 +206,7 @@ def _kernel(kernel: dict[str, Any], x: np.ndarray, points: np.ndarray) -> np.nda
         "matern52": lambda: (1.0 + s + s**2 / 3.0) * np.exp(-s),
         "rational_quadratic": lambda: (1.0 + gamma * q / degree) ** -degree,
         "cauchy": lambda: 1.0 / (1.0 + gamma * q),
+        "laplacian": lambda: np.exp(-gamma * np.abs(points - x).sum(axis=1)),
         "poly": lambda: (gamma * (points @ x) + kernel["coef0"]) ** degree,
         "linear": lambda: points @ x,
     }[name]()

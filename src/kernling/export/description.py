@@ -13,6 +13,7 @@ import numpy as np
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
 
 KERNELS = {kind: name for name, kind in KINDS.items()}
+LAPLACIAN = "laplacian"
 
 # ---------------------------------------------------------------------- rows
 
@@ -60,7 +61,7 @@ class Column(NamedTuple):
 
 
 class KernelFunction(NamedTuple):
-    """A kernel; :func:`kernling.kernel` documents the formulas."""
+    """A kernel; :func:`kernling.kernel` documents the formulas.  Besides, "laplacian" is exp(-gamma |x - z|_1)."""
 
     name: str
     gamma: float
@@ -76,6 +77,11 @@ class KernelFunction(NamedTuple):
     def is_isotropic(self) -> bool:
         """Whether it is a function of the distance, so that k(x, x) is 1."""
         return self.name in ISOTROPIC
+
+    @property
+    def is_laplacian(self) -> bool:
+        """Whether it is a function of the city-block distance."""
+        return self.name == LAPLACIAN
 
 
 class KernelValues(NamedTuple):
@@ -107,6 +113,14 @@ class FourierSum(NamedTuple):
     sines: np.ndarray  # (outputs, frequencies); all 0 for a single output, where cosines are enough
 
 
+class StepSum(NamedTuple):
+    """The sum of the coefficients of all steps that a row is above: whether a column exceeds an edge, before ``scale``."""
+
+    columns: np.ndarray  # (steps,) indices
+    edges: np.ndarray  # (steps,)
+    coefficients: np.ndarray  # (outputs, steps)
+
+
 class LinearSum(NamedTuple):
     """The sum of the columns times coefficients."""
 
@@ -119,7 +133,7 @@ class LinearSum(NamedTuple):
 class Sum(NamedTuple):
     """The sum of parts and an offset."""
 
-    parts: tuple[KernelSum | FourierSum | LinearSum, ...]
+    parts: tuple[KernelSum | FourierSum | StepSum | LinearSum, ...]
     offset: np.ndarray  # (outputs,)
 
 

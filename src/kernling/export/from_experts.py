@@ -10,13 +10,26 @@ import numpy as np
 from ..components import combination, least_squares, mixture, scaling, window
 from ..components.experts import Experts
 from ..components.least_squares import LeastSquares
-from ..components.line import Line
 from ..components.mixture import Mixture
 from ..components.scaling import Scales
+from ..components.steps import NEVER, Steps
 from ..components.whitened import coefficients
 from ..components.window import Window
 from ..core.kernels import Kernel
-from .description import Average, Blend, KernelFunction, KernelSum, KernelValues, LinearSum, Nearest, Running, Sum, Vote
+from .description import (
+    LAPLACIAN,
+    Average,
+    Blend,
+    KernelFunction,
+    KernelSum,
+    KernelValues,
+    LinearSum,
+    Nearest,
+    Running,
+    StepSum,
+    Sum,
+    Vote,
+)
 
 Expert = Sum | Average | Nearest
 
@@ -24,14 +37,16 @@ Expert = Sum | Average | Nearest
 def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
     """Return the kernels and the function of a mixture with this state, which has no spare room."""
     experts: Experts = state.experts
-    function, centre = KernelFunction.of(kernel), experts.model.centre
-    sets = [points for points in (experts.model.points, experts.window.points) if len(points)]
-    kernels = tuple(KernelValues(function, centre, points) for points in sets)
-    squares = (_smooth(experts, kernel.gamma), _line(experts.straight, centre), _line(experts.lately, centre))
-    near = len(kernels) - 1  # the window's kernel
+    own, centre = KernelFunction.of(kernel), experts.model.centre
+    city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
+    seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
+    kernels = tuple(KernelValues(function, centre, points) for function, points in seen if len(points))
+    lines = (_line(line.weights, len(centre)) for line in (experts.straight, experts.lately))
+    squares = (_smooth(experts, kernel.gamma), *lines, _stepped(experts.stepped, len(centre)))
+    views = _views(experts.window, len(kernels) - window.KINDS)
     if isinstance(state.mixture, Mixture):
-        return kernels, _vote(state.mixture, (*squares, *_window_of_classes(experts.window, near)))
-    return kernels, _blend(state.mixture, state.target, (*squares, *_window_of_values(experts.window, near)))
+        return kernels, _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
+    return kernels, _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views)))
 
 
 def running(scales: Scales) -> Running:
@@ -52,44 +67,55 @@ def _smooth(experts: Experts, gamma: float) -> Sum:
     """Describe least squares on a constant, columns and whitened kernel values, by coefficients of the points."""
     model, squares = experts.model, experts.smooth
     fixed = int(squares.size[least_squares.FIXED])
-    weights = np.zeros((len(squares.weights), fixed + model.stored))
-    weights[:, : squares.count] = squares.weights[:, : squares.count]
+    weights = _padded(squares.weights, fixed + model.stored)
     parts: list[Any] = [KernelSum(0, 1, coefficients(experts.whitening.factor, weights[:, fixed:]))] if model.stored else []
     if fixed > 1:
         parts.append(LinearSum(math.sqrt(gamma) * weights[:, 1:fixed]))
     return _sum(parts, weights[:, 0], model.points.shape[1])
 
 
-def _line(line: Line, centre: np.ndarray) -> Sum:
-    """Describe a linear expert."""
-    weights = np.zeros((len(line.weights), 1 + len(centre)))
-    weights[:, : line.weights.shape[1]] = line.weights
+def _padded(weights: np.ndarray, width: int) -> np.ndarray:
+    """Return weights with zeros for features that are not known yet."""
+    return np.hstack([weights, np.zeros((len(weights), width - weights.shape[1]))])
+
+
+def _line(weights: np.ndarray, d: int) -> Sum:
+    """Describe a linear expert, by the weights of a constant and the columns."""
+    weights = _padded(weights, 1 + d)
     return Sum((LinearSum(weights[:, 1:]),), weights[:, 0])
 
 
-def _sums(held: Window, kernel: int, column: slice) -> list[Sum]:
-    """Describe the window's experts that are kernel expansions, one for each power of the kernel."""
-    coef = held.coef[:, column]
+def _stepped(steps: Steps, d: int) -> Sum:
+    """Describe least squares on a constant and steps."""
+    weights = _padded(steps.sums.weights, 1 + len(steps.edges))
+    used = steps.edges < NEVER
+    parts = [StepSum(steps.columns[used], steps.edges[used], weights[:, 1:][:, used])] if used.any() else []
+    return _sum(parts, weights[:, 0], d)
+
+
+def _views(held: Window, first: int) -> list[tuple[int, int]]:
+    """Return the kernel, and its power, of each view of the window; ``first`` is the first of its kernels."""
+    powers = len(held.coef) // window.KINDS
+    return [(first + kind, window.POWER**place) for kind in range(window.KINDS) for place in range(powers)]
+
+
+def _sums(held: Window, views: list[tuple[int, int]], columns: slice) -> list[Sum]:
+    """Describe the window's experts that are kernel expansions, one for each view."""
+    coef = held.coef[:, columns]
     offset, d = np.zeros(coef.shape[1]), held.points.shape[1]
-    powers = [window.POWER**place for place in range(len(coef))]
-    return [_sum([KernelSum(kernel, *part)] if held.stored else [], offset, d) for part in zip(powers, coef, strict=True)]
+    found = zip(views, coef, strict=True)
+    return [_sum([KernelSum(*view, own)] if held.stored else [], offset, d) for view, own in found]
 
 
-def _window_of_classes(held: Window, kernel: int) -> list[Sum]:
-    return _sums(held, kernel, slice(None))
-
-
-def _window_of_values(held: Window, kernel: int) -> list[Expert]:
-    """Describe least mean squares and weighted neighbours, one each for each power of the kernel, and the nearest few."""
-    steps = _sums(held, kernel, slice(window.LMS, window.LMS + 1))
+def _of_values(held: Window, views: list[tuple[int, int]]) -> list[Expert]:
+    """Describe least mean squares and weighted neighbours, one each for each view, and the nearest few."""
+    steps = _sums(held, views, slice(window.LMS, window.LMS + 1))
     if not held.stored:
         return [*steps, *steps, steps[0]]  # all predict 0
     sums, weights = held.coef[:, window.SUM], held.coef[:, window.WEIGHT]
-    around = [
-        Average(kernel, window.POWER**place, sums[place], weights[place], window.LITTLE) for place in range(len(held.coef))
-    ]
+    around = [Average(*view, *own, window.LITTLE) for view, *own in zip(views, sums, weights, strict=True)]
     count = min(window.NEIGHBOURS, held.stored)
-    return [*steps, *around, Nearest(kernel, count, window.FAR, held.tie, sums[0], weights[0])]
+    return [*steps, *around, Nearest(views[0][0], count, window.FAR, held.tie, sums[0], weights[0])]
 
 
 # ---------------------------------------------------------------------- combinations

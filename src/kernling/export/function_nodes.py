@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .description import Average, Blend, FourierSum, KernelSum, KernelValues, LinearSum, Nearest, Running, Sum, Vote
+from .description import Average, Blend, FourierSum, KernelSum, KernelValues, LinearSum, Nearest, Running, StepSum, Sum, Vote
 from .kernel_nodes import centred, kernel_values, power
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ TINY = 1e-300  # instead of 0, where there is a division or a logarithm
 class Rows(NamedTuple):
     """Rows in both precisions, and their kernel values."""
 
-    X: str  # in double precision
+    unscaled: str  # in double precision, as the next one
+    X: str
     own: str  # in the precision of the model
     dtype: np.dtype  # of the model
     kernels: list[str]  # in double precision
@@ -31,14 +32,14 @@ def seen(graph: Graph, X: str, scale: Running | None, kernels: tuple[KernelValue
     """Return rows as functions need them; from here on, the graph is in double precision."""
     dtype, own = graph.dtype, X
     graph.dtype = np.dtype(np.float64)
-    X = graph.cast(X, given=dtype)
+    X = unscaled = graph.cast(X, given=dtype)
     if scale is not None:
         X = _standardised(graph, X, scale)
         own = graph.cast(X, dtype, given=np.float64)
     graph.dtype = dtype
     values = [kernel_values(graph, each, own) for each in kernels]
     graph.dtype = np.dtype(np.float64)
-    return Rows(X, own, dtype, [graph.cast(each, given=dtype) for each in values])
+    return Rows(unscaled, X, own, dtype, [graph.cast(each, given=dtype) for each in values])
 
 
 def value_of(graph: Graph, function: Any, rows: Rows) -> str:
@@ -82,11 +83,16 @@ def _fourier_sum(graph: Graph, part: FourierSum, rows: Rows) -> str:
     return graph.total([graph.add("Gemm", graph.cast(wave, given=rows.dtype), coef.T) for wave, coef in waves])
 
 
+def _step_sum(graph: Graph, part: StepSum, rows: Rows) -> str:
+    above = graph.add("Greater", graph.add("Gather", rows.unscaled, part.columns, axis=1), part.edges)
+    return graph.add("Gemm", graph.cast(above), part.coefficients.T)
+
+
 def _linear_sum(graph: Graph, part: LinearSum, rows: Rows) -> str:
     return graph.add("Gemm", rows.X, part.coefficients.T)
 
 
-_PARTS: dict[type, Any] = {KernelSum: _kernel_sum, FourierSum: _fourier_sum, LinearSum: _linear_sum}
+_PARTS: dict[type, Any] = {KernelSum: _kernel_sum, FourierSum: _fourier_sum, StepSum: _step_sum, LinearSum: _linear_sum}
 
 
 # ---------------------------------------------------------------------- neighbours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ class Graph:
     Floating-point constants have the type ``dtype``, which may be changed between nodes.  What is computed twice is one node.
     """
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, prefix: str = "v") -> None:
+        self._prefix = prefix  # of the names of values
         self.dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -50,6 +52,15 @@ class Graph:
         """Return the largest values of each row and their places; of equal values, the first ones."""
         return self._add("TopK", (values, count), 2, {"axis": 1})
 
+    def each_row(self, rows: str, width: int, count: int, compute: Callable[[Graph, str], str]) -> str:
+        """Return a table with as many rows, of ``count`` columns, each computed from a row by nodes of a graph of its own."""
+        name = self._new_name()
+        inner = Graph(self.dtype, f"{name}_")
+        row = inner.input(f"{name}_row", width)
+        inner.output(f"{name}_values", compute(inner, row), count)
+        self._nodes.append(helper.make_node("Scan", [rows], [name], body=inner.body(name), num_scan_inputs=1))
+        return name
+
     def cast(self, value: str, dtype: Any = None, given: Any = None) -> str:
         """Convert a value to another type, ``self.dtype`` by default; nothing is done if ``given``, its type, is the same."""
         dtype = np.dtype(dtype or self.dtype)
@@ -71,13 +82,16 @@ class Graph:
         """Return the cosine of angles, as a sine: older versions of onnxruntime have no Cos in double precision."""
         return self.sine(self.add("Add", angles, 0.5 * math.pi))
 
-    def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
-        """Return the model after checking it."""
-        graph = helper.make_graph(
+    def body(self, name: str) -> onnx.GraphProto:
+        """Return the graph."""
+        return helper.make_graph(
             self._nodes, name, list(self._inputs.values()), list(self._outputs.values()), initializer=self._constants
         )
+
+    def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
+        """Return the model after checking it."""
         model = helper.make_model(
-            graph,
+            self.body(name),
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
             producer_name=producer,
@@ -106,7 +120,7 @@ class Graph:
 
     def _new_name(self) -> str:
         self._count += 1
-        name = f"v{self._count}"
+        name = f"{self._prefix}{self._count}"
         return self._new_name() if name in self._inputs else name
 
 

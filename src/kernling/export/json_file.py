@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..atomic import replaced
-from .description import Average, Blend, FourierSum, Inside, KernelSum, Labels, LinearSum, Nearest, Sum, Value, Vote
+from .description import Average, Blend, FourierSum, Inside, KernelSum, Labels, LinearSum, Nearest, StepSum, Sum, Value, Vote
 from .from_model import describe
 
 VERSION = 1  # of the schema
 KINDS: dict[type, str] = {
     KernelSum: "kernel",
     FourierSum: "fourier",
+    StepSum: "step",
     LinearSum: "linear",
     Sum: "sum",
     Average: "average",

@@ -16,6 +16,8 @@ from .description import KernelFunction, KernelValues
 if TYPE_CHECKING:
     from .graph import Graph
 
+CACHED = 2**15  # numbers
+
 
 def centred(graph: Graph, X: str, centre: np.ndarray) -> str:
     """Return rows minus a centre."""
@@ -26,6 +28,8 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
     """Return the kernel values of rows and points."""
     kernel, points = held.function, held.points.astype(np.float64)
     X = centred(graph, X, held.centre)
+    if kernel.is_laplacian:
+        return graph.add("Exp", graph.add("Mul", _city_distances(graph, held.points, X), -kernel.gamma))
     if not kernel.is_isotropic:
         return of_products(graph, kernel, graph.add("Gemm", X, points, transB=1))
     squares = graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1)
@@ -39,6 +43,18 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
         return graph.add("Max" if factor > 0.0 else "Min", values, 0.0)
 
     return _OF_DISTANCES[kernel.name](graph, kernel, distances)
+
+
+def _city_distances(graph: Graph, points: np.ndarray, X: str) -> str:
+    """Return city-block distances of rows and points, row by row, and for so many points at once as a cache can hold."""
+    several = max(1, CACHED // points.shape[1])
+
+    def distances(inner: Graph, row: str) -> str:
+        parts = [points[first : first + several] for first in range(0, len(points), several)]
+        found = [inner.add("ReduceL1", inner.add("Sub", part, row), np.array([1]), keepdims=0) for part in parts]
+        return inner.add("Concat", *found, axis=0)
+
+    return graph.each_row(X, points.shape[1], len(points), distances)
 
 
 def of_products(graph: Graph, kernel: KernelFunction, products: str) -> str:
