@@ -98,7 +98,7 @@ class StreamPipeline(ShowsFacts, Steps):
             The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
-            Give it if events arrive one by one.
+            Give it if events are learned one by one from the start.
         **columns
             Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
 
@@ -274,6 +274,12 @@ class StreamPipeline(ShowsFacts, Steps):
         """The fitted last step."""
         return self._learned()
 
+    @property
+    def given_model(self) -> Any:
+        """The last step as it was given, or as chosen by the first targets."""
+        given = self.steps[-1][1]
+        return self._last if isinstance(given, ByTask) else given
+
     def with_model(self, model: Any) -> StreamPipeline:
         """Return the same steps with another last step that was trained on their output."""
         self._learned()
@@ -330,7 +336,8 @@ class StreamPipeline(ShowsFacts, Steps):
 
     def plain_params(self) -> dict[str, Any]:
         """Return the steps and their parameters as JSON-compatible data."""
-        return {"steps": [[name, plain_step(step)] for name, step in self.steps]}
+        steps = [*self.steps[:-1], (self.steps[-1][0], self.given_model)]
+        return {"steps": [[name, plain_step(step)] for name, step in steps]}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
