@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,7 +98,7 @@ class StreamPipeline(ShowsFacts, Steps):
             The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
-            Give it if events arrive one by one.
+            Give it if events are learned one by one from the start.
         **columns
             Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
 
@@ -293,6 +294,12 @@ class StreamPipeline(ShowsFacts, Steps):
         """The fitted last step."""
         return self._learned()
 
+    @property
+    def given_model(self) -> Any:
+        """The last step as it was given, or as chosen by the first targets."""
+        given = self.steps[-1][1]
+        return self._last if isinstance(given, ByTask) else given
+
     def with_model(self, model: Any) -> StreamPipeline:
         """Return the same steps with another last step that was trained on their output."""
         self._learned()
@@ -349,7 +356,8 @@ class StreamPipeline(ShowsFacts, Steps):
 
     def plain_params(self) -> dict[str, Any]:
         """Return the steps and their parameters as JSON-compatible data."""
-        return {"steps": [[name, plain_step(step)] for name, step in self.steps]}
+        steps = [*self.steps[:-1], (self.steps[-1][0], self.given_model)]
+        return {"steps": [[name, plain_step(step)] for name, step in steps]}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
@@ -444,9 +452,10 @@ class StreamPipeline(ShowsFacts, Steps):
             raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     def _twin(self) -> Any:
-        """Return a copy of the last step, which learning does not change."""
+        """Return a copy of the last step, which learning does not change; None where Ctrl-C cannot stop learning."""
         last = self.steps_[-1][1] if hasattr(self, "steps_") else None
-        return copy.deepcopy(last) if isinstance(last, OnlineEstimator) else None
+        can_stop = threading.current_thread() is threading.main_thread()
+        return copy.deepcopy(last) if can_stop and isinstance(last, OnlineEstimator) else None
 
 
 def last_step(model: Any) -> Any:

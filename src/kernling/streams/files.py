@@ -26,6 +26,7 @@ import numpy as np
 
 from ..estimators.constraints import short
 from ..extras import need
+from . import progress
 from .lines import BLOCK, MARK, line_blocks
 from .tables import FEW, Table, listed, objects
 
@@ -104,7 +105,7 @@ def more_within(file: Any) -> Callable[[float], bool]:
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
     read = _decompressor(file, name, stack)
-    return _Kept(file) if read is None else io.BufferedReader(_Decompressed(name, read), BLOCK)
+    return _Kept(file) if read is None else io.BufferedReader(_Decompressed(name, read, file), BLOCK)
 
 
 def _decompressor(file: io.BufferedReader, name: str, stack: ExitStack) -> Callable[[int], bytes] | None:
@@ -145,9 +146,10 @@ def _damage_named(name: str) -> Iterator[None]:
 class _Decompressed(io.RawIOBase):
     """Output of a decompressor; all bytes before a damaged place are read before the error is raised."""
 
-    def __init__(self, name: str, read: Callable[[int], bytes]):
+    def __init__(self, name: str, read: Callable[[int], bytes], file: io.BufferedReader):
         self._name = name
         self._read = read
+        self._file = file  # compressed
 
     def readable(self) -> bool:
         return True
@@ -167,6 +169,7 @@ class _Decompressed(io.RawIOBase):
                 break
             buffer[count : count + len(data)] = data
             count += len(data)
+        progress.tell(self._name, self._file)
         return count
 
 
