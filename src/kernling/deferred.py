@@ -42,9 +42,14 @@ def _remove(name: str, placeholder: ModuleType) -> None:
         delattr(sys.modules[parent], child)
 
 
+def _is_installed(name: str) -> bool:
+    top = name.partition(".")[0]
+    return top in sys.modules or PathFinder.find_spec(top) is not None
+
+
 @contextmanager
 def _deferred(*names: str) -> Iterator[None]:
-    placeholders = {name: _Placeholder(name) for name in names if name not in sys.modules}
+    placeholders = {name: _Placeholder(name) for name in names if name not in sys.modules and _is_installed(name)}
     for name, placeholder in placeholders.items():
         sys.modules[name] = placeholder
         parent, _, child = name.rpartition(".")
