@@ -3,8 +3,8 @@
 The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
 Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  Others see the same powers of
 exp(-sqrt(gamma) / 4 |x - x'|_1), of the city-block distance, whose borders follow the axes.  For each of these views there are
-some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring, the sums of the
-events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
+some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring,
+the sums of the events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
 """
 
 from __future__ import annotations
