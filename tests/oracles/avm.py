@@ -41,6 +41,7 @@ class AVM(Models):
         return rule == "always" or margin >= 1.0
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        self.vote(x, y)
         o, t, w = self.params, len(self.history), self.history[-1]
         gradient, margin = loss_gradient(o, self.value(w, x), y)
         c: int | None = None
@@ -75,6 +76,7 @@ CASES: dict[str, list[Case]] = {
         avm("binary", "hinge", 0.05, 0.6, gamma=2.0),
         avm("binary", "logistic", 0.02, 0.8, coverage="box", output="average"),
         avm("binary", "logistic", 0.1, 1.0, approximate="margin"),
+        avm("binary", "hinge", 0.05, 0.5, output="auto"),
         avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0),  # the scale falls below 1e-6
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, zero_cells=False, output="average"),
@@ -95,6 +97,7 @@ CASES: dict[str, list[Case]] = {
     "AVMRegressor": [
         avm("regression", "epsilon_insensitive", 0.05, 0.5),
         avm("regression", "epsilon_insensitive", 0.1, 0.9, coverage="box", approximate="margin"),
+        avm("regression", "epsilon_insensitive", 0.05, 0.7, output="auto", forget=50.0),
         avm(
             "regression",
             "l1",

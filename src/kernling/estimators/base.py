@@ -231,6 +231,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
                 dense=needs.dense,
                 output=averages.KINDS[needs.output],
                 fraction=needs.suffix,
+                numeric=self.task == "regression",
                 growth=averages.growth(needs.suffix),
                 uniforms=needs.uniforms,
                 room=needs.room,
