@@ -255,7 +255,7 @@ def _read(name: str, target: Any) -> tuple[Any, bytes] | None:
         for symbol, callee in callees.items():
             if symbol not in _units:
                 found = _read(callee, target)
-                if found is None:
+                if found is None or not _defines(found[0], symbol):
                     return None
                 library = target.codegen().unserialize_library(found[0])
                 _set_apart(library, symbol, callee)
@@ -263,6 +263,16 @@ def _read(name: str, target: Any) -> tuple[Any, bytes] | None:
     except Exception:  # any invalid entry is recompiled and replaced
         return None
     return code, description
+
+
+def _defines(code: Any, symbol: str) -> bool:
+    """Return whether machine code contains a symbol.
+
+    Symbols contain a number that Numba counts in each process: if two processes compile a function at the same time, the entry
+    of one replaces that of the other, and callers that were compiled by the other look for a symbol that is no longer there.
+    """
+    _, _, (objects, _) = code
+    return symbol.encode() in objects
 
 
 class _DiskCache:
