@@ -38,8 +38,20 @@ try:
 except ImportError:  # Numba has changed: compiling takes longer, and gives the same
     lean = None
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
-_EXACT = {"contract"}
-_FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+class _Flags(set):
+    """Flags whose text is the same in all processes: Numba makes it part of symbols."""
+
+    def __repr__(self) -> str:
+        return str(sorted(self))
+
+    def copy(self) -> _Flags:
+        return _Flags(self)
+
+
+_EXACT = _Flags({"contract"})
+_FREEDOMS = _Flags({"reassoc", "contract", "nsz", "arcp"})
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
