@@ -47,10 +47,9 @@ class SPA(PassiveAggressive):
         return near, np.linalg.lstsq(K[np.ix_(near, near)], K[near, p], rcond=1e-14)[0]
 
 
-def spa(stream: str, seed: int, max_points: int | None = None, **params) -> Case:
-    return Case(
-        SPA, stream, {"gamma": 1.0, "random_state": seed, "max_points": max_points, **params}, bounded=max_points is not None
-    )
+def spa(stream: str, seed: int, max_points: int | None = None, output: str = "average", **params) -> Case:
+    settings = {"gamma": 1.0, "random_state": seed, "max_points": max_points, "output": output, **params}
+    return Case(SPA, stream, settings, bounded=max_points is not None)
 
 
 CASES: dict[str, list[Case]] = {
@@ -62,12 +61,15 @@ CASES: dict[str, list[Case]] = {
         spa("multiclass", 4, eta=1.0, budget=100, horizon=300, output="last"),
         spa("binary", 14, max_points=20, gamma=4.0),
         spa("multiclass", 15, max_points=30, gamma=4.0, output="suffix"),
+        spa("binary", 19, beta=2.0, output="auto"),
+        spa("multiclass", 20, max_points=30, gamma=4.0, output="auto"),
     ],
     "SPARegressor": [
         spa("regression", 5, eta=0.2, alpha=0.5, beta=1.0, epsilon=0.05),
         spa("regression", 13, eta=0.2, alpha=0.5, beta=1.0, output="suffix", kernel="cauchy"),
         spa("regression", 6, eta=0.5, beta=1.5, output="last", kernel="linear"),
         spa("regression", 16, max_points=25, eta=0.2, alpha=0.5, gamma=4.0),
+        spa("regression", 21, max_points=25, gamma=4.0, output="auto", suffix=0.3),
     ],
     "SPAOneClass": [
         spa(ONE_CLASS, 7, contamination=None, mode="ball", eta=0.1, alpha=0.2, beta=0.5, radius=0.6),

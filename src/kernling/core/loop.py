@@ -40,6 +40,8 @@ class Events(NamedTuple):
 class Interrupted(KeyboardInterrupt):
     """Raised if Ctrl-C stops the loop between two events."""
 
+    rows: int | None = None  # of the call that were learned; None: all of them
+
 
 def learn(
     loop: Loop | Callable,
@@ -80,7 +82,9 @@ def learn(
             done(state, stopped - first)
             first = stopped
             if interrupted():
-                raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                stop = Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                stop.rows = first
+                raise stop
     return state, before
 
 

@@ -147,12 +147,26 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             parts = []
             for first, last in self._segments(y):
                 part = slice(first, last)
-                weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
-                targets = self._targets(y[part], weighted)
-                parts.append((getattr(self, "classes_", None), learn(X[part], targets, weighted, record)))
+                known = getattr(self, "classes_", None)
+                parts.append((known, self._learn_segment(learn, X[part], y[part], weights[part], record)))
             if careful and not few:
                 self._check_finite()
         return parts
+
+    def _learn_segment(self, learn, X, y, weights, record):
+        """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
+        before = {name: self.__dict__[name] for name in ("_counts", "_target_scale") if name in self.__dict__}
+        try:
+            return learn(X, *self._encoded_rows(y, weights), record)
+        except loop.Interrupted as stop:
+            self.__dict__.update(before)
+            self._encoded_rows(y[: stop.rows], weights[: stop.rows])
+            raise
+
+    def _encoded_rows(self, y, weights) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded targets and their weights, and take them into the statistics."""
+        weights = weights * self._class_weights(y, weights, whole=False)
+        return self._targets(y, weights), weights
 
     def _steps(self, events: int, record: bool) -> int:
         """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
@@ -217,6 +231,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
                 dense=needs.dense,
                 output=averages.KINDS[needs.output],
                 fraction=needs.suffix,
+                numeric=self.task == "regression",
                 growth=averages.growth(needs.suffix),
                 uniforms=needs.uniforms,
                 room=needs.room,

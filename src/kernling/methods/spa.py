@@ -27,7 +27,8 @@ Departures from the paper, each with its reason:
   K(x, x) = 0, whose score nothing can change.
 - The mean used for prediction after T events is that of f_1 ... f_T, including f_1 = 0, both online and at the end; the
   paper's online runs count f_{T+1} too.
-- The mean of the latest models (not in the paper) uses the same points.
+- The mean of the latest models, and the weighted mean of it, the average and the last model (``output="auto"``), are not in the
+  paper; they use the same points.
 - A sample weight multiplies eta, the cap of the step.
 - Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
   is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
@@ -204,20 +205,31 @@ class _SPA(StepSize):
 
 
 class SPAClassifier(_SPA, Averaged, OnlineClassifier):
-    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss."""
+    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
+
+    By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
+    weighted by which of them was right lately.
+    """
 
     example = Example("0.94", beta=4.0, random_state=0)
-    output: str = parameter(default="average")
+    output: str = parameter(default="auto")
 
 
 class SPARegressor(_SPA, Averaged, TubeRegressor):
-    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss."""
+    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
+
+    By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
+    weighted by which of them was right lately.
+    """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
-    output: str = parameter(default="average")
+    output: str = parameter(default="auto")
 
 
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
-    """Sparse Passive-Aggressive one-class learning for anomaly detection."""
+    """Sparse Passive-Aggressive one-class learning for anomaly detection.
+
+    By default it stores at most 1,500 points.
+    """
 
     example = Example("0.96", random_state=0)

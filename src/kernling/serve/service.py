@@ -288,7 +288,7 @@ class Service:
                     self._look_after(model)
                 except Exception as error:  # the thread has to continue in any case
                     self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
-            with suppress(sqlite3.Error):  # tried again soon
+            with suppress(sqlite3.Error, OSError):  # tried again soon
                 self.waiting.evict_old()
                 self.waiting.merge_log()
 
