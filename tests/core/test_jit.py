@@ -166,6 +166,31 @@ def test_damaged_entries_are_replaced(entry):
         assert is_found(), "it has been written again"
 
 
+VALUES = """
+import sys
+import numpy as np
+from kernling.core.limits import row_within
+from kernling.core.kernels import CAUCHY, Kernel, transform_values
+
+if sys.argv[1] == "late":
+    row_within(np.eye(3), 1.0)  # so that the next functions have other symbols
+values = np.ones(2)
+transform_values(Kernel(CAUCHY, 1.0, 1, 0.0), values)
+print(*values)
+"""
+
+
+def test_a_callee_that_another_process_has_replaced_is_not_called(run_python, tmp_path):
+    cache = {"KERNLING_CACHE": str(tmp_path)}
+    assert run_python(VALUES, "early", **cache).split() == ["0.5", "0.5"]
+    (caller,), (callee,) = tmp_path.rglob("*transform_values-*.bin"), tmp_path.rglob("*.transform-*.bin")
+    old = caller.read_bytes()
+    callee.unlink()
+    run_python(VALUES, "late", **cache)
+    caller.write_bytes(old)
+    assert run_python(VALUES, "early", **cache).split() == ["0.5", "0.5"]
+
+
 def test_entries_that_others_could_have_written_are_not_run(entry, tmp_path):
     is_found, path = entry
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -164,7 +164,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self.plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
+        self._plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
