@@ -26,7 +26,7 @@ from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
-from .learner import Learner, Problem, typed
+from .learner import Function, Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
 from .randomness import SOURCES, RngState, generator
@@ -325,9 +325,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             raise TypeError(
                 f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
             )
-        return scoring.Function(
-            self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset()
-        )
+        parts = scoring.frozen_parts(self._setup, states.trimmed(self._state))
+        return scoring.Function(self._problem.kernel, parts, self._offset())
 
     @property
     def nbytes_(self) -> int:
