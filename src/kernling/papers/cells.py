@@ -80,6 +80,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
     known = [name for name in parameters_of(method["learner"], task) if name not in method.get("without", [])]
     params = {name: given for name, given in about.get("params", {}).items() if name in known}
     params |= method.get("params", {}) | own.get("params", {}) | at
+    params = {name: None if given == "none" else given for name, given in params.items()}  # TOML has no null
     grid = {name: values for name, values in about.get("grid", {}).items() if name in known}
     grid |= method.get("grid", {}) | own.get("grid", {})
     asked = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..evaluate.metrics import METRICS
 from ..evaluate.record import Row, column
-from .figures import curve, need_matplotlib
+from .figures import curve, experts, need_matplotlib
 from .tables import as_html, comparison, moments, upright
 
 STYLE = """
@@ -81,7 +81,10 @@ def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
         ("events", "n_stored"): "points stored by the model",
     }
     there = {pair: words for pair, words in captions.items() if all(rows[0].get(name) is not None for name in pair)}
-    return [(_capital(words), curve(rows, x, y)) for (x, y), words in there.items()]
+    found = [(_capital(words), curve(rows, x, y)) for (x, y), words in there.items()]
+    if any(row.get("experts") for row in rows):
+        found.append(("Weights of the experts", experts(rows)))
+    return found
 
 
 def _svg(figure: Any) -> str:
