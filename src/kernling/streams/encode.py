@@ -446,6 +446,7 @@ class Encode(TransformerMixin, BaseEstimator):
         """Restore a step from the result of ``to_state``."""
         scale = None if state["scale"] is None else part_from_state(state["scale"])
         params = {name: state[name] for name in ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit")}
+        params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
         part = cls(**params, scale=None if scale is None else clone(scale))
         given = part._checked()
         schema = Schema(Column.from_plain(column) for column in state["schema"])
