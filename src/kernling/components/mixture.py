@@ -21,8 +21,8 @@ from ..core.state import Widening, added
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-RATE = 0.1  # of the votes: the weight of a mistake
-SHARE = 0.001
+RATE = 0.2  # of the votes: the weight of a mistake
+SHARE = 0.0003
 STEP = 0.3  # of the stacked expert
 KEEP = 0.999  # what an event leaves of the sums of its squared gradients
 SLOWEST = 0.001  # the least weight of an event in the scale of an expert's scores
