@@ -265,7 +265,7 @@ def _learn_single(sums, keep, z, targets, scores, weight):
     spread = 0.0
     for i in range(n):
         spread += u[i] * z[i]
-    noise = keep / weight
+    noise = keep / max(weight, 1.0 / UNHEARD)
     d = noise + spread
     if not d >= 0.5 * noise:
         return False

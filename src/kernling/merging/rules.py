@@ -4,6 +4,9 @@ All functions of a state are averaged with the same weights: the one that learns
 snapshot.  Counts (events, class counts, means and covariances) are added; those of a common start are counted
 once.  Other parts of a state are merged by their method ``merged(other, start, merging)``.
 
+The weights of outputs among which the choice is automatic are averaged as well: the output is then the mean of both only where
+their weights agree.
+
 The clock is the number of events that either has learned.  For steps of size 1 / (lam t) the model is w = v / t with v a sum
 over events, so the mean weighted by events is (v_a + v_b) / (t_a + t_b), which is what one learner would have after the events
 of both, each with the gradient it had: the merged model continues with the steps of such a learner.
@@ -25,7 +28,7 @@ from ..core.minibatch import squared_norms
 from ..core.state import Timed, Value, added, trimmed
 from .reduction import Reduction, united
 
-PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
+PERIOD = 4  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
 SNAPSHOT = 2
 
 
@@ -85,7 +88,7 @@ class Merge:
     """A method's rules for merging two models."""
 
     points: Callable[[Any, Any, Any], Reduction] = to_budget
-    harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
+    harmonic: bool = False  # steps of size 1 / (lam T), T = t + params.delay (0 without it): the scale of the model is 1 / T
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
     settle: Callable[[Any, Any], None] | None = None  # final adjustments, once all parts of the state are merged
@@ -109,14 +112,16 @@ class Kind(NamedTuple):
     output: int
     fraction: float
     harmonic: bool
+    delay: float
     period: int
 
     @classmethod
     def of(cls, rule: Merge, setup: Any, params: Any) -> Kind:
         """Return the kind of a method with these settings."""
+        delay = getattr(params, "delay", 0.0)
         if rule.period:
-            return cls(PERIOD, 1.0, rule.harmonic, rule.period(params))
-        return cls(setup.output, setup.fraction, rule.harmonic, 1)
+            return cls(PERIOD, 1.0, rule.harmonic, delay, rule.period(params))
+        return cls(setup.output, setup.fraction, rule.harmonic, delay, 1)
 
 
 def events_of(state: Any) -> float:
@@ -141,7 +146,8 @@ def merged_states(
         tags = np.concatenate([a.model.tags, b.model.tags], axis=1)
         columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(parts, (a, b), strict=True)], axis=2)
         union = united(setup.kernel, points, columns, tags, reduction)
-        base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags)
+        votes = shares @ np.stack([a.model.votes, b.model.votes])
+        base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags, votes=votes)
         model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
         merging = merging._replace(model=model, places=union.places, moved=union.moved)
         error = union.error
@@ -226,7 +232,7 @@ def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: flo
     clock = np.zeros_like(model.clock)
     clock[EVENTS] = clock[NEXT] = events
     clock[EXACT] = -1.0
-    clock[SCALE] = 1.0 / events if kind.harmonic and events > 0.0 else 1.0
+    clock[SCALE] = 1.0 / (events + kind.delay) if kind.harmonic and events > 0.0 else 1.0
     coef = np.zeros((len(model.coef), *columns.shape[1:]))
     coef[0] = columns[0] / clock[SCALE]
     marks = np.full_like(model.marks, -1.0)
