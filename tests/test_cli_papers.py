@@ -7,12 +7,12 @@ import signal
 import numpy as np
 import pytest
 
+from commands import call
 from kernling.evaluate.metrics import metric_class
 from kernling.papers import dataset_names
 from kernling.papers import tables as papers
 from kernling.papers.cells import parameters_of
 from kernling.streams.synthetic import STREAMS
-from tests.test_cli_compare import call
 
 TABLE = """
 title = "A table"

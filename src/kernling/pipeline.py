@@ -151,6 +151,15 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
+        quick = self._quick_steps()
+        if quick is not None:
+            encode, last = quick
+            found = encode.plain_rows.learned(x, encode._fill, encode.scale_)
+            if found is not None:
+                row, fill, scale = found
+                last.learn_one(row, y, sample_weight)
+                encode._fill, encode.scale_ = fill, scale
+                return self
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():
@@ -160,6 +169,13 @@ class StreamPipeline(ShowsFacts, Steps):
                 x = part.learn_transform_one(x)
             self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
+
+    def _quick_steps(self) -> tuple[Any, Any] | None:
+        """Return an ``Encode`` that reads plain numbers and the model after it, if these are all steps."""
+        steps = self.__dict__.get("steps_", ())
+        if len(steps) != 2 or getattr(steps[0][1], "plain_rows", None) is None or isinstance(steps[1][1], ByTask):
+            return None
+        return steps[0][1], steps[1][1]
 
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
@@ -260,6 +276,10 @@ class StreamPipeline(ShowsFacts, Steps):
         return X
 
     def _passed_one(self, x) -> np.ndarray:
+        quick = self._quick_steps()
+        found = None if quick is None else quick[0].plain_rows.scaled(x, quick[0].scale_)
+        if found is not None:
+            return found
         if not self._is_quick:
             return _dense(self.passed(one_row(x)))[0]
         x = named_row(x)

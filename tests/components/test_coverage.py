@@ -12,7 +12,7 @@ WAYS = [{"block_size": 1}, {"block_size": 7}, {"block_size": 128}, {"dtype": "fl
 
 
 def learned(X, y, **params):
-    return kernling.AVMClassifier(gamma=0.5, lam=1.0, **params).partial_fit(X, y, classes=[0, 1])
+    return kernling.AVMClassifier(gamma=0.5, lam=1.0, eta=None, zero_cells=True, **params).partial_fit(X, y, classes=[0, 1])
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -56,7 +56,14 @@ def hamming_cells(X, least):
 def test_binary_rows_full_of_ties(way, as_rows, scale):
     X = np.random.default_rng(0).integers(0, 2, size=(600, 12)).astype(float)
     cores, member = hamming_cells(X, 4)
-    settings = {"lam": 1.0, "delta": 2.0 * scale * 2.0, "max_cells": len(cores), "standardise_target": False}
+    settings = {
+        "lam": 1.0,
+        "delta": 2.0 * scale * 2.0,
+        "max_cells": len(cores),
+        "full": "drop",
+        "eta": None,
+        "standardise_target": False,
+    }
     model = kernling.AVMRegressor(loss="l1", gamma=0.5, **settings, **way)
     model.fit(as_rows(scale * X), np.full(600, 1e6))  # a slope of -1 at every event: coefficients count events
     assert (model.n_cells_, model.n_dropped_) == (len(cores), 0)

@@ -17,6 +17,7 @@ class AVM(Models):
         super().__init__(params, outputs)
         self.uniforms = int(params["approximate"] == "bernoulli")
         self.is_core: list[bool] = []
+        self.visited: list[int] = []
         self.y_max = 0.0
         self.half_side = params["delta"] / (2.0 * math.sqrt(d))
 
@@ -32,7 +33,20 @@ class AVM(Models):
     def store(self, x: np.ndarray, is_core: bool) -> int:
         self.points.append(x.copy())
         self.is_core.append(is_core)
+        self.visited.append(0)
         return len(self.points) - 1
+
+    def open_cell(self, x: np.ndarray) -> int | None:
+        if sum(self.is_core) < (self.params["max_cells"] or math.inf):
+            return self.store(x, is_core=True)
+        if self.params["full"] == "drop":
+            return None
+        k = min((k for k in range(len(self.points)) if self.is_core[k]), key=lambda k: self.visited[k])
+        self.points[k] = x.copy()
+        self.known = np.zeros((0, 0))
+        for w in self.history:  # what the old core said is forgotten by all models
+            w[k : k + 1] = 0.0
+        return k
 
     def approximates(self, margin: float, t: int, u: float) -> bool:
         rule = self.params["approximate"]
@@ -47,14 +61,16 @@ class AVM(Models):
         c: int | None = None
         if self.approximates(margin, t, u):
             c = self.cell(x)
-            room = o["max_cells"] is None or sum(self.is_core) < o["max_cells"]
-            if c is None and room and (o["zero_cells"] or gradient.any()):
-                c = self.store(x, is_core=True)
+            if c is None and (o["zero_cells"] or gradient.any()):
+                c = self.open_cell(x)
+            if c is not None:
+                self.visited[c] = t
         elif gradient.any():
             c = self.store(x, is_core=False)
         new = np.zeros((len(self.points), self.outputs))
-        t = annealed(o, t)
-        new[: len(w)] = (t - 1) / t * w
+        delay = max(0.0, 1.0 / (o["eta"] * o["lam"]) - 1.0) if o["eta"] else 0.0
+        shrink, t = annealed(o, t + delay), max(annealed(o, t + delay), delay)
+        new[: len(w)] = (shrink - 1) / shrink * w
         if c is not None:
             new[c] -= weight * gradient / (o["lam"] * t)
         self.y_max = max(self.y_max, abs(y))
@@ -73,13 +89,15 @@ def avm(stream: str, loss: str, lam: float, delta: float, **params) -> Case:
 
 CASES: dict[str, list[Case]] = {
     "AVMClassifier": [
-        avm("binary", "hinge", 0.05, 0.6, gamma=2.0),
+        avm("binary", "hinge", 0.05, 0.6, gamma=2.0, eta=None, zero_cells=True),  # as in the paper
         avm("binary", "logistic", 0.02, 0.8, coverage="box", output="average"),
         avm("binary", "logistic", 0.1, 1.0, approximate="margin"),
         avm("binary", "hinge", 0.05, 0.5, output="auto"),
-        avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0),  # the scale falls below 1e-6
+        avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0, eta=None),  # the scale falls below 1e-6
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
-        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, zero_cells=False, output="average"),
+        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, full="drop", output="average"),
+        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, output="average"),
+        avm("binary", "logistic", 0.01, 0.6, max_cells=10, eta=None, zero_cells=True, output="suffix"),
         avm("multiclass", "smooth_hinge", 0.05, 0.6, kernel="matern32", output="suffix", suffix=0.6),
         avm(
             "multiclass",
@@ -111,7 +129,8 @@ CASES: dict[str, list[Case]] = {
         ),
         avm("regression", "l2", 0.3, 0.5, kernel="matern52"),
         avm("regression", "l2", 0.3, 0.5, forget=7.5),
-        avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12),
+        avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12, full="drop"),
+        avm("regression", "l2", 0.5, 0.6, output="average", max_cells=12, coverage="box"),
         avm("regression", "l2", 0.4, 0.6, output="average", approximate="bernoulli", beta=2.0, random_state=6),
         avm("regression", "l2", 1.5, 0.5),
     ],

@@ -61,6 +61,8 @@ def test_few_and_many_rows_are_predicted_alike(client):
     many = client.post("/models/flights/predict", json=asked, **options).json()
     few = [client.post("/models/flights/predict", json=row, **options).json()[0] for row in asked]
     assert [one["label"] for one in many] == [one["label"] for one in few]
+    for one, other in zip(many, few, strict=True):
+        assert other["probabilities"] == pytest.approx(one["probabilities"], rel=1e-9)
 
 
 @pytest.mark.parametrize("body", [json.dumps(ROW), json.dumps([ROW, ROW]), f"{json.dumps(ROW)}\n{json.dumps(ROW)}\n"])

@@ -8,6 +8,7 @@ import pytest
 
 from kernling.serve import waiting
 from kernling.serve.demo import Demo
+from kernling.serve.history import History
 from kernling.serve.settings import Settings
 from serving import contents_of, events, send
 
@@ -165,6 +166,15 @@ def test_the_demonstration_feeds_two_models(start):
         demo.stop()
     assert service.models["orders"].published.events > service.models["trips"].published.events > 0
     assert service.waiting.counts[service.models["trips"].number] > 0
+
+
+def test_the_rate_of_events_is_that_of_the_last_seconds(monkeypatch):
+    history, clock = History(), [time.time()]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    for arrived in (60, 0, 60, 0, 60, 0, 60, 0, 60, 0):  # whole blocks, 30 a second
+        clock[0] += 1.0
+        history.add({"events": arrived + (history.moments[-1]["events"] if history.moments else 0)}, waiting=0)
+    assert all(24.0 <= moment["rate"] <= 36.0 for moment in history.moments[5:])
 
 
 def test_a_folder_serves_one_service(start):

@@ -1,6 +1,7 @@
 """Online coverage of the input space by cells around core points.
 
-Core points have tag 0 (``model.tags[0]``); any other stored point has a positive tag and no cell.
+Core points have tag 0 (``model.tags[CORE]``); any other stored point has a positive tag and no cell.
+If cells can be replaced, ``model.tags[VISITED]`` is the last event in each.
 Equal distances are common in binary data, and distances computed in different ways differ in the last digits.  So a core
 must be nearer by more than ``TIE`` of the squared radius to win over an earlier one, and a point is outside a cell as soon
 as its squared distance is the squared radius minus that tolerance: then all ways of computing distances agree.
@@ -18,6 +19,7 @@ from ..core.block import squared_distance
 from ..core.jit import inline, inner
 from ..core.kernels import Kernel, transform_values
 
+CORE, VISITED = range(2)  # in tags
 SPHERE, BOX = range(2)
 KINDS = {"sphere": SPHERE, "box": BOX}
 
@@ -58,11 +60,34 @@ def cell_distance(coverage, model, block, j, k):
 
 
 @inner
+def reassign(model, block, j, k):
+    """Find the nearest other core of those events ahead whose nearest core is k, which is about to be replaced."""
+    for i in range(j + 1, block.size):
+        if block.nearest[i] == k:
+            block.nearest[i], block.distance[i] = -1.0, np.inf
+            for c in range(model.size[0]):
+                if c != k and model.tags[CORE, c] == 0.0:
+                    q = squared_distance(model, block, i, c)
+                    if q < block.distance[i] - block.tolerance:
+                        block.nearest[i], block.distance[i] = c, q
+
+
+@inner
+def least_recent_core(model):
+    """Return the core whose cell has not been visited for longest."""
+    oldest = -1
+    for k in range(model.size[0]):
+        if model.tags[CORE, k] == 0.0 and (oldest < 0 or model.tags[VISITED, k] < model.tags[VISITED, oldest]):
+            oldest = k
+    return oldest
+
+
+@inner
 def _find_box(coverage, model, block, j):
     """Return the first core, in the order of insertion, whose box contains event j."""
     x = block.X[j]
     for k in range(model.size[0]):
-        if model.tags[0, k] == 0.0:
+        if model.tags[CORE, k] == 0.0:
             p = model.points[k]
             inside = True
             for c in range(x.size):

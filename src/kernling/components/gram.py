@@ -173,13 +173,13 @@ def _factorise(rest, least, shares, old, new, kept, lower):
 
 
 @jit
-def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive, least=0):
+def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive, least=0, most=np.inf):
     """Remove points, refitting the rest after each, while the squared error stays within budget; return (removed, error).
 
     The current inverse is ``inverse`` (old points) + factor'factor.  Without an ``order`` the point whose removal costs
     least is removed first; with one, points are removed in that order until one exceeds the budget.  At least ``least`` points
-    remain.  ``coef`` (points, outputs) is refitted in place, ``alive`` marks the remaining points, and rows of ``columns`` are
-    the u of each removal.
+    remain, and at most ``most``, whatever the error.  ``coef`` (points, outputs) is refitted in place, ``alive`` marks the
+    remaining points, and rows of ``columns`` are the u of each removal.
     """
     n, outputs = coef.shape
     old = inverse.shape[0]
@@ -208,7 +208,7 @@ def matching_pursuit(inverse, factor, coef, error, budget, order, columns, alive
         if chosen < 0 or diagonal[chosen] <= 0.0:  # rounding errors have made the inverse useless
             break
         cost = squares[chosen] / diagonal[chosen]
-        if error + cost > budget:
+        if error + cost > budget and n - removed <= most:
             break
         error += cost
         alive[chosen] = False
@@ -248,10 +248,12 @@ def add_and_prune(
     cross: np.ndarray,
     eps: float,
     order: Callable[[int], np.ndarray] = greedy,
+    most: float = np.inf,
 ) -> float:
     """Set the coefficients ``old`` (points, outputs), add new points X with coefficients ``new``, then remove points.
 
-    Points are removed and the rest refitted while the function changes by at most eps in norm; returns the change.
+    Points are removed and the rest refitted while the function changes by at most eps in norm, or there are more than ``most``;
+    returns the change.
     ``cross`` contains the kernel values (points, new points).
     """
     size = int(model.size[0])
@@ -263,7 +265,9 @@ def add_and_prune(
     n = len(coef)
     columns = np.empty((n, n))
     alive = np.empty(n, np.bool_)
-    removed, error = matching_pursuit(gram.inverse[:size, :size], factor, coef, error, eps * eps, order(n), columns, alive)
+    removed, error = matching_pursuit(
+        gram.inverse[:size, :size], factor, coef, error, eps * eps, order(n), columns, alive, 0, most
+    )
     moves = update(gram, size, cross[:, kept], own[kept][:, kept], factor, columns[:removed], alive)
     model.points[size:n] = X[kept]
     model.norms[size:n] = norms[kept]

@@ -81,6 +81,10 @@ class Mixture(NamedTuple):
         ):
             raise ValueError("the weights of the experts do not fit the model")
 
+    def calibration(self) -> np.ndarray:
+        """Return how often winners were right in each bin of their probability, which itself counts as a few events."""
+        return (self.sure[1] + PRIOR * (np.arange(BINS) + 0.5) / BINS) / (self.sure[0] + PRIOR)
+
     def certificate(self) -> dict[str, float]:
         """Return the mistakes of the vote and of the best expert, and the maximum of the first, given the second.
 

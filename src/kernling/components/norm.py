@@ -61,14 +61,16 @@ def new_norm(used: bool) -> Norm:
 
 @inner
 def norm_insert(norm, model, block, j, k):
-    """Update the Gram matrix for point k, which was just stored as event j."""
+    """Update the Gram matrix for point k, which was just stored as event j, with coefficient 0."""
     if norm.square.size == 0:
         return
-    for i in range(k):
-        norm.gram[i, k] = block.K[i, j]
-        norm.gram[k, i] = block.K[i, j]
+    norm.values[k] = 0.0
+    for i in range(model.size[0]):
+        if i != k:
+            norm.gram[i, k] = block.K[i, j]
+            norm.gram[k, i] = block.K[i, j]
+            norm.values[k] += norm.gram[k, i] * model.coef[0, 0, i]
     norm.gram[k, k] = self_value(block.kernel, model.norms[k])
-    norm.values[k] = block.scores[0, 0, j]
 
 
 @inner

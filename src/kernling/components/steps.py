@@ -1,7 +1,8 @@
 """Least squares on step functions of single columns, for borders along the axes, where trees are strong.
 
-The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height of
-a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns.
+The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
+of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
+more than 200.
 """
 
 from __future__ import annotations

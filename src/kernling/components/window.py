@@ -3,8 +3,8 @@
 The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
 Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  Others see the same powers of
 exp(-sqrt(gamma) / 4 |x - x'|_1), of the city-block distance, whose borders follow the axes.  For each of these views there are
-some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring, the sums of the
-events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
+some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring,
+the sums of the events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
+POWER = 4  # of a kernel is the next one
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
 RATE = 0.3  # of least mean squares
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
@@ -35,7 +36,8 @@ VALUES = 3
 KINDS = 2  # of kernels: the model's, and that of the city-block distance
 CITY = 0.25  # the rate of the latter, over the root of gamma
 NEIGHBOURS = 5
-TIE = 1e-10  # kernel values that are equal up to this are equal, and the place that was taken first is nearer
+FAR = 1e-30  # kernel value below which all events are as far: float32 has no smaller ones with all digits
+TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
 
 class Window(NamedTuple):
@@ -65,6 +67,11 @@ class Window(NamedTuple):
     def widened(self, change: Widening) -> Window:
         """Convert to the outputs of ``change``."""
         return self._replace(coef=change.of(self.coef, axis=1))
+
+    @property
+    def tie(self) -> float:
+        """Share of a kernel value that may be due to rounding."""
+        return TIE_32 if self.points.itemsize == 4 else TIE
 
     def by_age(self) -> np.ndarray:
         """Return the indices, newest event first."""
@@ -144,9 +151,14 @@ def _view(
     """Write the values of both kernels and their powers, for the first places."""
     n, powers = len(points), len(values) // KINDS
     values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
-    _city_values(CITY * math.sqrt(kernel.gamma), points, X, values[powers])
+    _city_values(city_rate(kernel), points, X, values[powers])
     for kind in range(KINDS):
         _raise(values[kind * powers : (kind + 1) * powers], n)
+
+
+def city_rate(kernel: Kernel) -> float:
+    """Return the rate of the kernel of the city-block distance."""
+    return CITY * math.sqrt(kernel.gamma)
 
 
 @jit
@@ -268,7 +280,7 @@ def learn_values(
     seen = see(window, kernel, X, norms, room=len(X))
     nearest = np.empty(len(X))
     among = _among(kernel, X, norms, len(window.coef))
-    _learn_values(window, *seen, among, X, norms, targets, weights, nearest)
+    _learn_values(window, *seen, among, X, norms, targets, weights, window.tie, nearest)
     return _predictions(seen.sums, nearest)
 
 
@@ -276,7 +288,7 @@ def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) 
     """Return the current predictions of rows."""
     seen = see(window, kernel, X, norms)
     nearest = np.empty(len(X))
-    _predict_nearest(window, seen.values, nearest)
+    _predict_nearest(window, seen.values, window.tie, nearest)
     return _predictions(seen.sums, nearest)
 
 
@@ -285,39 +297,50 @@ def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
 
 
 @inline
-def _nearest_few(window, values, j, places):
-    """Return the weighted mean of the targets of the nearest events; 0 if there are none."""
-    count = 0
-    for slot in range(window.place[SIZE]):
-        near = values[0, slot, j]
-        if count < places.size or near > values[0, places[count - 1], j] + TIE:
-            count = min(count + 1, places.size)
-            i = count - 1
-            while i > 0 and near > values[0, places[i - 1], j] + TIE:
-                places[i] = places[i - 1]
+def _nearest_few(window, values, j, tie, near, largest):
+    """Return the weighted mean of the targets of the nearest events; 0 if there are none.
+
+    Of those that are as near as the last of them, the first places are taken.
+    """
+    n = window.place[SIZE]
+    count = min(n, largest.size)
+    for slot in range(n):
+        near[slot] = max(values[0, slot, j], FAR)
+        if slot < count or near[slot] > largest[count - 1]:
+            i = min(slot, count - 1)
+            while i > 0 and near[slot] > largest[i - 1]:
+                largest[i] = largest[i - 1]
                 i -= 1
-            places[i] = slot
+            largest[i] = near[slot]
+    equal = 0
+    while equal < count and largest[count - 1 - equal] <= largest[count - 1] * (1.0 + tie):
+        equal += 1
     total = weight = 0.0
-    for i in range(count):
-        total += window.coef[0, SUM, places[i]]
-        weight += window.coef[0, WEIGHT, places[i]]
+    for slot in range(n):
+        taken = near[slot] > largest[count - 1] * (1.0 + tie)
+        if not taken and equal > 0 and near[slot] >= largest[count - 1] / (1.0 + tie):
+            taken = True
+            equal -= 1
+        if taken:
+            total += window.coef[0, SUM, slot]
+            weight += window.coef[0, WEIGHT, slot]
     return total / weight if weight > 0.0 else 0.0
 
 
 @jit
-def _predict_nearest(window, values, nearest):
-    places = np.empty(NEIGHBOURS, np.int64)
+def _predict_nearest(window, values, tie, nearest):
+    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
     for j in range(nearest.size):
-        nearest[j] = _nearest_few(window, values, j, places)
+        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
 
 
 @jit
-def _learn_values(window, values, sums, among, X, norms, targets, weights, nearest):
+def _learn_values(window, values, sums, among, X, norms, targets, weights, tie, nearest):
     views = sums.shape[0]
     entry = np.zeros((views, VALUES))
-    places = np.empty(NEIGHBOURS, np.int64)
+    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
     for j in range(X.shape[0]):
-        nearest[j] = _nearest_few(window, values, j, places)
+        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
         if weights[j] > 0.0:
             rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
             for p in range(views):

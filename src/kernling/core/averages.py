@@ -55,8 +55,11 @@ def planned(model: Any, fraction: float, length: int | None) -> Any:
     """Schedule an additional snapshot at the exact time, for a stream of known length."""
     if not isinstance(model, Expansion):
         return model
+    exact = -1.0 if length is None else suffix_start(fraction, model.clock[EVENTS] + length)
+    if model.clock[EXACT] == exact:
+        return model
     clock = model.clock.copy()
-    clock[EXACT] = -1.0 if length is None else suffix_start(fraction, clock[EVENTS] + length)
+    clock[EXACT] = exact
     return model._replace(clock=clock)
 
 

@@ -271,7 +271,8 @@ def fill_row(model, block, k, first):
                 row[i] = inner_product(block.X[first + i], model.points[k])
     if isotropic and block.tolerance >= 0.0 and model.tags[0, k] == 0.0:
         for i in range(row.size):
-            if row[i] < block.distance[first + i] - block.tolerance:
+            least, slack = block.distance[first + i], block.tolerance
+            if row[i] < least - slack or (row[i] <= least + slack and k < block.nearest[first + i]):
                 block.distance[first + i] = row[i]
                 block.nearest[first + i] = k
     block.transform(block.kernel, row)

@@ -155,14 +155,14 @@ def forget(model, block, j, keep):
 
 
 @inline
-def anneal(model, block, j, horizon):
-    """f <- (1 - 1/t) f, for steps of size 1 / (lam t); return t, which is at most the horizon.
+def anneal(model, block, j, delay, horizon):
+    """f <- (1 - 1/T) f, where T = t + delay at event t, at most the horizon; return T, for steps of size 1 / (lam T).
 
-    Up to there f = v / (t - 1), so v is unchanged.
+    Up to the horizon f = v / (T - 1), so v is unchanged.  If the delay exceeds it, steps are those of the delay.
     """
-    t = model.clock[EVENTS]
+    t = model.clock[EVENTS] + delay
     if t <= horizon:
         model.clock[SCALE] = 1.0 / t
         return t
     forget(model, block, j, 1.0 - 1.0 / horizon)
-    return horizon
+    return max(horizon, delay)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from .measuring import chosen_metrics, copy_with_seed, measure_all, orders, size_of, task_of, warm_up
 from .rows import Row, describe, load_data
@@ -117,6 +116,8 @@ def folds(
     """
     X, y, facts = load_data(data)
     rows: list[Row] = []
+    from sklearn.model_selection import StratifiedKFold  # slow to import
+
     for fold, (train, test) in enumerate(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y)):
         train = np.random.default_rng(fold).permutation(train)
         choice = choose(X[train], y[train], fold)

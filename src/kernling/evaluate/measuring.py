@@ -150,6 +150,12 @@ def _columns(part: Batch, classes: np.ndarray) -> np.ndarray:
     return table
 
 
+def weights_of_experts(model: Any) -> Row:
+    """Return the weights of the experts of a mixture, as JSON; nothing for other models."""
+    weights = getattr(last_step(model), "expert_weights_", None)
+    return {} if weights is None else {"experts": json.dumps({name: float(f"{w:.4g}") for name, w in weights.items()})}
+
+
 def size_of(model: Any) -> Row:
     """Return the size of a model; for models of other libraries, the number of support vectors or else of features."""
     if hasattr(model, "learner") or hasattr(model, "nbytes_"):

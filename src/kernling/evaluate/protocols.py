@@ -27,6 +27,7 @@ from .measuring import (
     size_of,
     task_of,
     warm_up,
+    weights_of_experts,
 )
 from .metrics import Batch, Counts, Window, metric
 from .references import WIDEST, ConstantAnswer, LinearModel, Reference, held_out_metrics
@@ -313,7 +314,7 @@ class ProgressiveRun:
         if self._task == "classification":
             row["majority"] = float(self._counts.majority)
             row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
-        self.rows.append(row | size_of(self.model))
+        self.rows.append(row | weights_of_experts(self.model) | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
 

@@ -88,7 +88,7 @@ class Merge:
     """A method's rules for merging two models."""
 
     points: Callable[[Any, Any, Any], Reduction] = to_budget
-    harmonic: bool = False  # steps of size 1 / (lam t): the scale of the model is 1 / t
+    harmonic: bool = False  # steps of size 1 / (lam T), T = t + params.delay (0 without it): the scale of the model is 1 / T
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
     settle: Callable[[Any, Any], None] | None = None  # final adjustments, once all parts of the state are merged
@@ -112,14 +112,16 @@ class Kind(NamedTuple):
     output: int
     fraction: float
     harmonic: bool
+    delay: float
     period: int
 
     @classmethod
     def of(cls, rule: Merge, setup: Any, params: Any) -> Kind:
         """Return the kind of a method with these settings."""
+        delay = getattr(params, "delay", 0.0)
         if rule.period:
-            return cls(PERIOD, 1.0, rule.harmonic, rule.period(params))
-        return cls(setup.output, setup.fraction, rule.harmonic, 1)
+            return cls(PERIOD, 1.0, rule.harmonic, delay, rule.period(params))
+        return cls(setup.output, setup.fraction, rule.harmonic, delay, 1)
 
 
 def events_of(state: Any) -> float:
@@ -230,7 +232,7 @@ def _with_columns(model: Expansion, kind: Kind, columns: np.ndarray, events: flo
     clock = np.zeros_like(model.clock)
     clock[EVENTS] = clock[NEXT] = events
     clock[EXACT] = -1.0
-    clock[SCALE] = 1.0 / events if kind.harmonic and events > 0.0 else 1.0
+    clock[SCALE] = 1.0 / (events + kind.delay) if kind.harmonic and events > 0.0 else 1.0
     coef = np.zeros((len(model.coef), *columns.shape[1:]))
     coef[0] = columns[0] / clock[SCALE]
     marks = np.full_like(model.marks, -1.0)

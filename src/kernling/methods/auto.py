@@ -20,7 +20,8 @@ Departures from the paper, each with its reason:
 - After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
 - Columns, and the targets of a regression, are standardised online.  The first scales are rough, so the first events are
   stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, quantiles from the events, and the
-  experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to the same model.
+  experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to
+  the same model.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Journal of Machine Learning Research 18 (2017).
 
 At event t = 1, 2, ..., with alpha the derivative of the loss at the score w_t(x_t) and c the core point of x_t's cell,
 
-    w <- (t-1)/t w - alpha / (lam t) Phi(c),
+    w <- (T-1)/T w - alpha / (lam T) Phi(c),        T = t - 1 + max(1, 1 / (eta lam)),
 
 and for the l2 loss with lam <= 1 a projection on the ball ||w|| <= y_max / sqrt(lam).
 
@@ -15,8 +15,10 @@ Departures from the paper, each with its reason:
   that.
 - A margin of exactly 1 causes no loss (the paper has both readings; its experiments use this one).
 - An event stored without approximation (Bernoulli and margin rules) does not become a core point, so cores stay separated.
-- ``max_cells``, not in the paper: once it is reached, events outside of all cells are dropped.  The paper's experiments used
-  such a limit without mentioning it (500 cells on ijcnn1).
+- ``eta``, the largest step.  In the paper T = t: the first step is 1 / lam, and on short streams the model is little more than
+  its first events.
+- ``max_cells``: once it is reached, an event outside of all cells takes the place of the core whose cell has not been visited
+  for longest, or is dropped (``full``).  The paper's experiments used such a limit without mentioning it (500 cells on ijcnn1).
 - The margin rule for regression, which the paper does not specify: approximate when the residual is within epsilon.
 - Without ``y_max`` the ball uses the largest absolute target seen so far.
 """
@@ -28,12 +30,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.coverage import Coverage, cell_distance, feature_distance, find_cell
+from ..components.coverage import (
+    VISITED,
+    Coverage,
+    cell_distance,
+    feature_distance,
+    find_cell,
+    least_recent_core,
+    reassign,
+)
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.jit import inline
-from ..core.updates import add, anneal, insert
+from ..core.updates import add, anneal, insert, replace
 from ..estimators.constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
@@ -47,17 +57,19 @@ from ..merging.rules import Merge, Merging, each
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
 RULES = {"always": ALWAYS, "bernoulli": BERNOULLI, "margin": MARGIN}
-CELLS, DROPPED, FARTHEST, LARGEST_Y, LARGEST_WEIGHT = range(5)
+CELLS, OVERFLOWS, FARTHEST, LARGEST_Y, LARGEST_WEIGHT = range(5)
 
 
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    delay: float  # events by which t is advanced, which limits the first steps
     coverage: Coverage
     rule: int
     beta: float
     rho: float
     max_cells: float
+    replace: bool  # whether a new cell replaces one when there are max_cells
     zero_cells: bool
     project: bool
     y_max: float
@@ -67,13 +79,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
-    stats: np.ndarray  # cells, dropped events, farthest core used (squared), largest target and weight
+    stats: np.ndarray  # cells, cells that found no room, farthest core used (squared), largest target and weight
 
 
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model, stats, alpha = state.model, state.stats, block.g
-    t = anneal(model, block, j, params.horizon)
+    t = anneal(model, block, j, params.delay, params.horizon)
     lossy = losses.gradient(params.loss, f, y, alpha)
     if approximates(params, f, y, model.clock[EVENTS], u):
         c = find_cell(params.coverage, model, block, j)
@@ -81,6 +93,8 @@ def step(params, state, block, j, f, y, weight, u):
             stats[FARTHEST] = max(stats[FARTHEST], cell_distance(params.coverage, model, block, j, c))
         elif lossy or params.zero_cells:
             c = open_cell(params, state, block, j)
+        if c >= 0:
+            model.tags[VISITED, c] = model.clock[EVENTS]
     else:
         c = keep(state, block, j, 1.0) if lossy else -1
     stats[LARGEST_WEIGHT] = max(stats[LARGEST_WEIGHT], weight)
@@ -106,16 +120,31 @@ def approximates(params, f, y, t, u):
 
 @inline
 def open_cell(params, state, block, j):
-    if state.stats[CELLS] >= params.max_cells:
-        state.stats[DROPPED] += 1
-        return -1
-    state.stats[CELLS] += 1
-    return keep(state, block, j, 0.0)
+    """Return the core of a new cell for event j; -1 if there is no room."""
+    if state.stats[CELLS] < params.max_cells:
+        state.stats[CELLS] += 1
+        return keep(state, block, j, 0.0)
+    state.stats[OVERFLOWS] += 1
+    return replace_core(state, block, j) if params.replace else -1
+
+
+@inline
+def replace_core(state, block, j):
+    """Replace the core whose cell has not been visited for longest by event j; return its index."""
+    model = state.model
+    c = least_recent_core(model)
+    norm_add(state.norm, model, c, -model.coef[0, 0, c])
+    reassign(model, block, j, c)
+    replace(model, block, j, c, 0.0)
+    norm_insert(state.norm, model, block, j, c)
+    return c
 
 
 @inline
 def keep(state, block, j, tag):
+    """Store event j as a point, a core if its tag is 0; return its index."""
     c = insert(state.model, block, j, tag)
+    state.model.tags[VISITED, c] = 0.0
     norm_insert(state.norm, state.model, block, j, c)
     return c
 
@@ -127,11 +156,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     params = Params(
         loss=losses.Loss(losses.KINDS[o["loss"]], width, 0.0),
         lam=o["lam"],
+        delay=delay(problem),
         coverage=coverage,
         rule=RULES[o["approximate"]],
         beta=o["beta"],
         rho=o["rho"],
-        max_cells=float(o["max_cells"] or (2000 if o["loss"] == "l2" else math.inf)),  # l2 stores a matrix of all cells
+        max_cells=float(o["max_cells"] or math.inf),
+        replace=o["full"] == "replace",
         zero_cells=o["zero_cells"],
         project=o["loss"] == "l2" and o["lam"] <= 1.0,
         y_max=o.get("y_max") or 0.0,
@@ -147,8 +178,14 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, needs
 
 
+def delay(problem: Problem) -> float:
+    """Return by how many events t is advanced, so that no step is larger than eta."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    return 0.0 if eta is None else max(0.0, 1.0 / (eta * lam) - 1.0)
+
+
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem, tags=1), new_norm(params.project), np.zeros(5))
+    return State(empty_expansion(needs, problem, tags=2), new_norm(params.project), np.zeros(5))
 
 
 def bound(params: Params, t: float) -> float:
@@ -201,13 +238,23 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
     """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
-    lam: float = parameter(default=0.0001, search=Log(1e-07, 0.01))
+    lam: float = parameter(
+        default=0.00001,
+        search=Log(1e-07, 0.01),
+        doc="Weight of the regulariser; the step at event t is 1 / (lam (t - 1) + 1 / eta).",
+    )
+    eta: float | None = parameter(
+        default=0.5,
+        allowed=(NOTHING, POSITIVE),
+        search=Log(0.05, 5.0),
+        doc="Largest step, that of the first event; None: 1 / lam, as in the paper.",
+    )
     delta: str | float = parameter(
         default="auto",
         allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
         search=Times(0.5, 2.0),
         resolve=auto_delta,
-        doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 100 cells.',
+        doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 400 cells.',
     )
     coverage: str = parameter(default="sphere", allowed=OneOf(("sphere", "box")), doc="Shape of a cell.")
     approximate: str = parameter(
@@ -219,18 +266,28 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
     beta: float = parameter(default=0.0, allowed=Real(0.0), doc="Factor in the probability of the Bernoulli rule.")
     rho: float = parameter(default=1.0, allowed=POSITIVE, doc="Exponent in the probability of the Bernoulli rule.")
     max_cells: int | None = parameter(
-        default=None,
-        allowed=(NOTHING, Whole(1)),
-        doc="Maximum number of cells; once it is reached, events outside of all cells are dropped. Not in the paper.",
+        default=1000, allowed=(NOTHING, Whole(1)), doc="Maximum number of cells; None: no limit, as in the paper."
     )
-    zero_cells: bool = parameter(default=True, allowed=SWITCH, doc="Whether events without loss open cells, as in the paper.")
+    full: str = parameter(
+        default="replace",
+        allowed=OneOf(("replace", "drop")),
+        doc="What happens to an event outside of all cells when there are ``max_cells``: it takes the place of the core point "
+        "whose cell has not been visited for longest, or is dropped.",
+    )
+    zero_cells: bool = parameter(
+        default=False, allowed=SWITCH, doc="Whether events without loss open cells, too, as in the paper."
+    )
 
-    n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells opened.")
-    n_dropped_ = property(lambda self: int(self._fitted().stats[DROPPED]), doc="Events dropped because of ``max_cells``.")
+    n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells now.")
+    n_replaced_ = property(lambda self: self._overflows("replace"), doc="Cells replaced because of ``max_cells``.")
+    n_dropped_ = property(lambda self: self._overflows("drop"), doc="Events dropped because of ``max_cells``.")
+
+    def _overflows(self, full: str) -> int:
+        return int(self._fitted().stats[OVERFLOWS]) if self._problem.options["full"] == full else 0
 
 
 class AVMClassifier(_AVM, OnlineClassifier):
-    """Approximation Vector Machine: every event is represented by the core point of its cell."""
+    """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
 
     example = Example("0.93")
     loss: str = parameter(
@@ -242,17 +299,16 @@ class AVMClassifier(_AVM, OnlineClassifier):
 
 
 class AVMRegressor(_AVM, TubeRegressor):
-    """Approximation Vector Machine for regression: every event is represented by the core point of its cell."""
+    """Approximation Vector Machine for regression: events are represented by the core points of at most 1,000 cells."""
 
     example = Example("1.00")
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),
         doc="Loss of the residual. With l2 and lam <= 1 the model is projected on a ball of radius y_max / sqrt(lam) after "
-        "every event, which requires a matrix of all cells; ``max_cells`` is then 2,000 by default. The first steps are as "
-        "large as 1 / lam: avoid a small lam with l2.",
+        "every event, which requires a matrix of all cells.",
     )
-    lam: float = parameter(default=0.01)
+    eta: float | None = parameter(default=0.2)
     y_max: float | None = parameter(
         default=None,
         allowed=(NOTHING, Real(0.0, strict=True, extreme=1e100)),

@@ -65,7 +65,7 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, params.horizon)
+    t = anneal(model, block, j, 0.0, params.horizon)
     if losses.gradient(params.loss, f, y, block.g):
         size, birth = -weight / (params.lam * t), model.clock[EVENTS]
         if params.maintenance == PROJECTION:

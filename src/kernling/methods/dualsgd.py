@@ -54,7 +54,7 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, features, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, params.horizon)
+    t = anneal(model, block, j, 0.0, params.horizon)
     feature_scale(state.linear, (t - 1.0) / t)
     if losses.gradient(params.loss, f, y, block.g):
         add(model, block, j, insert(model, block, j, model.clock[EVENTS]), -weight / (params.lam * t), block.g)

@@ -18,6 +18,7 @@ Departures from the paper, each with its reason:
   with m, nor the memory with n, as in the paper.
 - Several classes (the paper uses such data but gives the binary method): the margins of w and of u each have their own best
 wrong class.
+- ``max_points``: at this limit the coverage oracle stores no more events, and all others are represented by their features.
 - The smoothness constant M of the logistic loss, which the paper does not give, is taken as 1 in eta = 1 / (76 M).
 """
 
@@ -66,7 +67,7 @@ class Params(NamedTuple):
     lam: float
     oracle: int
     threshold: float  # the square of theta
-    budget: int
+    budget: float  # maximum number of points
     period: int
 
 
@@ -115,9 +116,9 @@ def step(params, state, block, features, j, f, y, weight, u):
 @inline
 def stores(params, model, block, j):
     """Return the oracle's decision whether event j is stored in the kernel part."""
-    if params.oracle == COVERAGE:
-        return block.nearest[j] < 0 or block.distance[j] > params.threshold + block.tolerance
-    return params.oracle == BUDGET and model.size[0] < params.budget
+    if model.size[0] >= params.budget:
+        return False
+    return params.oracle == BUDGET or block.nearest[j] < 0 or block.distance[j] > params.threshold + block.tolerance
 
 
 @inner
@@ -140,7 +141,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         lam=o["lam"],
         oracle=ORACLES[o["oracle"]],
         threshold=o["theta"] ** 2,
-        budget=o["budget"],
+        budget={"coverage": o["max_points"] or math.inf, "budget": o["budget"], "always": 0}[o["oracle"]],
         period=o["period"],
     )
     tie = 1e-9 if problem.dtype is np.float64 else 1e-5
@@ -156,8 +157,8 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def bound(params: Params, t: float) -> float:
-    """Return the maximum number of points; with the coverage oracle, the number of cells that fit in the space."""
-    return {COVERAGE: t, BUDGET: min(t, params.budget), ALWAYS: 0}[params.oracle]
+    """Return the maximum number of points."""
+    return min(t, params.budget)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
@@ -180,10 +181,9 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 def within_bound(params: Params, a: State, b: State) -> Reduction:
-    """Keep stored points more than theta apart, or within the budget."""
-    if params.oracle == COVERAGE:
-        return Reduction(coverage=Coverage(SPHERE, math.sqrt(params.threshold), 0.0))
-    return Reduction(budget=bound(params, math.inf))
+    """Keep stored points within the budget and, with the coverage oracle, more than theta apart."""
+    coverage = Coverage(SPHERE, math.sqrt(params.threshold), 0.0) if params.oracle == COVERAGE else None
+    return Reduction(coverage=coverage, budget=params.budget)
 
 
 LEARNER = Learner(
@@ -213,10 +213,10 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
         doc="Weight of the regulariser, which is handled implicitly.",
     )
     eta: float | None = parameter(
-        default=None,
+        default=0.3,
         allowed=(NOTHING, POSITIVE),
         search=Log(0.01, 3.0),
-        doc="Step size; by default the theory's 1 / (76 M), M being the smoothness of the loss. Short streams need more.",
+        doc="Step size; None: the theory's 1 / (76 M), M being the smoothness of the loss, which is small for most streams.",
     )
     oracle: str = parameter(
         default="coverage",
@@ -228,7 +228,12 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
         allowed=(OneOf(("auto",)), Real(0.0, strict=True, extreme=1e100)),
         search=Times(0.5, 2.0),
         resolve=auto_theta,
-        doc='Radius of the coverage; "auto" is half the diameter at which the first 1,000 rows open at most 100 cells.',
+        doc='Radius of the coverage; "auto" is half the diameter at which the first 1,000 rows open at most 400 cells.',
+    )
+    max_points: int | None = parameter(
+        default=1000,
+        allowed=(NOTHING, Whole(1)),
+        doc='Maximum number of points that oracle="coverage" stores; None: no limit, as in the paper.',
     )
     budget: int = parameter(default=100, doc='Number of points that oracle="budget" stores.')
     memory: int = parameter(
@@ -247,7 +252,7 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
 
 
 class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
-    """Variance-reduced gradient descent on a model that is part kernel expansion, part linear in random features."""
+    """Variance-reduced gradient descent on at most 1,000 kernel points and a linear model on random features."""
 
     example = Example("0.93", eta=0.5, random_state=0)
     loss: str = parameter(
@@ -258,7 +263,7 @@ class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
 
 
 class DualSVRGRegressor(_DualSVRG, TubeRegressor):
-    """Variance-reduced regression on a model that is part kernel expansion, part linear in random features."""
+    """Variance-reduced regression on at most 1,000 kernel points and a linear model on random features."""
 
     example = Example("1.00", gamma=1.0, eta=0.2, random_state=0)
     loss: str = parameter(default="l2", allowed=OneOf(("l2", "huber", "smooth_epsilon")), doc="Loss of the residual.")

@@ -45,7 +45,7 @@ class Params(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, params.horizon)
+    t = anneal(model, block, j, 0.0, params.horizon)
     if not losses.gradient(params.loss, f, y, block.g):
         return
     size = -weight / (params.lam * t)

@@ -37,7 +37,7 @@ class Params(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, params.horizon)
+    t = anneal(model, block, j, 0.0, params.horizon)
     if losses.gradient(params.loss, f, y, block.g):
         k = insert(model, block, j, model.clock[EVENTS])
         add(model, block, j, k, -weight / (params.lam * t), block.g)

@@ -15,6 +15,7 @@ Departures from the paper, each with its reason:
 - The gradient of a batch is the mean (a sum diverges with the printed step sizes).
 - All classes share one dictionary, and errors are summed over classes; eps bounds the norm, not its square.
 - The gradient of the logistic loss is sigmoid(f) - y at f_t; the paper's (21) has the slope of the sigmoid there.
+- ``max_points``: beyond this limit points are removed even if the error exceeds eps.
 - A row without loss is not added at all: its coefficient would be 0.
 - ``prune="random"`` is the paper's Remark 6, with refitting: without it, an eps below a single coefficient would remove
 nothing.
@@ -30,7 +31,7 @@ from ..components.gram import Gram, add_and_prune, greedy, new_gram
 from ..core import losses
 from ..core.expansion import Expansion
 from ..core.minibatch import Batch, Waiting, batch_loop, batch_scores, learn_waiting, new_waiting
-from ..estimators.constraints import OneOf, Real, Whole
+from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
 from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
@@ -50,6 +51,7 @@ class Params(NamedTuple):
     parsimony: float
     diminishing: bool
     random_order: bool
+    max_points: float
 
 
 class State(NamedTuple):
@@ -70,7 +72,8 @@ def step(params: Params, state: State, kernel, batch: Batch) -> None:
     old = params.keep ** len(g) * (1.0 - eta * params.lam) * state.model.coef[0, :, :size].T
     lossy = np.flatnonzero(g.any(axis=1))
     new = -eta / len(g) * g[lossy]
-    error = add_and_prune(state.model, state.gram, kernel, old, new, batch.X[lossy], cross[:, lossy], eps, order(params, batch))
+    X, cross, chosen = batch.X[lossy], cross[:, lossy], order(params, batch)
+    error = add_and_prune(state.model, state.gram, kernel, old, new, X, cross, eps, chosen, params.max_points)
     state.stats[STEPS] += 1
     state.stats[EPS] = eps
     state.stats[LARGEST_ERROR] = max(state.stats[LARGEST_ERROR], error)
@@ -102,6 +105,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         parsimony=o["parsimony"],
         diminishing=o["step"] == "diminishing",
         random_order=o["prune"] == "random",
+        max_points=float(o["max_points"] or np.inf),
     )
     return params, Needs(uniforms=int(params.random_order), room=o["batch_size"])
 
@@ -114,8 +118,8 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """Return the errors of pruning: ||f - f~|| never exceeded the eps of its step if largest_share <= 1.
 
-    The order is the number of points.  Only a tiny eps can be exceeded, by points that are in the span of others up to
-    rounding, which are never stored.
+    The order is the number of points.  eps is exceeded if ``max_points`` requires it; otherwise only a tiny eps can be,
+    by points that are in the span of others up to rounding, which are never stored.
     """
     return {
         "eps": float(state.stats[EPS]),
@@ -128,7 +132,12 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 def within_eps(params: Params, a: State, b: State) -> Reduction:
     """Prune the union like the model of a step, with the larger eps of both last steps."""
-    return Reduction(eps=float(max(a.stats[EPS], b.stats[EPS])))
+    return Reduction(eps=float(max(a.stats[EPS], b.stats[EPS])), budget=params.max_points)
+
+
+def bound(params: Params, t: int) -> float:
+    """Return the maximum number of points."""
+    return min(t, params.max_points)
 
 
 LEARNER = Learner(
@@ -136,7 +145,8 @@ LEARNER = Learner(
     batch_loop(step),
     configure,
     start,
-    certificate=certificate,
+    bound,
+    certificate,
     finish=finish,
     merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * 4)}, steps={"stats": STEPS}),
 )
@@ -153,6 +163,11 @@ class _POLK(RegularisedSteps, Forgets):
         allowed=Real(0.0),
         search=Log(0.0001, 0.3),
         doc="K in eps = K eta^1.5, the radius of the ball within which points are pruned; larger values give smaller models.",
+    )
+    max_points: int | None = parameter(
+        default=400,
+        allowed=(NOTHING, Whole(1)),
+        doc="Maximum number of points, even if pruning them takes more than eps; None: no limit, as in the paper.",
     )
     step: str = parameter(
         default="constant",
@@ -174,13 +189,13 @@ class _POLK(RegularisedSteps, Forgets):
 
 
 class POLKClassifier(_POLK, LossClassifier):
-    """Parsimonious online learning with kernels: gradient steps in function space, then pruning within an error ball."""
+    """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 400 points."""
 
     example = Example("0.97", eta=20.0)
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
-    """Parsimonious online regression with kernels."""
+    """Parsimonious online regression with kernels, on at most 400 points."""
 
     example = Example("1.00", gamma=1.0)
     eta: float = parameter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sqlite3
 import threading
@@ -261,7 +262,10 @@ class Service:
         self.known[model.number].add(draft.ids)
         with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
             self.waiting.remove(model.number, draft.labelled)
+        begun = model.published.model is not None
         outcomes = model.learn(position, draft.block)
+        if not begun and model.published.model is not None:
+            gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each time
         for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
             if outcome is None:
                 self._answer(job, answer)
@@ -284,7 +288,7 @@ class Service:
                     self._look_after(model)
                 except Exception as error:  # the thread has to continue in any case
                     self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
-            with suppress(sqlite3.Error):  # tried again soon
+            with suppress(sqlite3.Error, OSError):  # tried again soon
                 self.waiting.evict_old()
                 self.waiting.merge_log()
 

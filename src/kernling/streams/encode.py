@@ -17,6 +17,7 @@ from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .parts import SCALED, MinMax, Scale, Standardise
+from .plain import PlainRows
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, listed, numbers
 
@@ -163,6 +164,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
+        self.plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill

@@ -475,6 +475,19 @@ def arrow_table(batch: Any) -> Table:
         if pyarrow.types.is_time(column.type):  # of day: the time since midnight
             whole = column.cast(pyarrow.int32() if column.type.bit_width == 32 else pyarrow.int64()).cast(pyarrow.int64())
             column = whole.cast(pyarrow.duration(column.type.unit))
-        keep = isinstance(column, pyarrow.ChunkedArray)
-        table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
+        table[name] = _as_numpy(pyarrow, column)
     return Table(table)
+
+
+def _as_numpy(pyarrow: Any, column: Any) -> np.ndarray:
+    """Convert a column, where possible without its ``to_numpy``, which imports pandas."""
+    types = pyarrow.types
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if types.is_string(column.type):
+        return objects(column.to_pylist())
+    if not column.null_count and types.is_boolean(column.type):
+        return np.array(column.to_pylist(), dtype=bool)
+    if not column.null_count and types.is_primitive(column.type) and not types.is_temporal(column.type):
+        return np.from_dlpack(column)
+    return column.to_numpy(zero_copy_only=False)
