@@ -174,7 +174,7 @@ def _hide_from_python(dispatcher: Any) -> None:
 def _shared_hash() -> str:
     """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
-    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
+    for version in (FORMAT, numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
@@ -218,6 +218,7 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
+FORMAT = "2"  # of entries in the cache
 _units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
 _alive: list[Any] = []
 
@@ -241,20 +242,25 @@ def _load(name: str, target: Any) -> Any:
         return None
 
 
-def _read(name: str, target: Any) -> tuple[Any, bytes] | None:
-    """Return the machine code and the description in an entry, after loading the machine code of all that it calls."""
+def _read(name: str, target: Any, expected: str | None = None) -> tuple[Any, bytes] | None:
+    """Return the machine code and the description in an entry, after loading the machine code of all that it calls.
+
+    Symbols depend on the order in which a process compiles: an entry may define another one than its caller ``expected``.
+    """
     from numba.core.runtime import rtsys
 
     content = read_entry(_shared_hash(), name)
     if content is None:
         return None
     try:
-        callees, counts_references, code, description = pickle.loads(content)
+        own, callees, counts_references, code, description = pickle.loads(content)
+        if expected not in (None, own):
+            return None
         if counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
             rtsys.initialize(target)
         for symbol, callee in callees.items():
             if symbol not in _units:
-                found = _read(callee, target)
+                found = _read(callee, target, symbol)
                 if found is None:
                     return None
                 library = target.codegen().unserialize_library(found[0])
@@ -316,7 +322,8 @@ class _DiskCache:
         counts_references = any(symbol.startswith("NRT_") for symbol in declared)
         code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
         used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
-        write_entry(_shared_hash(), name, dumps((callees, counts_references, code, dumps((*description, used)))))
+        own = result.fndesc.mangled_name
+        write_entry(_shared_hash(), name, dumps((own, callees, counts_references, code, dumps((*description, used)))))
 
     def flush(self) -> None:
         """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""
