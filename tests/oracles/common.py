@@ -174,9 +174,9 @@ class Models:
         self.votes = self.votes * np.exp(-0.1 * losses)
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / 3.0
         q = min(2.0, (1.0 - self.params["suffix"]) / (1.0 - 1.25 * self.params["suffix"]))
-        events = len(self.history) - 1
-        if events == max(self.marks[-1] + 1, math.ceil(self.marks[-1] * q)):
-            self.marks.append(events)
+        count = len(self.history) - 1
+        if count == max(self.marks[-1] + 1, math.ceil(self.marks[-1] * q)):
+            self.marks.append(count)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return self.value(self.output(), x)

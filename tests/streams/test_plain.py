@@ -63,3 +63,13 @@ def test_a_refused_event_changes_nothing():
     with pytest.raises(ValueError, match="sample_weight"):
         pipeline.learn_one(rows[0], 1, sample_weight=-1.0)
     assert state(pipeline) == before
+
+
+def test_the_first_event_after_begin():
+    rows, y = dictionaries(100)
+    new = kernling.StreamPipeline.auto(kernling.AVMClassifier(gamma=0.2, delta=1.0, random_state=0))
+    single, table = copy.deepcopy(new).begin(rows), new.begin(rows)
+    for row, label in zip(rows[:5], y[:5], strict=True):
+        single.learn_one(row, label)
+        table.partial_fit([row], [label])
+    assert state(single) == state(table)

@@ -24,7 +24,7 @@ import types
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import numba
@@ -174,7 +174,7 @@ def _hide_from_python(dispatcher: Any) -> None:
 def _shared_hash() -> str:
     """Return a hash of the code that any compiled function may call, and of the versions that turn it into machine code."""
     text = hashlib.sha256()
-    for version in (FORMAT, numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
+    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
@@ -218,7 +218,6 @@ def _classes(types: Any) -> list[str]:
     return found
 
 
-FORMAT = "2"  # of entries in the cache
 _units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
 _alive: list[Any] = []
 
@@ -231,44 +230,47 @@ def _set_apart(library: Any, symbol: str, name: str) -> None:
     _units[symbol] = name
 
 
+class _Entry(NamedTuple):
+    """The content of a file of the cache."""
+
+    symbol: str  # of the function
+    callees: dict[str, str]  # symbols of the functions that it calls, and their entries
+    counts_references: bool  # whether the code needs Numba's runtime
+    code: Any
+    description: bytes  # what Numba needs to know of a function that is called from Python or linked into others
+
+
 def _load(name: str, target: Any) -> Any:
     """Return the function in an entry, with all that it calls; None if any of it is missing or invalid."""
     from numba.core.compiler import CompileResult
 
-    found = _read(name, target)
     try:
-        return None if found is None else CompileResult._rebuild(target, found[0], *pickle.loads(found[1]))
+        entry = _read(name, target)
+        return None if entry is None else CompileResult._rebuild(target, entry.code, *pickle.loads(entry.description))
     except Exception:  # any invalid entry is recompiled and replaced
         return None
 
 
-def _read(name: str, target: Any, expected: str | None = None) -> tuple[Any, bytes] | None:
-    """Return the machine code and the description in an entry, after loading the machine code of all that it calls.
-
-    Symbols depend on the order in which a process compiles: an entry may define another one than its caller ``expected``.
-    """
+def _read(name: str, target: Any) -> _Entry | None:
+    """Return an entry, after loading the machine code of all that it calls; None if any of that is missing."""
     from numba.core.runtime import rtsys
 
     content = read_entry(_shared_hash(), name)
     if content is None:
         return None
-    try:
-        own, callees, counts_references, code, description = pickle.loads(content)
-        if expected not in (None, own):
+    entry = _Entry(*pickle.loads(content))
+    if entry.counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
+        rtsys.initialize(target)
+    for symbol, callee in entry.callees.items():
+        if symbol in _units:
+            continue
+        found = _read(callee, target)
+        if found is None or found.symbol != symbol:  # replaced by another process, whose symbols differ
             return None
-        if counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
-            rtsys.initialize(target)
-        for symbol, callee in callees.items():
-            if symbol not in _units:
-                found = _read(callee, target, symbol)
-                if found is None:
-                    return None
-                library = target.codegen().unserialize_library(found[0])
-                _set_apart(library, symbol, callee)
-                _alive.append(library)
-    except Exception:  # any invalid entry is recompiled and replaced
-        return None
-    return code, description
+        library = target.codegen().unserialize_library(found.code)
+        _set_apart(library, symbol, callee)
+        _alive.append(library)
+    return entry
 
 
 class _DiskCache:
@@ -322,8 +324,8 @@ class _DiskCache:
         counts_references = any(symbol.startswith("NRT_") for symbol in declared)
         code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
         used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
-        own = result.fndesc.mangled_name
-        write_entry(_shared_hash(), name, dumps((own, callees, counts_references, code, dumps((*description, used)))))
+        entry = _Entry(result.fndesc.mangled_name, callees, counts_references, code, dumps((*description, used)))
+        write_entry(_shared_hash(), name, dumps(tuple(entry)))
 
     def flush(self) -> None:
         """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""
