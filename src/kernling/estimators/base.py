@@ -26,7 +26,7 @@ from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
-from .learner import Function, Learner, Problem, typed
+from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
 from .randomness import SOURCES, RngState, generator
