@@ -37,11 +37,12 @@ class Cost(NamedTuple):
 
 
 def cost(arguments: list[str], cache: str, folder: str) -> Cost:
-    """Return the cost of running Python with these arguments and this compile cache."""
+    """Return the cost of running Python with these arguments and this compile cache; modules are compiled to bytecode once."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, begin = os.times(), time.perf_counter()
     result = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, "KERNLING_CACHE": cache},
+        env={**environment, "KERNLING_CACHE": cache},
         cwd=folder,
         capture_output=True,
         text=True,

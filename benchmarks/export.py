@@ -24,7 +24,6 @@ import kernling as kl
 from benchmarks.onnx_runs import Exported
 from kernling import registry
 from kernling.core.limits import Diverged
-from kernling.estimators.mixed import Mixed
 from kernling.papers import dataset
 from kernling.papers.datasets import data_folders
 from kernling.streams import MinMax, Standardise
@@ -81,8 +80,6 @@ def measured(names: list[str], methods: list[str], dtype: str, folder: Path) -> 
         X, values = rows_of(name)
         for method in methods:
             for cls in registry.find(method).classes():
-                if issubclass(cls, Mixed):  # cannot be exported
-                    continue
                 model = pipeline(cls(dtype=dtype, random_state=0), name)
                 try:
                     model.partial_fit(X[:LEARNED], targets_of(values, name, cls.task)[:LEARNED])

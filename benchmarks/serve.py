@@ -1,12 +1,15 @@
 """The service on loopback: events per second, and the latency of predictions meanwhile.  Run with python -m benchmarks.serve.
 
-The clients are other processes on the same machine, so they share its cores with the service.
+The clients are two other processes on the same machine, one that learns and one that predicts, so they share its cores with
+the service.  Predictions are sent at fixed times, whether or not earlier ones have been answered, and their latency counts from
+those times.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
 import os
@@ -102,9 +105,8 @@ class Connection:
         return int(head.split(None, 2)[1])
 
 
-async def learn(address: str, name: str, seconds: float, rate: float | None) -> dict[str, float]:
+async def learn(address: str, name: str, requests: list[bytes], seconds: float, rate: float | None) -> dict[str, float]:
     """Send rows as fast as they are accepted, or at a given number of events per second."""
-    requests = bodies(os.getpid(), 200)
     sent = refused = 0
     begin = time.perf_counter()
 
@@ -150,6 +152,7 @@ async def predict(address: str, name: str, seconds: float, rate: float) -> dict[
 
 
 def _run(task, arguments, results) -> None:
+    gc.disable()  # a pause of the client is not one of the service
     results.put(asyncio.run(task(*arguments)))
 
 
@@ -175,15 +178,15 @@ def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
             httpx.post(f"{service.address}/models/{name}/learn", content=body, timeout=300.0).raise_for_status()
         facts = httpx.get(f"{service.address}/models/{name}").json()
         print(f"{name}: {facts['estimator']}, {facts['points']} points, {COLUMNS} columns, mistakes {facts['lately']:.1%}")
-        before = service.seconds
-        fast = aside(learn, service.address, name, seconds, None)()
+        before, requests = service.seconds, bodies(1, 200)
+        fast = aside(learn, service.address, name, requests, seconds, None)()
         used = 1e6 * (service.seconds - before) / (fast["events"] * seconds)
         print(
             f"  learning alone, requests of {ROWS} rows from {CLIENTS} clients: {fast['events']:,.0f} events a second, "
             f"{used:.1f} µs of the processor for each"
         )
         alone = aside(predict, service.address, name, seconds, predictions)()
-        learning = aside(learn, service.address, name, seconds + 1.0, rate)
+        learning = aside(learn, service.address, name, requests, seconds + 1.0, min(rate, fast["events"] / 2.0))
         beside = aside(predict, service.address, name, seconds, predictions)()
         learned = learning()
         for what, times in (("alone", alone), (f"while {learned['events']:,.0f} events a second are learned", beside)):
@@ -192,15 +195,15 @@ def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
 
 
 def soak(minutes: float, rate: float, predictions: float) -> None:
-    """Print the memory of a service that learns and predicts, ten times during the run.
+    """Print the memory of a service that learns and predicts, once a minute.
 
     Predicted rows get no labels, so the maximum number of them is waiting: memory must not depend on the duration.
     """
     with Service("--waiting-rows", "5000") as service:
-        name, part = "avm", 6.0 * minutes
+        name, part, requests = "avm", 60.0, bodies(1, 200)
         httpx.put(f"{service.address}/models/{name}", json=MODELS[name]).raise_for_status()
-        for _ in range(10):
-            learning = aside(learn, service.address, name, part, rate)
+        for _ in range(max(round(minutes), 1)):
+            learning = aside(learn, service.address, name, requests, part, rate)
             aside(predict, service.address, name, part, predictions)()
             learning()
             facts = httpx.get(f"{service.address}/models/{name}", timeout=60.0).json()
@@ -214,7 +217,12 @@ def soak(minutes: float, rate: float, predictions: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rate", type=float, default=10_000.0, help="events per second that are learned during predictions")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=10_000.0,
+        help="events per second that are learned during predictions, at most half of what is possible",
+    )
     parser.add_argument("--predictions", type=float, default=300.0, help="requests per second")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--soak", type=float, help="minutes; only measure memory over time")

@@ -30,6 +30,13 @@ def data_folder() -> Path:
 
 
 @pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def run_python():
     """Run a program in a fresh interpreter, with further environment variables; returns what it printed."""
 

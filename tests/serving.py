@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import numpy as np
 
 import kernling as kl
 from kernling.serve.journal import Journal
@@ -54,10 +55,40 @@ class Server:
         return httpx.Client(base_url=self.address, timeout=60.0, **options)
 
 
+def events(n, seed=0, ids=True):
+    """Rows with a number, a text and a boolean, whose label follows from them."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for place in range(n):
+        km, city = round(float(rng.normal()), 3), str(rng.choice(["Oslo", "Rome"]))
+        late = (km > 0.0) == (city == "Oslo")
+        row = {"km": km, "city": city, "rush": bool(rng.random() < 0.5), "target": "late" if late else "on time"}
+        found.append(row | ({"id": f"{seed}-{place}"} if ids else {}))
+    return found
+
+
+def send(service, rows, size, name="flights"):
+    """Learn rows in requests of this size, each after the one before."""
+    for first in range(0, len(rows), size):
+        service.learn(name, rows[first : first + size]).result()
+
+
+def abandon(service):
+    """Leave a service as a crash would: nothing is saved."""
+    service._snapshot = lambda model: None
+    service.stop()
+
+
 def contents(model):
     """A model as plain numbers, to be compared bit by bit; the bytes of files differ in the order of their header."""
     held = model.to_contents()
     return held.header, {name: array.tobytes() for name, array in held.arrays.items()}
+
+
+def contents_of(service, name):
+    """A model of a service as plain numbers, and its progress."""
+    state = service.models[name].published
+    return *contents(state.model), state.progress.to_plain(), state.position
 
 
 def model_of(content: bytes, folder: Path):

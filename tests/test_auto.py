@@ -10,6 +10,8 @@ import pytest
 
 import kernling
 from kernling.estimators.by_task import task_of
+from kernling.evaluate import batch, search, test_then_train
+from kernling.streams import stream
 
 N = 600
 RNG = np.random.default_rng(1)
@@ -50,6 +52,21 @@ def test_a_mixed_table_is_learned_without_a_word():
     said = values.predict_then_learn(FRAME, MINUTES)
     assert values.task == "regression"
     assert np.mean((said[300:] - MINUTES[300:]) ** 2) < 0.2 * np.var(MINUTES[300:])
+
+
+@pytest.mark.parametrize(("targets", "task", "metric"), [(LATE, "classification", "mistakes"), (MINUTES, "regression", "rmse")])
+def test_the_task_is_found_in_evaluation(targets, task, metric):
+    rows = stream(FRAME.assign(target=targets), target="target")
+    progressive = test_then_train(kernling.StreamPipeline.auto(), rows, linear=True)
+    named = test_then_train(kernling.StreamPipeline.auto(task=task), rows, linear=True)
+    assert progressive[-1] | {"seconds": 0.0} == named[-1] | {"seconds": 0.0}
+    held = batch(kernling.StreamPipeline.auto(), rows, linear=True)[-1]
+    for row in (progressive[-1], held):
+        assert row[metric] < row[f"{metric}_linear"] < 1.1 * row[f"{metric}_constant"]
+    with pytest.raises(ValueError, match="no results before the first rows"):
+        test_then_train(kernling.StreamPipeline.auto(), rows.take(0))
+    with pytest.raises(AttributeError, match="pass task="):
+        search(kernling.StreamPipeline.auto(), rows)
 
 
 def test_what_is_said_wins_over_what_is_found():

@@ -12,26 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import csv
-from typer.testing import CliRunner
 
 import kernling
-from kernling.cli import app
+from commands import call
 from kernling.cli.interrupts import Interrupts
 from kernling.cli.status import Progress
 from kernling.evaluate import ProgressiveRun, read_rows, test_then_train
 from kernling.streams import stream, synthetic, write
 
-
-def call(*arguments, code=0, stdin=None):
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments], input=stdin)
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_compare_is_each_method_alone():

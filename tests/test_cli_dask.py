@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 pytest.importorskip("distributed")
 
@@ -14,7 +13,7 @@ import psutil  # comes with it
 
 import checks
 import kernling
-from kernling.cli import app
+from commands import call
 from kernling.cli.status import Status
 from kernling.streams import synthetic
 
@@ -41,26 +40,20 @@ def address():
         yield cluster.scheduler_address
 
 
-def call(*arguments, code=0):
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result.output
-
-
 def test_a_run_on_a_cluster(files, address):
     """A good run, then one with a damaged file, with and without --skip-bad."""
-    output = call("run", *files, *SETTINGS, "--dask", address, "--rounds", 2, "--save", "m.kern")
+    output = call("run", *files, *SETTINGS, "--dask", address, "--rounds", 2, "--save", "m.kern").output
     assert f"{4 * ROWS:,}" in output
     model = kernling.load("m.kern")
     assert model.t_ == 4 * ROWS
     call("predict", "m.kern", "0.csv", "--output", "said.txt")
     with open("1.csv", "a") as file:
         file.write("1,2,3,4,5\n")
-    output = call("run", *files, *SETTINGS, "--dask", address, "--save", "some.kern", code=1)
+    output = call("run", *files, *SETTINGS, "--dask", address, "--save", "some.kern", code=1).output
     assert "1.csv: row 1501 has 5 columns, not 3" in output
     assert "use --skip-bad to skip such files" in output
     assert kernling.load("some.kern").t_ == ROWS  # nothing trained is lost
-    output = call("run", *files, *SETTINGS, "--dask", address, "--skip-bad", "--save", "rest.kern")
+    output = call("run", *files, *SETTINGS, "--dask", address, "--skip-bad", "--save", "rest.kern").output
     assert "1.csv cannot be read and was skipped" in output
     assert kernling.load("rest.kern").t_ == ROWS
 
@@ -80,7 +73,7 @@ def test_ctrl_c_saves_what_is_merged_so_far(files, monkeypatch):
         patched.setattr(Status, "show", ctrl_c)
         output = call(
             "run", *files, *SETTINGS, "--dask", "local:2", "--rounds", 50, "--save", "m.kern", code=128 + signal.SIGINT
-        )
+        ).output
     assert "before it stopped; the model is in m.kern: continue with --resume m.kern" in output
     assert kernling.load("m.kern").t_ >= 2 * ROWS
     assert kernling.load("m.kern").t_ < 100 * ROWS
@@ -96,16 +89,17 @@ def test_several_files_without_a_cluster_follow_one_another(files):
     checks.assert_identical(whole.model_, kernling.load("all.kern").model_)
     with open("1.csv", "a") as file:
         file.write("1,2,3,4,5\n")
-    output = call("run", *files, *SETTINGS, "--save", "some.kern", code=1)
+    output = call("run", *files, *SETTINGS, "--save", "some.kern", code=1).output
     assert "1.csv: row 1501 has 5 columns, not 3" in output
     assert kernling.load("some.kern").t_ == 2 * ROWS
-    assert "there is no file '2.csv'" in call("run", *files, "2.csv", *SETTINGS, code=1)
+    assert "there is no file '2.csv'" in call("run", *files, "2.csv", *SETTINGS, code=1).output
 
 
 def test_wrong_arguments(files):
     for option in (("--rounds", 2), ("--merge-every", 1), ("--parts", 2), ("--skip-bad",)):
-        assert "needs --dask, such as --dask local:2" in call("run", *files, *SETTINGS, *option, code=2)
-    assert "cannot be combined with --dask" in call(
-        "run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2
+        assert "needs --dask, such as --dask local:2" in call("run", *files, *SETTINGS, *option, code=2).output
+    assert (
+        "cannot be combined with --dask"
+        in call("run", *files, *SETTINGS, "--dask", "local:1", "--scale", "standard", code=2).output
     )
-    assert "must name a number of processes" in call("run", *files, *SETTINGS, "--dask", "local:x", code=1)
+    assert "must name a number of processes" in call("run", *files, *SETTINGS, "--dask", "local:x", code=1).output

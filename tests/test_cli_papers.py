@@ -1,16 +1,18 @@
 """The papers' tables: what is run, kept, run again and shown, and that those of the project are what the code understands."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 
+from commands import call
 from kernling.evaluate.metrics import metric_class
 from kernling.papers import dataset_names
 from kernling.papers import tables as papers
 from kernling.papers.cells import parameters_of
 from kernling.streams.synthetic import STREAMS
-from tests.test_cli_compare import call
 
 TABLE = """
 title = "A table"
@@ -166,6 +168,28 @@ def test_figures_are_measured_at_moments_or_over_values_and_drawn(table):
     assert rows[0]["ours"] > 55 > rows[0]["constant"]
     pictures = {path.name for path in (table / "figures").iterdir()}
     assert pictures == {"one-figure1-board-mistakes-events.png", "one-figure2-board-auc-delta.png"}
+
+
+def test_ctrl_c_shows_what_is_done(table, monkeypatch):
+    run = papers.cells.run
+
+    def stopped_at_rbp(one, *arguments):
+        if one.method == "RBP":
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(one, *arguments)
+
+    monkeypatch.setattr(papers.cells, "run", stopped_at_rbp)
+    done = call("reproduce", "one/table1", "--data", "data", code=130).stdout
+    assert "AVM-Hinge" in done
+    assert "RBP" not in done
+
+
+def test_progress_is_told_cell_by_cell_and_order_by_order(table, monkeypatch):
+    monkeypatch.setenv("KERNLING_DATA", "data")
+    told = []
+    rows = papers.reproduce(papers.named("one/table1")[0], methods=["AVM-Hinge"], only=["diabetes"], on_progress=told.append)
+    assert next(rows)["ours"] > 0
+    assert told == ["reading", "searching parameters", "order 1 of 2, 768 events", "order 2 of 2, 768 events"]
 
 
 def test_unknown_tables_data_sets_and_methods_are_refused(table):

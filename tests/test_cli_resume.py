@@ -3,29 +3,18 @@
 import numpy as np
 import pandas
 import pytest
-from typer.testing import CliRunner
 
 import kernling
+from commands import call
 from kernling import models, registry
-from kernling.cli import app
 from kernling.evaluate import test_then_train as measured
 from kernling.streams import stream, synthetic
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 METHODS = [(name, cls.task) for name, entry in registry.METHODS.items() for cls in entry.classes() if cls.task != "oneclass"]
 METHODS = [(name, task) for name, task in METHODS if hasattr(registry.estimator_for(name, task), "predict_then_learn")]
 CUTS = (1, 127, 129, 201)
-
-
-def call(*arguments, code=0, stdin=None):
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments], input=stdin)
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def assert_same_model(one, other):

@@ -16,24 +16,19 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
 
 import kernling
+from commands import call
 from kernling import models
-from kernling.cli import app
 from kernling.evaluate import read_rows
 from kernling.streams import synthetic
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 STRICT = ("--target", "colour", "--missing", "error")
 SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3")
 ROWS = 3000
 X, y = synthetic("checkerboard", ROWS).load()
-
-
-def call(*arguments, code=0, stdin=None):
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(one) for one in arguments], input=stdin)
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def libsvm(rows=slice(None)):
@@ -44,12 +39,6 @@ def libsvm(rows=slice(None)):
 def csv(rows=slice(None)):
     lines = zip(X[rows].tolist(), y[rows].tolist(), strict=True)
     return "a,b,colour\n" + "".join(f"{a!r},{b!r},{'black' if label > 0 else 'white'}\n" for (a, b), label in lines)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def reference(rows=ROWS):

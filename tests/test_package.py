@@ -42,15 +42,33 @@ def test_type_checkers_see_the_public_names(path):
     assert path.read_text() == stubs.stubs()[path], "run python tests/stubs.py"
 
 
+USES = """
+import numpy, sklearn.utils.fixes, sklearn.utils.validation, sklearn.utils._array_api, numba.core.config
+assert sklearn.utils.fixes.pd.DataFrame({'a': [1]}).a[0] == 1
+assert sklearn.utils._array_api.special.expit(0.0) == 0.5
+assert not sklearn.utils.validation.nw.dependencies.is_into_dataframe([1])
+assert sklearn.utils.fixes._mode(numpy.ones(3)).mode == 1
+assert numpy.f2py.__path__ and numpy.testing.assert_equal
+assert not numba.core.config._HAVE_YAML or numba.core.config.yaml.safe_load("1") == 1
+import pandas, scipy.stats.distributions, scipy.special
+assert pandas.DataFrame and scipy.stats.norm and scipy.special.expit
+"""
+
+
+def test_modules_that_are_not_installed_are_not_there():
+    hidden = "from importlib.machinery import PathFinder; find = PathFinder.find_spec\n"
+    hidden += "PathFinder.find_spec = lambda name, *more: None if name in ('pandas', 'yaml') else find(name, *more)\n"
+    use = "import kernling; kernling.AVMClassifier; from numba.core import config; assert not config._HAVE_YAML"
+    assert not loaded_after(hidden + use) & {"pandas", "yaml"}
+
+
 def test_estimators_come_without_pandas_and_statistics_until_these_are_used():
     statement = "import kernling; kernling.AVMClassifier"
-    assert loaded_after(statement) >= {"sklearn", "numba"}
-    assert "pandas" not in loaded_after(statement)
-    use = (
-        "import sklearn.utils.fixes as fixes; assert fixes.pd.DataFrame({'a': [1]}).a[0] == 1; import pandas; pandas.DataFrame"
-    )
-    assert "pandas" in loaded_after(f"{statement}; {use}")
-    assert "pandas" in loaded_after(f"import pandas; {statement}; assert kernling.deferred.HASTY in sys.modules")
+    light = loaded_after(statement)
+    assert light >= {"sklearn", "numba"}
+    assert not light & {"pandas", "narwhals", "yaml"}
+    assert loaded_after(f"{statement}\n{USES}") >= {"pandas", "narwhals"}
+    assert "pandas" in loaded_after(f"import pandas; {statement}; assert kernling.deferred.HASTY.keys() <= sys.modules.keys()")
 
 
 @pytest.mark.parametrize("name", registry.METHODS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,7 +98,7 @@ class StreamPipeline(ShowsFacts, Steps):
             The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
-            Give it if events arrive one by one.
+            Give it if events are learned one by one from the start.
         **columns
             Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
 
@@ -150,6 +151,15 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
+        quick = self._quick_steps()
+        if quick is not None:
+            encode, last = quick
+            found = encode.plain_rows.learned(x, encode._fill, encode.scale_)
+            if found is not None:
+                row, fill, scale = found
+                last.learn_one(row, y, sample_weight)
+                encode._fill, encode.scale_ = fill, scale
+                return self
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():
@@ -159,6 +169,13 @@ class StreamPipeline(ShowsFacts, Steps):
                 x = part.learn_transform_one(x)
             self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
+
+    def _quick_steps(self) -> tuple[Any, Any] | None:
+        """Return an ``Encode`` that reads plain numbers and the model after it, if these are all steps."""
+        steps = self.__dict__.get("steps_", ())
+        if len(steps) != 2 or getattr(steps[0][1], "plain_rows", None) is None or isinstance(steps[1][1], ByTask):
+            return None
+        return steps[0][1], steps[1][1]
 
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
@@ -259,6 +276,10 @@ class StreamPipeline(ShowsFacts, Steps):
         return X
 
     def _passed_one(self, x) -> np.ndarray:
+        quick = self._quick_steps()
+        found = None if quick is None else quick[0].plain_rows.scaled(x, quick[0].scale_)
+        if found is not None:
+            return found
         if not self._is_quick:
             return _dense(self.passed(one_row(x)))[0]
         x = named_row(x)
@@ -272,6 +293,12 @@ class StreamPipeline(ShowsFacts, Steps):
     def model_(self) -> Any:
         """The fitted last step."""
         return self._learned()
+
+    @property
+    def given_model(self) -> Any:
+        """The last step as it was given, or as chosen by the first targets."""
+        given = self.steps[-1][1]
+        return self._last if isinstance(given, ByTask) else given
 
     def with_model(self, model: Any) -> StreamPipeline:
         """Return the same steps with another last step that was trained on their output."""
@@ -329,7 +356,8 @@ class StreamPipeline(ShowsFacts, Steps):
 
     def plain_params(self) -> dict[str, Any]:
         """Return the steps and their parameters as JSON-compatible data."""
-        return {"steps": [[name, plain_step(step)] for name, step in self.steps]}
+        steps = [*self.steps[:-1], (self.steps[-1][0], self.given_model)]
+        return {"steps": [[name, plain_step(step)] for name, step in steps]}
 
     @classmethod
     def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
@@ -424,9 +452,10 @@ class StreamPipeline(ShowsFacts, Steps):
             raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     def _twin(self) -> Any:
-        """Return a copy of the last step, which learning does not change."""
+        """Return a copy of the last step, which learning does not change; None where Ctrl-C cannot stop learning."""
         last = self.steps_[-1][1] if hasattr(self, "steps_") else None
-        return copy.deepcopy(last) if isinstance(last, OnlineEstimator) else None
+        can_stop = threading.current_thread() is threading.main_thread()
+        return copy.deepcopy(last) if can_stop and isinstance(last, OnlineEstimator) else None
 
 
 def last_step(model: Any) -> Any:

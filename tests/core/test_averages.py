@@ -103,3 +103,37 @@ def test_a_late_class_keeps_the_averages():
     expected = (total + last) / (late + 1)
     np.testing.assert_allclose(first.decision_function(X)[:, :2], np.column_stack([-expected, expected]) / 2.0, atol=1e-10)
     np.testing.assert_allclose(first.decision_function(X)[:, 2], 0.0, atol=1e-10)
+
+
+# ---------------------------------------------------------------------- the automatic choice
+
+
+def flipping(n, every):
+    """Labels of a border that turns around every so many events, and never if that is more than n; a tenth is noise."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 2))
+    y = (X[:, 0] > 0.0) ^ (np.arange(n) // every % 2 == 1)
+    return X, np.where(rng.random(n) < 0.1, ~y, y).astype(int)
+
+
+def test_votes_follow_the_last_model_where_the_stream_moves_and_an_average_where_it_does_not():
+    weights, mistakes = {}, {}
+    for name, every in (("moving", 250), ("standing", 10_000)):
+        X, y = flipping(2000, every)
+        for output in ("auto", "last", "average", "suffix"):
+            model = kernling.SPAClassifier(gamma=0.5, output=output, random_state=0)
+            mistakes[name, output] = np.mean(model.predict_then_learn(X, y) != y)
+            weights[name, output] = model.output_weights_
+    assert weights["moving", "auto"]["last"] > 0.5 > weights["standing", "auto"]["last"]
+    assert weights["standing", "suffix"] == {"last": 0.0, "average": 0.0, "suffix": 1.0}
+    for name in ("moving", "standing"):
+        assert mistakes[name, "auto"] < 1.1 * min(mistakes[name, output] for output in ("last", "average", "suffix"))
+        assert sum(weights[name, "auto"].values()) == pytest.approx(1.0)
+
+
+def test_the_prediction_is_the_weighted_mean_of_the_three_outputs():
+    X, y = flipping(500, 200)
+    make = lambda output: kernling.SPAClassifier(gamma=0.5, output=output, random_state=0).partial_fit(X, y)  # noqa: E731
+    chosen = make("auto")
+    expected = sum(weight * make(name).decision_function(X) for name, weight in chosen.output_weights_.items())
+    np.testing.assert_allclose(chosen.decision_function(X), expected, rtol=1e-9, atol=1e-9)

@@ -32,9 +32,9 @@ import numpy as np
 from numba.core import event
 
 with event.install_recorder("numba:compile") as compiled:
-    from kernling.core.limits import within
+    from kernling.core.limits import row_within
 
-    within(np.eye(3), 1.0)
+    row_within(np.eye(3), 1.0)
 print(len(compiled.buffer))
 """
 
@@ -43,7 +43,7 @@ import kernling, sys
 from kernling import registry
 from kernling.core import jit
 
-cache = registry.find("avm").learner().loop.rows._cache
+cache = registry.find("avm").learner().loop.rows.dispatcher._cache
 print(kernling.__file__, jit._shared_hash(), cache.stamp)
 """
 
@@ -105,9 +105,10 @@ def test_an_edited_merge_rule_compiles_nothing_again(edited):
 
 HITS = """
 import numpy as np
-from kernling.core.limits import within
+from kernling.core.limits import row_within
 
-print(within(np.eye(3), 1.0) and not within(np.eye(3), 0.5), sum(within.stats.cache_hits.values()))
+hits = row_within.dispatcher.stats.cache_hits
+print(row_within(np.eye(3), 1.0) and not row_within(np.eye(3), 0.5), sum(hits.values()))
 """
 
 
@@ -123,7 +124,7 @@ def entry(run_python, tmp_path):
 
     assert not is_found()
     assert is_found()
-    (path,) = tmp_path.rglob("*within*.bin")
+    (path,) = tmp_path.rglob("*row_within*.bin")
     return is_found, path
 
 
@@ -180,7 +181,7 @@ def test_compiled_parts_refuse_calls_from_python():
 def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    program = "import numpy as np; from kernling.core.limits import within; print(within(np.eye(3), 1.0))"
+    program = "import numpy as np; from kernling.core.limits import row_within; print(row_within(np.eye(3), 1.0))"
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "True"
 
 
@@ -223,3 +224,20 @@ def test_without_private_parts_of_numba_a_method_does_the_same(run_python, tmp_p
     usual = run_python(PLAIN_METHOD, "usual")
     for _ in range(2):
         assert run_python(PLAIN_METHOD, "plain", KERNLING_CACHE=str(tmp_path)) == usual
+
+
+WITHOUT_STRUCTS = """
+import numba.extending
+del numba.extending.lower_cast  # as if Numba had moved it
+import kernling
+try:
+    kernling.AVMClassifier
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_version_of_numba_that_cannot_be_extended_is_named(run_python):
+    told = run_python(WITHOUT_STRUCTS)
+    assert told.startswith("Numba ")
+    assert told.endswith("pip install 'numba==0.68.*'\n")

@@ -98,3 +98,65 @@ print("all or nothing")
 
 def test_ctrl_c_in_a_chunk_leaves_scales_and_model_of_a_pipeline_at_the_same_event(run_python):
     assert run_python(PIPELINE).strip() == "all or nothing"
+
+
+TARGETS = """
+import signal
+import numpy as np
+import kernling as kl
+from kernling.core import loop
+
+rng = np.random.default_rng(0)
+X = rng.normal(50.0, 3.0, size=(3000, 3))
+y = X[:, 0] + X[:, 1]
+labels = (y > 100.0).astype(int)
+usual = loop._call_length
+
+
+def contents(model):
+    held = model.to_contents()
+    return held.header, {name: array.tobytes() for name, array in held.arrays.items()}
+
+
+def interrupted(model, learn, X, y, calls):
+    left = [calls]
+
+    def length(state, setup):
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return setup.block_size
+
+    loop._call_length = length
+    try:
+        getattr(model, learn)(X, y)
+        raise SystemExit("not stopped")
+    except loop.Interrupted as stop:
+        rows = len(y) if stop.rows is None else stop.rows
+    loop._call_length = usual
+    return rows
+
+
+new = {
+    "spa": lambda: kl.SPARegressor(gamma=0.5, random_state=0),
+    "polk": lambda: kl.POLKRegressor(gamma=0.5, batch_size=100, random_state=0),
+    "counts": lambda: kl.SPAClassifier(gamma=0.5, class_weight="balanced", random_state=0),
+}
+for name, make in new.items():
+    targets = labels if name == "counts" else y
+    for learn in ("partial_fit", "predict_then_learn"):
+        for calls in (1, 3, 12):  # the last at the end of the rows
+            model, straight = (make().partial_fit(X[:500], targets[:500]) for _ in range(2))
+            rows = interrupted(model, learn, X[500:2000], targets[500:2000], calls)
+            assert rows == min(128 * calls, 1500), rows
+            straight.partial_fit(X[500 : 500 + rows], targets[500 : 500 + rows])
+            assert contents(model) == contents(straight), (name, learn, calls)
+            for each in (model, straight):
+                each.partial_fit(X[500 + rows :], targets[500 + rows :])
+            assert contents(model) == contents(straight), (name, learn, calls)
+print("only what was learned")
+"""
+
+
+def test_statistics_of_targets_are_those_of_the_rows_learned(run_python):
+    assert run_python(TARGETS).strip() == "only what was learned"

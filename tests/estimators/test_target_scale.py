@@ -9,13 +9,14 @@ from kernling.estimators.target_scale import TargetScale, merged_scale
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(800, 3))
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=800)
-METHODS = [
-    kernling.AVMRegressor(gamma=0.5, delta=0.5),
-    kernling.SPARegressor(gamma=0.5, random_state=0),
-    kernling.POLKRegressor(gamma=0.5),
-    kernling.DualSVRGRegressor(gamma=0.5, theta=1.0, random_state=0),
-    kernling.KRLSRegressor(gamma=0.5, random_state=0),
-]
+LEARNED = {  # the largest error on new rows, in standard deviations of the targets, and the lowest score on learned rows
+    kernling.AVMRegressor(gamma=0.5, delta=0.5): (0.45, 0.75),
+    kernling.SPARegressor(gamma=0.5, random_state=0): (0.35, 0.9),
+    kernling.POLKRegressor(gamma=0.5): (0.45, 0.8),
+    kernling.DualSVRGRegressor(gamma=0.5, theta=1.0, random_state=0): (0.9, 0.2),
+    kernling.KRLSRegressor(gamma=0.5, random_state=0): (0.25, 0.95),
+}
+METHODS = list(LEARNED)
 
 
 def new(model, **changes):
@@ -25,14 +26,15 @@ def new(model, **changes):
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
 def test_units_change_nothing(model):
     shift, unit = 4e6, 3e4
+    error, score = LEARNED[model]
     plain, large = new(model), new(model)
     said, meant = plain.predict_then_learn(X, Y), large.predict_then_learn(X, shift + unit * Y)
     np.testing.assert_allclose(meant[1:], shift + unit * said[1:], atol=1e-4 * unit)
     np.testing.assert_allclose(large.predict(X), shift + unit * plain.predict(X), atol=1e-4 * unit)
     assert large.predict_one(X[0]) == pytest.approx(large.predict(X[:1])[0])
-    assert np.sqrt(np.mean((meant[400:] - shift - unit * Y[400:]) ** 2)) < 0.9 * unit * np.std(Y[400:])
+    assert np.sqrt(np.mean((meant[400:] - shift - unit * Y[400:]) ** 2)) < error * unit * np.std(Y[400:])
     fitted = new(model).fit(X, shift + unit * Y)
-    assert fitted.score(X, shift + unit * Y) > 0.2
+    assert fitted.score(X, shift + unit * Y) > score
     assert fitted.target_mean_ == pytest.approx(shift + unit * Y.mean())
     assert fitted.target_spread_ == pytest.approx(unit * Y.std())
 

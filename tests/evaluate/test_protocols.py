@@ -144,6 +144,8 @@ def test_batch_trains_on_one_part_and_tests_on_the_other():
     assert row["auc"] == pytest.approx(sk.roc_auc_score(y[test], model.decision_function(X[test])), abs=2e-3)
     assert row["events"] == 1500
     assert row["majority"] == max((y[test] == 1).mean(), (y[test] == -1).mean())
+    assert row["accuracy_constant"] == (y[test] == 1).mean()  # the majority of the training rows
+    assert "auc_constant" not in row
     given = batch(MODEL, (X[:1500], y[:1500]), test=(X[1500:], y[1500:]), permutations=2)
     assert [r["events"] for r in given] == [1500, 1500]
 

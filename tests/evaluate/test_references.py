@@ -4,12 +4,13 @@ import numpy as np
 import pandas
 import pytest
 from scipy import sparse
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import root_mean_squared_error
 
 import kernling
-from kernling.evaluate import ConstantAnswer, LinearModel, online, summary, test_then_train
+from kernling.evaluate import ConstantAnswer, LinearModel, batch, online, summary, test_then_train
 from kernling.report import cells, curve
-from kernling.streams import stream
+from kernling.streams import Standardise, stream
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(1500, 4))
@@ -78,3 +79,24 @@ def test_wide_rows_have_no_linear_model():
     row = test_then_train(kernling.AVMClassifier(), stream(wide, np.arange(50) % 2), linear=True)[-1]
     assert "mistakes_linear" not in row
     assert "mistakes_constant" in row
+
+
+@pytest.mark.parametrize(
+    ("cls", "y", "metric"), [(kernling.AVMRegressor, Y, "rmse"), (kernling.AVMClassifier, LABELS, "mistakes")]
+)
+def test_on_held_out_rows_they_know_only_the_training_rows(cls, y, metric):
+    """Also in a pipeline, whose last step has scaled rows."""
+    test = X[1000:], y[1000:]
+    (row,) = batch(cls(), (X[:1000], y[:1000]), test=test, linear=True)
+    scaled = kernling.StreamPipeline([("scale", Standardise()), ("model", cls())])
+    assert batch(scaled, (X[:1000], y[:1000]), test=test, linear=True)[0][f"{metric}_linear"] == pytest.approx(
+        row[f"{metric}_linear"], rel=1e-3
+    )
+    if metric == "rmse":
+        fitted = LinearRegression().fit(X[:1000], y[:1000])
+        assert row["rmse_linear"] == pytest.approx(root_mean_squared_error(test[1], fitted.predict(test[0])), rel=0.01)
+        assert row["rmse_constant"] == pytest.approx(np.sqrt(np.mean((test[1] - y[:1000].mean()) ** 2)))
+    else:
+        assert row["mistakes_constant"] == np.mean(test[1] != "a")
+        assert row["mistakes_linear"] < 0.5 * row["mistakes_constant"]
+    assert f"{metric}_linear" not in batch(cls(), (X, y))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,11 +44,13 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
     assert len(x) == held["width"]
     for step in held["steps"]:
         x = _scaled(step, x)
+    unscaled = x
+    if held["scale"] is not None:
+        x = _standardised(held["scale"], x)
     if held["output"] is None:
         return x
-    score = np.array(held["offset"], dtype=np.float64)
-    for part in held["parts"]:
-        score = score + PARTS[part["kind"]](part, x)
+    kernels = [_kernel(each["function"], x - np.array(each["centre"]), np.array(each["points"])) for each in held["kernels"]]
+    score = _value(held["function"], Row(unscaled, x, kernels))
     ball = held["output"].get("ball")
     if ball is None:
         return score
@@ -59,6 +61,15 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
 def _scaled(step: dict[str, Any], x: Any) -> Any:
     x = step["low"] + np.array(step["factor"]) * (x - np.array(step["shift"]))
     return x if step["reach"] is None else np.clip(x, -step["reach"], step["reach"])
+
+
+def _standardised(scale: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    z, share, variance = x - np.array(scale["mean"]), scale["share"], np.array(scale["variance"])
+    below = variance + (1.0 - share) * z**2
+    scaled = np.where(below > 0.0, z * math.sqrt(share) / np.sqrt(np.where(below > 0.0, below, 1.0)), 0.0)
+    own = np.where((x == 0.0) | (x == 1.0), 0, np.where((x > 0.0) & (x < 1.0), 1, 2))
+    level = np.maximum(own, scale["level"])
+    return np.where((level > 0) & (level.max() == 2), scaled, x)
 
 
 def _encoded(column: dict[str, Any], value: Any) -> list[float]:
@@ -91,20 +102,96 @@ def _angles(seconds: int, clock: bool) -> list[float]:
     return [f(2.0 * math.pi * turn) for turn in turns for f in (math.sin, math.cos)]
 
 
-def _kernel_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    return np.array(part["coefficients"]) @ _kernel(part["kernel"], x - np.array(part["centre"]), np.array(part["points"]))
+# ---------------------------------------------------------------------- functions
 
 
-def _fourier_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    angles = np.array(part["frequencies"]) @ (x - np.array(part["centre"])) + np.array(part["phase"])
+class Row(NamedTuple):
+    unscaled: np.ndarray  # before ``scale``
+    x: np.ndarray
+    kernels: list[np.ndarray]  # the values of each
+
+
+def _value(function: dict[str, Any], row: Row) -> np.ndarray:
+    return FUNCTIONS[function["kind"]](function, row)
+
+
+def _sum(function: dict[str, Any], row: Row) -> np.ndarray:
+    return sum((_value(part, row) for part in function["parts"]), np.array(function["offset"], dtype=np.float64))
+
+
+def _kernel_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ row.kernels[part["kernel"]] ** part["power"]
+
+
+def _fourier_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    angles = np.array(part["frequencies"]) @ (row.x - np.array(part["centre"])) + np.array(part["phase"])
     return np.array(part["cosines"]) @ np.cos(angles) + np.array(part["sines"]) @ np.sin(angles)
 
 
-def _linear_part(part: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    return np.array(part["coefficients"]) @ x
+def _step_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ (row.unscaled[part["columns"]] > part["edges"])
 
 
-PARTS = {"kernel": _kernel_part, "fourier": _fourier_part, "linear": _linear_part}
+def _linear_part(part: dict[str, Any], row: Row) -> np.ndarray:
+    return np.array(part["coefficients"]) @ row.x
+
+
+def _average(function: dict[str, Any], row: Row) -> np.ndarray:
+    k = row.kernels[function["kernel"]] ** function["power"]
+    return np.array([k @ function["sums"] / (function["little"] + k @ function["weights"])])
+
+
+def _nearest(function: dict[str, Any], row: Row) -> np.ndarray:
+    k, count, tie = np.maximum(row.kernels[function["kernel"]], function["far"]), function["count"], 1.0 + function["tie"]
+    last = np.sort(k)[-count]
+    nearer, equal = np.flatnonzero(k > last * tie), np.flatnonzero((k <= last * tie) & (k >= last / tie))
+    chosen = [*nearer, *equal[: count - len(nearer)]]
+    return np.array([np.array(function["sums"])[chosen].sum() / np.array(function["weights"])[chosen].sum()])
+
+
+def _blend(function: dict[str, Any], row: Row) -> np.ndarray:
+    reach = function["reach"]
+    said = np.concatenate([_value(expert, row) for expert in function["experts"]])
+    mixed = np.clip(function["weights"] @ np.clip(said, -reach, reach), -reach, reach)
+    return np.array([function["shift"] + function["width"] * mixed])
+
+
+def _vote(function: dict[str, Any], row: Row) -> np.ndarray:
+    scores = np.array([_value(expert, row) for expert in function["experts"]])
+    two = scores.shape[1] == 1
+    scores = np.hstack([scores, -scores]) if two else scores
+    scores = (scores - scores.mean(axis=1, keepdims=True)) / np.array(function["scale"])[:, np.newaxis]
+    scores = np.clip(scores, -function["reach"], function["reach"])
+    logits = function["bias"] + np.array(function["pull"]) @ scores
+
+    def best(numbers: np.ndarray) -> int:
+        return int(np.flatnonzero(numbers >= numbers.max() - function["tie"])[0])
+
+    votes, stacked = np.zeros(len(logits)), best(logits)
+    for numbers, weight in zip([*scores, logits], function["votes"], strict=True):
+        votes[best(numbers)] += weight
+    votes[stacked] += function["ahead"]
+    winner = best(votes)
+    logits[[winner, stacked]] = logits[[stacked, winner]]
+    ratios = np.exp(np.delete(logits, winner) - logits[winner])
+    r, s, bins = ratios.sum(), ratios.max(), len(function["right"])
+    right = np.interp(1.0 / (1.0 + r), (np.arange(bins) + 0.5) / bins, function["right"])
+    right = min(max(right, s / (r + s) + function["barely"]), 1.0 - function["barely"])
+    logits[winner] += math.log(right / (1.0 - right)) + math.log(r)
+    return np.array([logits[0] - logits[1]]) if two else logits
+
+
+FUNCTIONS = {
+    "sum": _sum,
+    "kernel": _kernel_part,
+    "fourier": _fourier_part,
+    "step": _step_part,
+    "linear": _linear_part,
+    "average": _average,
+    "nearest": _nearest,
+    "vote": _vote,
+    "blend": _blend,
+}
 
 
 def _kernel(kernel: dict[str, Any], x: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -119,6 +206,7 @@ def _kernel(kernel: dict[str, Any], x: np.ndarray, points: np.ndarray) -> np.nda
         "matern52": lambda: (1.0 + s + s**2 / 3.0) * np.exp(-s),
         "rational_quadratic": lambda: (1.0 + gamma * q / degree) ** -degree,
         "cauchy": lambda: 1.0 / (1.0 + gamma * q),
+        "laplacian": lambda: np.exp(-gamma * np.abs(points - x).sum(axis=1)),
         "poly": lambda: (gamma * (points @ x) + kernel["coef0"]) ** degree,
         "linear": lambda: points @ x,
     }[name]()

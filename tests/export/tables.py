@@ -1,14 +1,14 @@
-"""What is exported in tests: all estimators that can be, and a table with columns of every kind."""
+"""What is exported in tests: a table with columns of every kind, and mixtures of experts of every age."""
 
 from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
 
-from checks import estimators
-from kernling.estimators.mixed import Mixed
+import kernling as kl
 
-EXPORTED = [cls for cls in estimators() if not issubclass(cls, Mixed)]  # mixtures are refused
+AGES = [1, 3, 40, 1500]  # events: before the first settling of scales and gamma, between two, and after the last
+TASKS = ["two classes", "three classes", "values"]
 
 
 def table(rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -31,3 +31,22 @@ def table(rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     )
     frame.loc[3::11, "when"] = pd.NaT
     return frame, np.where((frame["city"] == "Oslo") ^ (numbers[:, 1] > 50.0), "up", "down")
+
+
+def mixture(task: str, events: int, standardise: bool = True, dtype: str = "float64"):
+    """A mixture of experts that has learned so many events; one column is 0 or 1."""
+    rng = np.random.default_rng(events)
+    X = rng.normal(3.0, 2.0, size=(events, 4))
+    X[:, 3] = rng.integers(2, size=events)
+    product = X[:, 0] * X[:, 1]
+    cls = kl.AutoRegressor if task == "values" else kl.AutoClassifier
+    y = {"two classes": product > 9.0, "three classes": np.digitize(product, [5.0, 12.0]), "values": 100.0 + product}[task]
+    return cls(standardise=standardise, dtype=dtype).partial_fit(X, y)
+
+
+def mixture_rows(dtype: str = "float64") -> np.ndarray:
+    """Rows for a mixture, some of them far from all others, with another number in the column of 0 and 1."""
+    rows = np.random.default_rng(0).normal(3.0, 2.0, size=(100, 4))
+    rows[:, 3] = rows[:, 3] > 3.0
+    rows[:5] *= 20.0
+    return rows.astype(dtype)

@@ -12,9 +12,9 @@ import pytest
 
 import kernling as kl
 from benchmarks.onnx_runs import table_inputs
-from checks import EVENTS, PROBES, scores
+from checks import EVENTS, PROBES, estimators, scores
 from export import json_reader
-from export.tables import EXPORTED, table
+from export.tables import AGES, TASKS, mixture, mixture_rows, table
 from kernling.baselines import FOGDClassifier
 from kernling.export import to_json
 from kernling.streams import MinMax, Standardise
@@ -37,7 +37,7 @@ def plain_rows(model, frame: pd.DataFrame) -> list[dict]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-@pytest.mark.parametrize("cls", EXPORTED)
+@pytest.mark.parametrize("cls", estimators())
 def test_every_estimator(cls, tmp_path):
     for case in CASES.get(cls.__name__, []):
         X, y = stream(case.stream, EVENTS)
@@ -50,6 +50,14 @@ def test_every_estimator(cls, tmp_path):
             assert json_reader.labels(held, found) == model.predict(PROBES).tolist()
         if hasattr(model, "predict_proba"):
             np.testing.assert_allclose(json_reader.probabilities(held, found), model.predict_proba(PROBES), **SAME)
+
+
+@pytest.mark.parametrize("events", AGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_mixtures_of_every_age(task, events, tmp_path):
+    model, X = mixture(task, events), mixture_rows()
+    found, expected = json_reader.scores(exported(model, tmp_path), X), scores(model, X)
+    np.testing.assert_allclose(found[:, 0] if expected.ndim == 1 else found, expected, **SAME)
 
 
 @pytest.mark.parametrize("limit", [2, 64])
@@ -65,7 +73,7 @@ def test_tables(limit, tmp_path):
 
 def test_single_precision_is_exact(tmp_path):
     model = kl.AVMClassifier(delta=0.5, dtype="float32").fit(ROWS, LABELS)
-    points = np.array(exported(model, tmp_path)["parts"][0]["points"])
+    points = np.array(exported(model, tmp_path)["kernels"][0]["points"])
     np.testing.assert_array_equal(points.astype(np.float32), points)
 
 
@@ -82,6 +90,9 @@ MODELS = {
 MORE = {  # what JavaScript does besides
     "fourier": lambda: FOGDClassifier(random_state=0).fit(ROWS, np.arange(300) % 3),
     "parts": lambda: kl.KRLSRegressor(points=20).fit(ROWS, ROWS[:, 0]),
+    "vote": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, LABELS),
+    "vote of several classes": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, np.arange(300) % 3),
+    "blend": lambda: kl.AutoRegressor(points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
     "clipped": lambda: kl.StreamPipeline([("a", Standardise(clip=1.0)), ("b", kl.AVMClassifier(delta=0.5))]).fit(ROWS, LABELS),
 }
 
@@ -126,7 +137,7 @@ def test_in_javascript(name, node, tmp_path):
 def test_tables_in_javascript(node, tmp_path):
     X, y = table(300)
     X = X.drop(columns=["when", "day"])
-    model = kl.StreamPipeline.auto(kl.AVMClassifier(delta=1.0)).partial_fit(X, y)
+    model = kl.StreamPipeline.auto().partial_fit(X, y)
     exported(model, tmp_path)
     found = node(tmp_path, plain_rows(model, X))
     assert [each["said"] for each in found] == model.predict(X).tolist()
@@ -153,6 +164,6 @@ def test_in_c(name, compiled, tmp_path):
     np.testing.assert_allclose(found, said_by(model, ROWS), **SAME)
 
 
-@pytest.mark.parametrize("name", ["predict.js", "predict.c"])
+@pytest.mark.parametrize("name", ["predict.js", "mixture.js", "predict.c"])
 def test_programs_of_the_guide_are_short(name):
     assert len((GUIDE / name).read_text().splitlines()) <= 30

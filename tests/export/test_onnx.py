@@ -10,8 +10,8 @@ import onnx
 
 import kernling as kl
 from benchmarks.onnx_runs import Exported
-from checks import EVENTS, PROBES, one_per_kind_of_state
-from export.tables import EXPORTED, table
+from checks import EVENTS, PROBES, estimators, one_per_kind_of_state
+from export.tables import AGES, TASKS, mixture, mixture_rows, table
 from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
@@ -40,21 +40,21 @@ def learned(cls, case, dtype):
 # ---------------------------------------------------------------------- estimators
 
 
-@pytest.mark.parametrize("cls", EXPORTED)
+@pytest.mark.parametrize("cls", estimators())
 def test_every_estimator(cls, tmp_path):
     """No registered method needs code of its own for export: each of its cases is written as it is."""
     for case in CASES.get(cls.__name__, []):
         assert_same(learned(cls, case, "float64"), PROBES, tmp_path)
 
 
-@pytest.mark.parametrize("cls", [cls for cls in EXPORTED if cls in one_per_kind_of_state()])
+@pytest.mark.parametrize("cls", [cls for cls in estimators() if cls in one_per_kind_of_state()])
 def test_single_precision(cls, tmp_path):
     for case in CASES[cls.__name__]:
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cls", EXPORTED)
+@pytest.mark.parametrize("cls", estimators())
 def test_single_precision_of_every_estimator(cls, tmp_path):
     for case in CASES.get(cls.__name__, []):
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
@@ -94,13 +94,44 @@ def test_numbers_are_not_rounded_on_the_way(tmp_path):
     assert_same(kl.StreamPipeline(steps).partial_fit(X, X[:, 0] / 3.0), X, tmp_path)
 
 
-def test_one_class_so_far(tmp_path):
-    assert_same(kl.AVMClassifier(delta=0.5, loss="logistic").partial_fit(ROWS, np.full(len(ROWS), 3)), ROWS, tmp_path)
+@pytest.mark.parametrize("model", [kl.AVMClassifier(delta=0.5, loss="logistic"), kl.AutoClassifier()])
+def test_one_class_so_far(model, tmp_path):
+    assert_same(model.partial_fit(ROWS, np.full(len(ROWS), 3)), ROWS, tmp_path)
 
 
-def test_a_model_that_has_learned_nothing(tmp_path):
-    model = kl.AVMClassifier().partial_fit(ROWS, LABELS, classes=["a", "b"], sample_weight=np.zeros(len(ROWS)))
-    assert_same(model, ROWS, tmp_path)
+@pytest.mark.parametrize("model", [kl.AVMClassifier(), kl.AutoClassifier(), kl.AutoRegressor()])
+def test_a_model_that_has_learned_nothing(model, tmp_path):
+    given = {"classes": ["a", "b"]} if hasattr(model, "decision_function") else {}
+    y = LABELS if given else ROWS[:, 0]
+    assert_same(model.partial_fit(ROWS, y, sample_weight=np.zeros(len(ROWS)), **given), ROWS, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("events", AGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_mixtures_of_every_age(task, events, dtype, tmp_path):
+    assert_same(mixture(task, events, dtype=dtype), mixture_rows(dtype), tmp_path)
+
+
+def test_mixtures_of_rows_in_the_unit_interval(tmp_path):
+    """Nothing is scaled while all numbers are in [0, 1], but for rows with another one."""
+    X = np.random.default_rng(0).uniform(size=(300, 3))
+    model = kl.AutoClassifier().partial_fit(X, X[:, 0] > X[:, 1])
+    assert_same(model, np.vstack([X[:50], X[:50] + np.eye(50, 3)]), tmp_path)
+
+
+def test_a_mixture_on_wide_rows(tmp_path):
+    """Above 512 columns, linear experts have a diagonal matrix, and the smooth one no columns."""
+    X = np.random.default_rng(0).normal(size=(60, 600))
+    assert_same(kl.AutoRegressor().partial_fit(X, X[:, 0]), X, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_nearest_of_equal_neighbours(dtype, tmp_path):
+    """Of events that are as near as the fifth up to rounding, those stored first count."""
+    X = np.random.default_rng(0).integers(2, size=(400, 12)).astype(np.float64)
+    y = np.random.default_rng(1).normal(size=400)
+    assert_same(kl.AutoRegressor(dtype=dtype).partial_fit(X, y), np.roll(X, 1, axis=1), tmp_path)
 
 
 def test_far_from_the_origin(tmp_path):
@@ -122,12 +153,17 @@ def test_standard_operators_only(tmp_path):
 # ---------------------------------------------------------------------- pipelines
 
 
+def avm(dtype):
+    return kl.AVMClassifier(delta=1.0, loss="logistic", dtype=dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("scale", [None, MinMax(-1.0, 2.0), Standardise(clip=1.0)])
-def test_tables_as_one_graph(dtype, scale, tmp_path):
+@pytest.mark.parametrize("given", [avm, kl.AutoClassifier])
+def test_tables_as_one_graph(given, dtype, scale, tmp_path):
     """Scaling, encoding and imputation are in the graph; its inputs are the columns, by name and type."""
     X, y = table(300)
-    model = kl.StreamPipeline.auto(kl.AVMClassifier(delta=1.0, loss="logistic", dtype=dtype), scale=scale).partial_fit(X, y)
+    model = kl.StreamPipeline.auto(given(dtype), scale=scale).partial_fit(X, y)
     assert_same(model, X, tmp_path)
     later, _ = table(500, seed=1)  # a city that is new, and gaps elsewhere
     later.loc[::5, "city"] = "Lima"
@@ -210,7 +246,6 @@ def refused():
     model = kl.AVMClassifier(delta=0.5)
     yield SGDClassifier().fit(ROWS, LABELS), "a SGDClassifier cannot be exported"
     yield Unusual(delta=0.5).fit(ROWS, LABELS), "Unusual"
-    yield kl.AutoClassifier().fit(ROWS, LABELS), "AutoClassifier is no sum .* export another model"
     yield kl.StreamPipeline([("a", StandardScaler()), ("b", model)]).fit(ROWS, LABELS), "StandardScaler .* kernling's own steps"
     yield kl.StreamPipeline([("a", Standardise()), ("b", SGDClassifier())]).fit(ROWS, LABELS), "SGDClassifier"
     yield kl.StreamPipeline([("a", Encode(hash=8)), ("b", model)]).fit(frame, LABELS), "leave hash out"

@@ -126,6 +126,16 @@ def test_a_weight_is_so_many_events_at_once():
     np.testing.assert_allclose(weighted.predict(PROBES), repeated.predict(PROBES), rtol=1e-8)
 
 
+@pytest.mark.parametrize("rows", [1, 2])  # a single event has its own way
+def test_an_event_that_weighs_next_to_nothing_changes_nothing(rows):
+    X, y = stream("regression", 120)
+    model = Published(**SMALL).fit(X, y)
+    before = model.predict(PROBES)
+    model.partial_fit(X[:rows], y[:rows] + 1.0, sample_weight=[5e-324] * rows)
+    np.testing.assert_allclose(model.predict(PROBES), before, rtol=1e-10)
+    assert np.isfinite(model.certificate()["regret_bound"])
+
+
 @pytest.mark.parametrize("forget", [None, 50.0])
 def test_classes_that_come_late_are_as_if_they_had_been_known(forget):
     X, y = stream("multiclass", 400)

@@ -28,7 +28,7 @@ class Restored(KRLS):
 
 
 class Window:
-    """The latest events, with columns of coefficients for each power of the kernel."""
+    """The latest events, with columns of coefficients for each power of the two kernels."""
 
     def __init__(self, params: dict[str, Any], powers: int, columns: int):
         self.params, self.powers, self.columns = params, powers, columns
@@ -36,11 +36,13 @@ class Window:
         self.coef: list[np.ndarray] = []
 
     def sums(self, x: np.ndarray) -> np.ndarray:
-        """(powers, columns)"""
+        """(views, columns)"""
         if not self.rows:
-            return np.zeros((self.powers, self.columns))
+            return np.zeros((2 * self.powers, self.columns))
         k = kernel_values(self.params, np.array(self.rows), x)
-        return np.array([np.tensordot(k ** (4.0**p), np.array(self.coef)[:, p], 1) for p in range(self.powers)])
+        city = np.exp(-0.25 * np.sqrt(self.params["gamma"]) * np.abs(np.array(self.rows) - x).sum(axis=1))
+        views = [values ** (4.0**p) for values in (k, city) for p in range(self.powers)]
+        return np.array([np.tensordot(values, np.array(self.coef)[:, v], 1) for v, values in enumerate(views)])
 
     def nearest(self, x: np.ndarray) -> float:
         """The mean target of the five nearest events."""
@@ -92,6 +94,20 @@ class Running:
         return np.where(stays, x, z)
 
 
+def quantile_edges(rows: np.ndarray) -> list[tuple[int, float]]:
+    """Pairs of a column and an edge, by the most bins of each column for which there is room."""
+    for bins in range(16, 1, -1):
+        edges = [
+            (c, edge)
+            for c, column in enumerate(rows.T)
+            for edge in np.unique(np.quantile(column, np.arange(1, bins) / bins, method="inverted_cdf"))
+            if edge < column.max()
+        ]
+        if len(edges) <= min(15 * rows.shape[1], 200):
+            return edges
+    return []
+
+
 class Auto:
     """The experts of both tasks, and how they begin anew."""
 
@@ -103,6 +119,7 @@ class Auto:
         self.gamma = 1.0 / d if params["gamma"] == "scale" else params["gamma"]
         self.running = Running()
         self.events: list[tuple[np.ndarray, float, float]] = []
+        self.edges: list[tuple[int, float]] = []
         self.begin()
 
     @property
@@ -114,29 +131,38 @@ class Auto:
         self.smooth = Restored(o, self.d, self.outputs)
         straight = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
         lately = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
-        self.squares = [self.smooth, straight, lately]
+        stepped = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
+        self.squares = [self.smooth, straight, lately, stepped]
         self.window = Window(o, self.powers, self.columns())
 
     def seen(self, x: np.ndarray) -> np.ndarray:
         return self.running.scaled(x) if self.params["standardise"] else x
 
+    def rows_for_squares(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
+        """The row as each of the experts by least squares sees it."""
+        return [z, z, z, np.array([float(x[c] > edge) for c, edge in self.edges])]
+
+    def square_scores(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
+        return [expert.scores(row) for expert, row in zip(self.squares, self.rows_for_squares(x, z), strict=True)]
+
     def learn(self, x, y, weight, u):
         z = self.seen(x)
-        self.mix(z, y, weight)
-        self.experts_learn(z, self.target(y), weight)
+        self.mix(x, z, y, weight)
+        self.experts_learn(x, z, self.target(y), weight)
         self.running.rows.append(x)
         self.events.append((x, y, weight))
         self.learned(y)
-        if len(self.events) in SETTLE and (self.params["standardise"] or self.params["gamma"] == "scale"):
+        if len(self.events) in SETTLE:
             self.settle()
 
     def settle(self) -> None:
         rows = [self.running.known(x) if self.params["standardise"] else x for x, _, _ in self.events]
         if self.params["gamma"] == "scale":
             self.gamma = 1.0 / (self.d * np.var(rows))
+        self.edges = quantile_edges(np.array([x for x, _, _ in self.events]))
         self.begin()
-        for z, (_, y, weight) in zip(rows, self.events, strict=True):
-            self.experts_learn(z, self.known_target(y), weight)
+        for z, (x, y, weight) in zip(rows, self.events, strict=True):
+            self.experts_learn(x, z, self.known_target(y), weight)
 
     def target(self, y: float) -> float:
         return y
@@ -146,10 +172,10 @@ class Auto:
     def learned(self, y: float) -> None:
         pass
 
-    def experts_learn(self, z: np.ndarray, y: float, weight: float) -> None:
+    def experts_learn(self, x: np.ndarray, z: np.ndarray, y: float, weight: float) -> None:
         entry = self.entry(self.window.sums(z), y, weight)
-        for expert in self.squares:
-            expert.learn(z, y, weight, 0.0)
+        for expert, row in zip(self.squares, self.rows_for_squares(x, z), strict=True):
+            expert.learn(row, y, weight, 0.0)
         if entry.any():
             self.window.enter(z, entry)
 
@@ -159,7 +185,7 @@ class AutoClasses(Auto):
 
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
-        K, M = max(2, outputs), 5
+        K, M = max(2, outputs), 8
         self.votes, self.pull, self.bias = np.full(M + 1, 1 / (M + 1)), np.full(M, 3 / M), np.zeros(K)
         self.sure = np.zeros((2, 20))
         self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
@@ -175,12 +201,12 @@ class AutoClasses(Auto):
             return int(f[1] >= f[0] - 1e-10)
         return int(np.flatnonzero(f > f.max() - 1e-10)[0])
 
-    def opinions(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Centred scores of the experts, those as the stacked expert sees them, and everybody's choice."""
-        scores = np.array([*(expert.scores(z) for expert in self.squares), *self.window.sums(z)])
+        scores = np.array([*self.square_scores(x, z), *self.window.sums(z)])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
-        x = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
-        return scores, x, [*map(self.best, x), self.best(self.bias + self.pull @ x)]
+        seen = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
+        return scores, seen, [*map(self.best, seen), self.best(self.bias + self.pull @ seen)]
 
     def winner(self, chosen: list[int]) -> int:
         votes = np.bincount(chosen, self.votes, len(self.bias))
@@ -188,7 +214,7 @@ class AutoClasses(Auto):
         return self.best(votes)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        _, seen, chosen = self.opinions(self.seen(x))
+        _, seen, chosen = self.opinions(x, self.seen(x))
         logits = self.bias + self.pull @ seen
         winner, likeliest = self.winner(chosen), chosen[-1]
         logits[[winner, likeliest]] = logits[[likeliest, winner]]
@@ -205,10 +231,10 @@ class AutoClasses(Auto):
         logits[winner] += np.log(right / (1.0 - right) * others.sum())
         return 1.0 / p.sum()
 
-    def mix(self, z, y, weight):
+    def mix(self, x, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
-        scores, x, chosen = self.opinions(z)
-        logits = self.bias + self.pull @ x
+        scores, seen, chosen = self.opinions(x, z)
+        logits = self.bias + self.pull @ seen
         said, pair = logits.copy(), [self.winner(chosen), chosen[-1]]
         said[pair] = said[pair[::-1]]
         place = min(int(20.0 * self.calibrate(said, pair[0])), 19)
@@ -217,7 +243,7 @@ class AutoClasses(Auto):
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / len(self.votes)
         p = np.exp(logits - logits.max())
         slope = weight * (p / p.sum() - (np.arange(len(p)) == label))
-        for name, gradient in (("bias", slope), ("pull", x @ slope)):
+        for name, gradient in (("bias", slope), ("pull", seen @ slope)):
             squares = 0.999 * getattr(self, f"{name}_squares") + gradient**2
             setattr(self, f"{name}_squares", squares)
             setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
@@ -235,7 +261,7 @@ class AutoValues(Auto):
         self.seen_predictions: list[np.ndarray] = []
         self.seen_targets: list[float] = []
         self.seen_weights: list[float] = []
-        self.v = np.zeros(10)
+        self.v = np.zeros(17)
 
     def columns(self) -> int:
         return 3
@@ -253,26 +279,26 @@ class AutoValues(Auto):
     def entry(self, sums, y, weight):
         return np.array([[(1.0 - 0.7**weight) * (y - lms), weight * y, weight] for lms, _, _ in sums])
 
-    def predictions(self, z: np.ndarray) -> np.ndarray:
+    def predictions(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         sums = self.window.sums(z)
-        squares = np.concatenate([expert.scores(z) for expert in self.squares])
+        squares = np.concatenate(self.square_scores(x, z))
         around = sums[:, 1] / (sums[:, 2] + 1e-3)
         return np.clip(np.concatenate([squares, sums[:, 0], around, [self.window.nearest(z)]]), -5.0, 5.0)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         values = self.values.rows or [0.0]
-        p = self.predictions(self.seen(x))
+        p = self.predictions(x, self.seen(x))
         return np.array([np.mean(values) + np.std(values) * np.clip(p.mean() + p @ self.v, -5.0, 5.0)])
 
-    def mix(self, z, y, weight):
-        p = self.predictions(z)
+    def mix(self, x, z, y, weight):
+        p = self.predictions(x, z)
         self.seen_predictions.append(p)
         self.seen_targets.append(self.target(y) - p.mean())
         self.seen_weights.append(weight)
         P, n = np.array(self.seen_predictions), len(self.seen_targets)
         s = np.array(self.seen_weights) * 0.999 ** np.arange(n - 1.0, -1.0, -1.0)
         ridge = 10.0 * 0.999 ** (n % 1000)
-        self.v = np.linalg.solve(ridge * np.eye(10) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
+        self.v = np.linalg.solve(ridge * np.eye(len(p)) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
 
 
 def auto(oracle: type, stream: str, **params) -> Case:

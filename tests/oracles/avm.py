@@ -55,6 +55,7 @@ class AVM(Models):
         return rule == "always" or margin >= 1.0
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
+        self.vote(x, y)
         o, t, w = self.params, len(self.history), self.history[-1]
         gradient, margin = loss_gradient(o, self.value(w, x), y)
         c: int | None = None
@@ -91,6 +92,7 @@ CASES: dict[str, list[Case]] = {
         avm("binary", "hinge", 0.05, 0.6, gamma=2.0, eta=None, zero_cells=True),  # as in the paper
         avm("binary", "logistic", 0.02, 0.8, coverage="box", output="average"),
         avm("binary", "logistic", 0.1, 1.0, approximate="margin"),
+        avm("binary", "hinge", 0.05, 0.5, output="auto"),
         avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0, eta=None),  # the scale falls below 1e-6
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, full="drop", output="average"),
@@ -113,6 +115,7 @@ CASES: dict[str, list[Case]] = {
     "AVMRegressor": [
         avm("regression", "epsilon_insensitive", 0.05, 0.5),
         avm("regression", "epsilon_insensitive", 0.1, 0.9, coverage="box", approximate="margin"),
+        avm("regression", "epsilon_insensitive", 0.05, 0.7, output="auto", forget=50.0),
         avm(
             "regression",
             "l1",

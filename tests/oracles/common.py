@@ -112,6 +112,8 @@ class Models:
         self.points: list[np.ndarray] = []
         self.known = np.zeros((0, 0))
         self.history = [np.zeros((0, outputs))]
+        self.votes = np.full(3, 1.0 / 3.0)
+        self.marks = [0]
 
     def kernel_row(self, x: np.ndarray) -> np.ndarray:
         return kernel_values(self.params, np.reshape(self.points, (-1, len(x))), x)
@@ -135,14 +137,46 @@ class Models:
 
     def output(self) -> np.ndarray:
         """The coefficients of the model that predicts."""
-        T = len(self.history) - 1
         kind = self.params["output"]
+        if kind != "auto":
+            return self.of_kind(kind)
+        total = np.zeros((len(self.points), self.outputs))
+        for vote, w in zip(self.votes, self.choices(), strict=True):
+            total[: len(w)] += vote * w
+        return total
+
+    def of_kind(self, kind: str) -> np.ndarray:
+        T = len(self.history) - 1
         if kind == "last" or T == 0:
             return self.history[-1]
         if kind == "average":
             return self.mean(1, T)
-        alpha = self.params["suffix"]
-        return self.mean(min(T, math.ceil((1.0 - alpha) * T - 1e-9) + 1), T)
+        left_out = min(T - 1, math.ceil((1.0 - self.params["suffix"]) * T - 1e-9))
+        if self.params["output"] == "auto":  # on an open stream it starts where a snapshot was taken
+            left_out = max(mark for mark in self.marks if mark <= left_out)
+        return self.mean(left_out + 1, T)
+
+    def choices(self) -> list[np.ndarray]:
+        """The three models between which "auto" weighs."""
+        return [self.of_kind(kind) for kind in ("last", "average", "suffix")]
+
+    def vote(self, x: np.ndarray, y: float) -> None:
+        """Before an event is learned: weigh the outputs by their losses, and note the times of snapshots."""
+        if self.params["output"] != "auto":
+            return
+        scores = [self.value(w, x) for w in self.choices()]
+        if "epsilon" in self.params:
+            squares = np.array([(f[0] - y) ** 2 for f in scores])
+            losses = squares / max(1e-10, squares.max())
+        else:
+            said = [(1 if f[0] >= -1e-10 else -1) if len(f) == 1 else int(np.argmax(f > f.max() - 1e-10)) for f in scores]
+            losses = np.array([label != y for label in said], dtype=float)
+        self.votes = self.votes * np.exp(-0.1 * losses)
+        self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / 3.0
+        q = min(2.0, (1.0 - self.params["suffix"]) / (1.0 - 1.25 * self.params["suffix"]))
+        T = len(self.history) - 1
+        if T == max(self.marks[-1] + 1, math.ceil(self.marks[-1] * q)):
+            self.marks.append(T)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return self.value(self.output(), x)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernling
-from kernling.report import cells, curve, markdown, page, show, surface, sweep, upright
+from kernling.report import cells, curve, experts, markdown, page, show, surface, sweep, upright
 from kernling.report.figures import COLOURS
 
 
@@ -107,6 +107,20 @@ def test_permutations_are_lines_of_one_colour():
     figure = curve([*moments("A", 0), *moments("A", 1, worse=1.1), *moments("B", 0)], "seconds", "n_stored", log=True)
     assert [line.get_color() for line in figure.axes[0].lines] == [COLOURS[0], COLOURS[0], COLOURS[1]]
     assert inside(figure)
+
+
+def test_the_weights_of_experts_are_lines_and_the_largest_have_names(tmp_path):
+    weights = [{f"e{k}": (k + 1) * (-1.0 if k == 9 else 1.0) / (t + 1) for k in range(10)} for t in range(3)]
+    rows = [row | {"experts": json.dumps(weights[t])} for t, row in enumerate(moments())]
+    figure = experts([*rows, *moments("B")])  # a method that has none
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    assert {f"e{k}" for k in range(3, 10)} <= set(lines)
+    assert len(figure.axes[0].lines) == 10
+    np.testing.assert_allclose(lines["e9"].get_ydata(), [-10.0, -5.0, -10.0 / 3.0])
+    np.testing.assert_allclose(lines["e9"].get_xdata(), [100, 200, 300])
+    assert inside(figure)
+    page(rows, tmp_path / "p.html", "a mixture")
+    assert (tmp_path / "p.html").read_text().count("<svg") == 5
 
 
 def test_sweep_shows_metric_and_size_in_order():

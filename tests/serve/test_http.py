@@ -61,6 +61,8 @@ def test_few_and_many_rows_are_predicted_alike(client):
     many = client.post("/models/flights/predict", json=asked, **options).json()
     few = [client.post("/models/flights/predict", json=row, **options).json()[0] for row in asked]
     assert [one["label"] for one in many] == [one["label"] for one in few]
+    for one, other in zip(many, few, strict=True):
+        assert other["probabilities"] == pytest.approx(one["probabilities"], rel=1e-9)
 
 
 @pytest.mark.parametrize("body", [json.dumps(ROW), json.dumps([ROW, ROW]), f"{json.dumps(ROW)}\n{json.dumps(ROW)}\n"])
@@ -271,6 +273,20 @@ def test_a_full_queue_says_when_to_come_back(service):
     assert refused
     assert all(answer.status_code == 429 and answer.headers["retry-after"] == "1" for answer in refused)
     assert service.models["a"].published.events == 100 * (20 - len(refused))
+
+
+def test_a_defect_is_told_as_json(service, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no idea")
+
+    async def ask():
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/models/a/learn", json=rows(1))
+
+    monkeypatch.setattr(service, "learn", broken)
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.json()) == (500, {"error": "the service has a defect: RuntimeError: no idea"})
 
 
 def test_a_signal_stops_it_after_what_was_acknowledged(tmp_path):

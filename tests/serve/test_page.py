@@ -88,6 +88,20 @@ def test_the_page_fits(page, width, scheme):
     assert (int(re.findall(r"\d+", ground)[0]) < 100) == (scheme == "dark")
 
 
+def test_weights_below_zero_stay_in_their_chart(page):
+    events_shown(page)
+    page.evaluate("""() => {
+        state.stop.abort();
+        state.history = [0, 1, 2, 3].map((time) => ({ time, experts: { near: 1.2, far: -0.15 * time } }));
+        state.facts = { ...state.facts, experts: state.history.at(-1).experts };
+        showCharts();
+    }""")
+    chart = page.get_by_role("img", name="Weights of the experts: near 120.0 %, far -45.0 %")
+    low = max(box["y"] + box["height"] for box in (path.bounding_box() for path in chart.locator("path").all()))
+    assert low <= chart.locator("text", has_text=":").first.bounding_box()["y"]  # above the times
+    assert chart.locator("path").first.bounding_box()["y"] >= chart.bounding_box()["y"]
+
+
 def test_the_page_is_live_and_survives_a_restart(server, page):
     before = events_shown(page)
     first = page.locator("#facts dd").first

@@ -136,6 +136,18 @@ def test_an_outlier_does_not_spoil_what_is_imputed():
     assert abs(Encode(missing="impute").learn_transform({"a": values})[-1, 0]) < 0.2
 
 
+@pytest.mark.parametrize("value", [1e71, -1e151, 1e300, np.inf])
+def test_numbers_too_large_for_a_scale_count_as_missing(value):
+    encode = Encode(scale=Standardise(), missing="impute").fit({"a": [1.0, 3.0]})
+    with pytest.warns(UserWarning, match="cannot be used as a number"):
+        one, rows = encode.learn_transform_one({"a": value}), encode.learn_transform({"a": [value, 2.0]})
+    assert np.isfinite(one).all()
+    assert np.isfinite(rows).all()
+    assert part_from_state(json.loads(json.dumps(encode.to_state()))).scale_.mean_ == 2.0
+    with pytest.raises(ValueError, match="infinity or numbers above 1e\\+70; fill or drop"):
+        Encode(scale=Standardise()).fit({"a": [1.0, 3.0]}).learn_transform({"a": [value]})
+
+
 def test_many_categories_are_hashed_beyond_the_most_frequent():
     towns = [f"town{i}" for i in range(30) for _ in range(30 - i)]
     encode = Encode(limit=10)
@@ -190,7 +202,7 @@ def test_a_column_that_changes_its_kind():
     encode.learn_transform(TABLE)
     numbers = encode.transform(TABLE[:5].assign(town=3))
     assert (numbers[:, 1:5] == [0, 0, 0, 1]).all()
-    with pytest.warns(UserWarning, match="'far' in column 'km' cannot be read as a number and counts as missing"):
+    with pytest.warns(UserWarning, match="'far' in column 'km' cannot be used as a number and counts as missing"):
         words = encode.learn_transform(TABLE[:5].assign(km="far"))
     np.testing.assert_allclose(words[:, 0], 0.0, atol=1e-9)
     assert encode.imputed_ == 5

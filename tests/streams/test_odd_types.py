@@ -113,7 +113,7 @@ def test_numbers_of_many_digits_are_named_or_count_as_missing(folder):
         stream("rows.jsonl", target="y").load()
     X, y = stream("rows.jsonl", target="y", missing="keep").load()
     model = kl.StreamPipeline.auto()
-    with pytest.warns(UserWarning, match="cannot be read as a number and counts as missing"):
+    with pytest.warns(UserWarning, match="cannot be used as a number and counts as missing"):
         model.partial_fit(X, y)
     assert model.t_ == N
     assert np.isfinite(model.passed(X)).all()

@@ -23,7 +23,7 @@ import pyarrow.parquet
 import pytest
 from scipy import sparse
 
-from kernling.streams import Encode, Stream, Table, files, part_from_state, stream
+from kernling.streams import Encode, Stream, Table, files, part_from_state, progress, stream
 from kernling.streams import lines as lines_module
 from kernling.streams.base import FIRST_PAUSE, WAIT
 
@@ -122,6 +122,20 @@ def test_record_batches_are_read_once():
         check(rows)
         with pytest.raises(ValueError, match="only once"):
             iter(rows)
+
+
+def test_reading_a_compressed_file_tells_how_far_it_is(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    rng = np.random.default_rng(0)
+    path.write_bytes(gzip.compress(b"a,b\n" + b"".join(b"%f,%f\n" % tuple(row) for row in rng.random((200_000, 2)))))
+    told = []
+    with progress.heard_by(told.append):
+        stream(path, target="b").load()
+    shares = [int(words.removeprefix(f"reading {path}: ").removesuffix("%")) for words in told]
+    assert shares == sorted(shares)
+    assert shares[0] < 80 < shares[-1] == 100
+    stream(path, target="b").load()
+    assert len(told) == len(shares)
 
 
 @pytest.mark.parametrize("compression", compressors())

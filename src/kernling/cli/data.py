@@ -77,8 +77,8 @@ class Source:
     """The rows that a command reads, and how.
 
     With ``saved``, a model file, rows are read in the same way as those that the model was trained on, and ``start`` is where a
-    resumed model continues.  With ``every_row``, no row is dropped because of missing values; with ``unlabelled``, none because
-    it has no target.  ``rows`` counts those read.
+    resumed model continues.  With ``every_row``, no row is dropped because of missing values, and there may be no target column
+    unless an option names it; with ``unlabelled``, no row is dropped because it has no target.  ``rows`` counts those read.
     """
 
     def __init__(
@@ -98,6 +98,8 @@ class Source:
         self.skip = reading.skip or start.skip
         self._last = None if reading.rows is None else self.skip + start.again + reading.rows
         self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
+        if every_row:
+            self._known["target_optional"] = reading.target is None
         if every_row and reading.missing != "error":
             self._known["missing"] = "keep"
         self._unlabelled = every_row or unlabelled

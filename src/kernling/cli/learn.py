@@ -215,7 +215,7 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
 ) -> None:
-    """Write the prediction for each row, one line per row; if there are targets, also print how accurate they are.
+    """Write the prediction for each row, one line per row; if the rows have targets, also print how accurate they are.
 
     The line is empty for rows with missing values that the model cannot impute.  With --probabilities, the first line names
     the classes.
@@ -237,7 +237,7 @@ def predict(
             cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
             cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
         raise ValueError(f"{model} is a {learned} without {method}: {cause}")
-    source = Source([data], reading, saved=saved._replace(reading=saved.reading | {"target": None}), every_row=True)
+    source = Source([data], reading, saved=saved, every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured = metric(name)
     rows = 0

@@ -42,24 +42,33 @@ def reproduce(
         bool, typer.Option("--again", help="With --record, rerun stored cells too, and repeat the parameter search.")
     ] = False,
 ) -> None:
-    """Reproduce a paper's table or figure: our result, the paper's, a constant prediction's, model size and time."""
+    """Reproduce a paper's table or figure: our result, the paper's, a constant prediction's, model size and time.
+
+    After Ctrl-C, the cells that are done are shown.
+    """
     from ..papers import page as reports
     from ..papers import tables as tables
     from ..report import show
+    from .interrupts import Interrupts
     from .settings import names_of
+    from .status import Status
 
     if data:
         os.environ["KERNLING_DATA"] = str(data)
     told: Any = lambda method, where: typer.echo(f"{method} on {where}", err=True)  # noqa: E731
     asked: Any = {"permutations": permutations, "only": names_of(only), "methods": names_of(methods), "on_cell": told}
     for chosen in tables.named(name):
-        rows = tables.reproduce(chosen, record=record, again=again, **asked)
+        rows: list[dict[str, Any]] = []
+        with Interrupts() as interrupts, Status("reading") as status, interrupts.held_back():
+            for row in tables.reproduce(chosen, record=record, again=again, on_progress=status.show, **asked):
+                rows.append(row)
         if rows:
             show(reports.cells(rows), chosen.facts["title"])
-        for line in reports.notes(chosen, rows):
+        for line in reports.notes(chosen, rows) if rows or not interrupts.stopped else ():
             typer.echo(line)
         if record:
             tables.tidy(chosen)
             reports.draw(chosen, tables.results(chosen))
+        interrupts.let_go()
     if record:
         (tables.folder() / "RESULTS.md").write_text(reports.page(), encoding="utf-8")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
+
+QUIET = 1.0  # seconds without other news after which the progress of reading is shown
 
 
 class Progress(NamedTuple):
@@ -42,21 +45,29 @@ class Status:
         from rich.status import Status as Line
 
         from ..core.compiling import compiling
+        from ..streams import progress
 
         console = Console(stderr=True)
         self._line = Line(self._first, console=console) if self._visible and console.is_terminal else None
+        self._latest = time.monotonic()
         self._shown = ExitStack()
         if self._line:
             self._shown.enter_context(self._line)
             self._shown.enter_context(compiling.heard_by(self._line.update))
+            self._shown.enter_context(progress.heard_by(self._show_if_quiet))
         return self
 
     def show(self, progress: object) -> None:
         """Show the progress; it is converted to text only if it is displayed."""
         if self._line:
+            self._latest = time.monotonic()
             room = self._line.console.width - 4  # behind the spinner
             lines = [line if len(line) <= room else f"{line[: room - 1]}…" for line in str(progress).splitlines()]
             self._line.update("\n".join(lines))
+
+    def _show_if_quiet(self, words: str) -> None:
+        if self._line and time.monotonic() - self._latest > QUIET:
+            self._line.update(words)
 
     def __exit__(self, *_: Any) -> None:
         self._shown.close()

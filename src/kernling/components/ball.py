@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.block import point_values
 from ..core.expansion import EVENTS, SCALE, TOTAL
-from ..core.jit import inline
+from ..core.jit import inline, inner
 from ..core.minibatch import function_products
 from ..core.updates import add, insert, scale_model
 
@@ -86,6 +87,34 @@ def move_centre(ball, model, block, j, f, k_xx, r):
         ball[BOTH] = (1.0 - r) * ball[BOTH] + r * mean
     ball[CENTRE] = (1.0 - r) ** 2 * ball[CENTRE] + 2.0 * r * (1.0 - r) * f + r * r * k_xx
     scale_model(model, block, j, 1.0 - r)
-    k = insert(model, block, j, 0.0)
+    k = insert(model, block, j, model.clock[EVENTS])
     block.g[0] = 1.0
     add(model, block, j, k, r, block.g)
+
+
+@inner
+def note_projection(ball, model, block, p, count, gap):
+    """Update the norms before the term of point p is moved to other points, see ``move_to_nearest`` in neighbours.py.
+
+    With D the projection of Phi(p) minus Phi(p), whose squared norm is gap, f changes by a D and fbar by b D.
+    """
+    clock = model.clock
+    averaged = keeps_average(model)
+    a = clock[SCALE] * model.coef[0, 0, p]
+    b = (clock[TOTAL] * model.coef[0, 0, p] - model.coef[1, 0, p]) / clock[EVENTS] if averaged else 0.0
+    with_centre = with_mean = 0.0  # <f, D> and <fbar, D>
+    values = block.work[2]
+    for n in range(count + 1):
+        point_values(model, block.kernel, p if n == count else int(block.work[1, n]), values)
+        share = -1.0 if n == count else block.work[0, n]
+        first = second = 0.0
+        for k in range(model.size[0]):
+            first += model.coef[0, 0, k] * values[k]
+            if averaged:
+                second += model.coef[1, 0, k] * values[k]
+        with_centre += share * clock[SCALE] * first
+        if averaged:
+            with_mean += share * (clock[TOTAL] * first - second) / clock[EVENTS]
+    ball[CENTRE] += 2.0 * a * with_centre + a * a * gap
+    ball[MEAN] += 2.0 * b * with_mean + b * b * gap
+    ball[BOTH] += a * with_mean + b * with_centre + a * b * gap

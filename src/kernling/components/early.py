@@ -1,4 +1,4 @@
-"""The first events, stored until scales and gamma are final, so that experts can relearn them."""
+"""The first events, stored until scales, gamma and edges are final, so that experts can relearn them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.state import Widening, are_targets, recoded
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-SETTLE = (16, 64, 256, 1024)  # events after which scales and gamma are recomputed, the last time after the last
+SETTLE = (16, 64, 256, 1024)  # events after which all these are recomputed, for the last time after the last
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
 
 
@@ -70,15 +70,15 @@ class Early(NamedTuple):
             raise ValueError(f"gamma={self.gamma} must be one positive number")
 
 
-def new_early(gamma: float, settles: bool, d: int, dtype: DTypeLike) -> Early:
-    """Return an empty buffer; without room if nothing is to be determined."""
-    most = max((n for n in SETTLE if n * d <= ROOM), default=0) if settles else 0
+def new_early(gamma: float, d: int, dtype: DTypeLike) -> Early:
+    """Return an empty buffer."""
+    most = max((n for n in SETTLE if n * d <= ROOM), default=0)
     nothing = np.zeros(0)
     return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]))
 
 
 def next_settling(early: Early, events: float) -> int:
-    """Return the number of events at the next update of scales and gamma; 0 if there is none."""
+    """Return the number of events at the next update of scales, gamma and edges; 0 if there is none."""
     return next((n for n in SETTLE if events < n <= early.count[1]), 0)
 
 
@@ -89,6 +89,11 @@ def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) 
     part = slice(n, n + len(there))
     early.X[part], early.targets[part], early.weights[part] = X[there], targets[there], weights[there]
     early.count[0] = part.stop
+
+
+def rows(early: Early) -> np.ndarray:
+    """Return the rows of the stored events."""
+    return early.X[: int(early.count[0])]
 
 
 def parts(early: Early, length: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

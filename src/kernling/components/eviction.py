@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..core import losses
-from ..core.block import inner_product, point_values
+from ..core.block import point_values
 from ..core.expansion import EVENTS, padded
 from ..core.jit import inline, inner
-from ..core.kernels import is_isotropic, self_value, transform
+from ..core.kernels import is_isotropic, self_value
 from ..core.minibatch import point_matrix
 from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 BIRTH = 0  # in tags
-TIE, TIE_32 = 1e-9, 1e-5  # weights and distances that differ by less count as equal
+TIE = 1e-9  # weights that differ by less count as equal
 UNBOUNDED = 2**62
-NEIGHBOURS = 5  # number of points that project_on_nearest projects on
-DEPENDENT = 1e-10  # relative to K(x, x): a point with a smaller pivot is in the span of the others
 
 
 @inline
@@ -260,72 +258,6 @@ def set_pairs(pairs, model, block, j, k):
             pairs.nearest[i] = _find_nearest(pairs, size, i)
         elif own - 2.0 * pairs.matrix[i, k] < pairs.matrix[nearest, nearest] - 2.0 * pairs.matrix[i, nearest]:
             pairs.nearest[i] = k
-
-
-# ---------------------------------------------------------------------- projecting an event on its nearest points
-
-
-@inner
-def project_on_nearest(model, block, j):
-    """Project event j on the span of its nearest points: write their indices to work[1] and their coefficients to work[0].
-
-    Returns their number.  A point in the span of earlier ones gets no coefficient.  Of equally near points,
-    such as duplicates, the first ones are used.
-    """
-    count = min(NEIGHBOURS, model.size[0])
-    tie = (TIE_32 if block.K.itemsize == 4 else TIE) * event_value(block, j)
-    shares, places = block.work[0], block.work[1]
-    lower = block.work[1, NEIGHBOURS:]  # the Cholesky factor of their kernel values, row by row
-    for n in range(count):
-        best = -1
-        least = np.inf
-        for k in range(model.size[0]):
-            distance = point_value(model, block.kernel, k) - 2.0 * block.K[k, j]
-            if distance < least - tie:
-                taken = False
-                for i in range(n):
-                    taken = taken or places[i] == k
-                if not taken:
-                    least = distance
-                    best = k
-        places[n] = best
-        for i in range(n + 1):
-            lower[n * count + i] = _pair_value(model, block.kernel, best, int(places[i]), shares)
-        total = np.float64(block.K[best, j])
-        for i in range(n):
-            entry = lower[n * count + i]
-            for m in range(i):
-                entry -= lower[n * count + m] * lower[i * count + m]
-            pivot = lower[i * count + i]
-            lower[n * count + i] = entry / pivot if pivot > 0.0 else 0.0
-        gap = lower[n * count + n]
-        own = gap
-        for i in range(n):
-            gap -= lower[n * count + i] ** 2
-        lower[n * count + n] = np.sqrt(gap) if gap > DEPENDENT * own else 0.0
-        lower[count * count + n] = total
-    for n in range(count):  # solve lower z = values, then lower' shares = z
-        total = lower[count * count + n]
-        for i in range(n):
-            total -= lower[n * count + i] * shares[i]
-        pivot = lower[n * count + n]
-        shares[n] = total / pivot if pivot > 0.0 else 0.0
-    for n in range(count - 1, -1, -1):
-        total = shares[n]
-        for i in range(n + 1, count):
-            total -= lower[i * count + n] * shares[i]
-        pivot = lower[n * count + n]
-        shares[n] = total / pivot if pivot > 0.0 else 0.0
-    return count
-
-
-@inner
-def _pair_value(model, kernel, i, k, buffer):
-    """Return the kernel value of two stored points; the first number of the buffer is overwritten."""
-    p, q = model.points[i], model.points[k]
-    buffer[0] = squared_gap(p, q) if is_isotropic(kernel) else np.float64(inner_product(p, q))
-    transform(kernel, buffer[:1])
-    return buffer[0]
 
 
 @inline

@@ -1,6 +1,6 @@
-"""The experts of a mixture: least squares on features and on columns, and the window of the latest events.
+"""The experts of a mixture: least squares on features, columns and steps, and the window of the latest events.
 
-All take rows as they are scaled, and say what they would have said of each event before it was learned.
+All take rows as they are scaled, but for steps, and say what they would have said of each event before it was learned.
 """
 
 from __future__ import annotations
@@ -14,27 +14,24 @@ from ..core.expansion import Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import squared_norms
-from . import least_squares, line, window
+from . import least_squares, line, steps, window
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
+from .steps import Steps, new_steps
 from .whitened import Whitening, admit, new_whitening, whiten
 from .window import VALUES, Window, new_window
 
 SMOOTH = Ridge(0.1, 1.0, 0)
 STRAIGHT = Ridge(1.0, 1.0, 0)
 LATELY = Ridge(0.1, 0.998, 1000)
+STEPPED = Ridge(1.0, 0.998, 1000)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
-CLASSIFIERS = ("smooth", "straight", "lately", "near", "nearer")
+SQUARES = ("smooth", "straight", "lately", "stepped")
+CLASSIFIERS = (*SQUARES, "near", "nearer", "city near", "city nearer")
 REGRESSORS = (
-    "smooth",
-    "straight",
-    "lately",
-    "near",
-    "nearer",
-    "nearest",
-    "around",
-    "closely around",
-    "closest around",
+    *SQUARES,
+    *("near", "nearer", "nearest", "city near", "city nearer", "city nearest"),
+    *("around", "closely around", "closest around", "city around", "city closely around", "city closest around"),
     "neighbours",
 )
 
@@ -47,6 +44,7 @@ class Experts(NamedTuple):
     smooth: LeastSquares
     straight: Line
     lately: Line
+    stepped: Steps
     window: Window
 
 
@@ -60,6 +58,7 @@ def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> E
         new_least_squares(SMOOTH, 1 + d if d <= WIDE else 1, most, outputs),
         new_line(STRAIGHT, d, outputs),
         new_line(LATELY, d, outputs),
+        new_steps(STEPPED, d, outputs),
         new_window(events, d, model.points.dtype, powers, columns),
     )
 
@@ -70,6 +69,7 @@ def clear(experts: Experts) -> None:
     least_squares.clear(experts.smooth, SMOOTH)
     line.clear(experts.straight, STRAIGHT)
     line.clear(experts.lately, LATELY)
+    least_squares.clear(experts.stepped.sums, STEPPED)
     window.clear(experts.window)
 
 
@@ -83,10 +83,11 @@ class Seen(NamedTuple):
     fixed: int  # features of the smooth expert that are always there
     Z: np.ndarray  # all its features, and room for points to come
     new: np.ndarray  # the part of k(x, x) that the points do not explain
+    steps: np.ndarray  # (1 + edges, events): 1 and the steps
 
 
-def look(experts: Experts, kernel: Kernel, X: np.ndarray, room: int = 0) -> Seen:
-    """Return the rows as the experts see them, with room for this many new points."""
+def look(experts: Experts, kernel: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
+    """Return rows, and how they are scaled, as the experts see them, with room for this many new points."""
     b, d = X.shape
     model = experts.model
     columns = np.ones((1 + d, b))
@@ -98,7 +99,7 @@ def look(experts: Experts, kernel: Kernel, X: np.ndarray, room: int = 0) -> Seen
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    return Seen(kernel, columns, centred, norms, fixed, Z, new)
+    return Seen(kernel, columns, centred, norms, fixed, Z, new, steps.features(experts.stepped, rows))
 
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
@@ -127,7 +128,7 @@ def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:
     """Return the scores of the least-squares experts."""
     known = seen.Z[: seen.fixed + experts.model.stored]
     lines = (line.scores_of(part, seen.columns) for part in (experts.straight, experts.lately))
-    return least_squares.scores_of(experts.smooth, known), *lines
+    return least_squares.scores_of(experts.smooth, known), *lines, least_squares.scores_of(experts.stepped.sums, seen.steps)
 
 
 def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -139,4 +140,5 @@ def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: n
         least_squares.learn(experts.smooth, SMOOTH, seen.Z[:n], columns, weights),
         line.learn(experts.straight, STRAIGHT, seen.columns, columns, weights),
         line.learn(experts.lately, LATELY, seen.columns, columns, weights),
+        least_squares.learn(experts.stepped.sums, STEPPED, seen.steps, columns, weights),
     )

@@ -265,7 +265,7 @@ def _learn_single(sums, keep, z, targets, scores, weight):
     spread = 0.0
     for i in range(n):
         spread += u[i] * z[i]
-    noise = keep / weight
+    noise = keep / max(weight, 1.0 / UNHEARD)
     d = noise + spread
     if not d >= 0.5 * noise:
         return False
@@ -380,6 +380,17 @@ def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarra
         solve(state.whitening.factor, turned)
         turn[fixed:, fixed:] = turned.T
     return turn
+
+
+def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
+    """Return the sums of features ``turn @ z``; P is left for ``renew``."""
+    n, room = len(turn), (len(sums.weights), len(turn))
+    S = turn @ _symmetric(sums.squares, sums.count) @ turn.T
+    weights, moments = (part[:, : sums.count] @ turn.T for part in (sums.weights, sums.moments))
+    size = np.array([n, *sums.size[FIXED:]])
+    return sums._replace(
+        inverse=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
+    )
 
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:

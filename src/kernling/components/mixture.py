@@ -1,11 +1,10 @@
 """Experts that vote, and a stacked expert that learns how to weight the others' scores.
 
-Votes are those of a weighted majority: an expert that was wrong is multiplied by exp(-RATE), then each gets a share of the
-whole, so that one that was bad for long comes back soon once it is right (M. Herbster and M. K. Warmuth, Tracking the Best
-Expert, 1998).  The last expert is stacked on the others: softmax of a weighted sum of their scores, each centred and over its
-running scale, with steps of AdaGrad whose sums forget; its weights stay positive.  It gives the probabilities.  Where the
-vote overrules it, the class that was voted for changes places with the likeliest one.  Last, the probability of the winner is
-replaced by how often winners of such a probability were right lately, and the others share the rest.
+Votes are those of a weighted majority (core/votes.py).  The last expert is stacked on the others: softmax of a weighted sum of
+their scores, each centred and over its running scale, with steps of AdaGrad whose sums forget; its weights stay positive.  It
+gives the probabilities.  Where the vote overrules it, the class that was voted for changes places with the likeliest one.
+Last, the probability of the winner is replaced by how often winners of such a probability were right lately, and the others
+share the rest.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ import numpy as np
 
 from ..core.jit import inline, jit
 from ..core.state import Widening, added
+from ..core.votes import RATE, SHARE, TIE, update_votes
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-RATE = 0.1  # of the votes: the weight of a mistake
-SHARE = 0.001
 STEP = 0.3  # of the stacked expert
 KEEP = 0.999  # what an event leaves of the sums of its squared gradients
 SLOWEST = 0.001  # the least weight of an event in the scale of an expert's scores
@@ -32,7 +30,6 @@ AHEAD = 1e-9  # votes that the stacked expert's choice has besides: it decides w
 BINS = 20  # of the winner's probability, in which is counted how often it was right
 PRIOR = 10.0  # events, as many as which a probability itself counts in its bin
 BARELY = 1e-9  # by which a probability is ahead of others, and below 1
-TIE = 1e-10  # scores and votes that are equal up to this are equal
 EVENTS, MISTAKES, SPENT = range(3)  # what record holds: mistakes of the vote, and what they cost by the theorem
 LARGEST = 1e6  # more than weights of the stacked expert can be
 
@@ -84,6 +81,10 @@ class Mixture(NamedTuple):
         ):
             raise ValueError("the weights of the experts do not fit the model")
 
+    def calibration(self) -> np.ndarray:
+        """Return how often winners were right in each bin of their probability, which itself counts as a few events."""
+        return (self.sure[1] + PRIOR * (np.arange(BINS) + 0.5) / BINS) / (self.sure[0] + PRIOR)
+
     def certificate(self) -> dict[str, float]:
         """Return the mistakes of the vote and of the best expert, and the maximum of the first, given the second.
 
@@ -130,6 +131,7 @@ def learn_mixed(mixture, scores, targets, weights):
     out = np.empty((outputs, n))
     x = np.empty((experts, classes))
     chosen = np.empty(experts + 1, np.int64)
+    wrong = np.empty(experts + 1)
     logits = np.empty(classes)
     gradient = np.empty(classes)
     for j in range(n):
@@ -150,7 +152,9 @@ def learn_mixed(mixture, scores, targets, weights):
                 out[k, j] = logits[k]
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
-            _learn_votes(mixture, chosen, winner, label, weights[j])
+            for m in range(chosen.size):
+                wrong[m] = chosen[m] != label
+            _learn_votes(mixture, wrong, winner != label, weights[j])
             _probabilities(gradient)
             gradient[label] -= 1.0
             _learn_stack(mixture, x, gradient, weights[j])
@@ -229,20 +233,13 @@ def _probabilities(logits):
 
 
 @inline
-def _learn_votes(mixture, chosen, winner, label, weight):
-    kept = np.exp(-RATE * weight)
-    total = 0.0
-    for m in range(chosen.size):
-        if chosen[m] != label:
-            mixture.votes[m] *= kept
-            mixture.mistakes[m] += weight
-        total += mixture.votes[m]
-    for m in range(chosen.size):
-        share = 1.0 / chosen.size
-        mixture.votes[m] = (1.0 - SHARE) * (mixture.votes[m] / total if total > 0.0 else share) + SHARE * share
-    if winner != label:
+def _learn_votes(mixture, wrong, mistaken, weight):
+    update_votes(mixture.votes, wrong, weight)
+    for m in range(wrong.size):
+        mixture.mistakes[m] += weight * wrong[m]
+    if mistaken:
         mixture.record[MISTAKES] += weight
-        mixture.record[SPENT] += np.log(2.0 / (1.0 + kept))
+        mixture.record[SPENT] += np.log(2.0 / (1.0 + np.exp(-RATE * weight)))
 
 
 @inline

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import losses
+from ..core.expansion import EVENTS
 from ..core.jit import inline
 from ..core.kernels import ISOTROPIC, KINDS
 from ..core.updates import add, insert
@@ -75,7 +76,7 @@ def step_against_loss(task, state, block, j, f, y, k_xx, tau):
         move_centre(state.ball, state.model, block, j, f[0], k_xx, tau / centre_distance(state.ball, f[0], k_xx))
     else:
         losses.gradient(task.loss, f, y, block.g)
-        k = insert(state.model, block, j, 0.0)
+        k = insert(state.model, block, j, state.model.clock[EVENTS])
         add(state.model, block, j, k, -tau, block.g)
 
 

@@ -1,13 +1,15 @@
 """The last N stored events, shared by several experts: kernel expansions on the same points, of which the oldest is replaced.
 
 The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
-Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  For each power there are some columns of
-coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring, the sums of the
-events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
+Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  Others see the same powers of
+exp(-sqrt(gamma) / 4 |x - x'|_1), of the city-block distance, whose borders follow the axes.  For each of these views there are
+some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring,
+the sums of the events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,24 +21,29 @@ from ..core.kernels import Kernel
 from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import Widening
+from ..core.vector import exp
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
+POWER = 4  # of a kernel is the next one
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
 RATE = 0.3  # of least mean squares
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
 LMS, SUM, WEIGHT = range(3)  # columns of a window of values
 VALUES = 3
+KINDS = 2  # of kernels: the model's, and that of the city-block distance
+CITY = 0.25  # the rate of the latter, over the root of gamma
 NEIGHBOURS = 5
-TIE = 1e-10  # kernel values that are equal up to this are equal, and the place that was taken first is nearer
+FAR = 1e-30  # kernel value below which all events are as far: float32 has no smaller ones with all digits
+TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
 
 class Window(NamedTuple):
     points: np.ndarray  # (room, d)
     norms: np.ndarray  # (events at most,) squared: the only array that always has its full length
-    coef: np.ndarray  # (powers, columns, room)
+    coef: np.ndarray  # (views, columns, room)
     place: np.ndarray  # see SIZE and the rest above
 
     @property
@@ -60,6 +67,11 @@ class Window(NamedTuple):
     def widened(self, change: Widening) -> Window:
         """Convert to the outputs of ``change``."""
         return self._replace(coef=change.of(self.coef, axis=1))
+
+    @property
+    def tie(self) -> float:
+        """Share of a kernel value that may be due to rounding."""
+        return TIE_32 if self.points.itemsize == 4 else TIE
 
     def by_age(self) -> np.ndarray:
         """Return the indices, newest event first."""
@@ -97,7 +109,7 @@ class Window(NamedTuple):
 def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
     """Return an empty window of at most this many events."""
     check_room(most, 1, "events")
-    return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((powers, columns, 0)), np.zeros(2, np.int64))
+    return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((KINDS * powers, columns, 0)), np.zeros(2, np.int64))
 
 
 def clear(window: Window) -> None:
@@ -111,28 +123,63 @@ def clear(window: Window) -> None:
 class Seen(NamedTuple):
     """A block of events as the window sees them."""
 
-    values: np.ndarray  # (powers, places now or soon taken, events)
-    sums: np.ndarray  # (powers, columns, events)
+    values: np.ndarray  # (views, places now or soon taken, events)
+    sums: np.ndarray  # (views, columns, events)
 
 
 def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
     """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients."""
-    n, powers = window.stored, len(window.coef)
-    values = np.empty((powers, min(n + room, len(window.norms)), len(X)))
-    values[0, :n] = kernel_matrix(kernel, window.points[:n], window.norms[:n], X, norms)
-    _raise(values, n)
-    sums = np.empty((powers, window.coef.shape[1], len(X)))
-    for p in range(powers):
-        np.matmul(window.coef[p, :, :n], values[p, :n], out=sums[p])
+    n, views = window.stored, len(window.coef)
+    values = np.empty((views, min(n + room, len(window.norms)), len(X)))
+    _view(kernel, window.points[:n], window.norms[:n], X, norms, values)
+    sums = np.empty((views, window.coef.shape[1], len(X)))
+    for v in range(views):
+        np.matmul(window.coef[v, :, :n], values[v, :n], out=sums[v])
     return Seen(values, sums)
 
 
-def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, powers: int) -> np.ndarray:
-    """Return the kernel values between the events of a block, (powers, events, events)."""
-    values = np.empty((powers, len(X), len(X)))
-    values[0] = kernel_matrix(kernel, X, norms, X, norms)
-    _raise(values, len(X))
+def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, views: int) -> np.ndarray:
+    """Return the kernel values between the events of a block, (views, events, events)."""
+    values = np.empty((views, len(X), len(X)))
+    _view(kernel, X, norms, X, norms, values)
     return values
+
+
+def _view(
+    kernel: Kernel, points: np.ndarray, point_norms: np.ndarray, X: np.ndarray, norms: np.ndarray, values: np.ndarray
+) -> None:
+    """Write the values of both kernels and their powers, for the first places."""
+    n, powers = len(points), len(values) // KINDS
+    values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
+    _city_values(city_rate(kernel), points, X, values[powers])
+    for kind in range(KINDS):
+        _raise(values[kind * powers : (kind + 1) * powers], n)
+
+
+def city_rate(kernel: Kernel) -> float:
+    """Return the rate of the kernel of the city-block distance."""
+    return CITY * math.sqrt(kernel.gamma)
+
+
+@jit
+def _city_values(rate, points, X, values):
+    """Write exp(-rate |p - x|_1) for points and rows."""
+    n, d = points.shape
+    b = X.shape[0]
+    columns = np.ascontiguousarray(X.T)
+    for k in range(n):
+        distances = values[k]
+        distances[:] = 0.0
+        if b == 1:
+            for c in range(d):
+                distances[0] += abs(points[k, c] - X[0, c])
+        else:
+            for c in range(d):
+                p = points[k, c]
+                for j in range(b):
+                    distances[j] += abs(p - columns[c, j])
+        for j in range(b):
+            distances[j] = exp(-rate * distances[j])
 
 
 @jit
@@ -147,7 +194,7 @@ def _raise(values, n):
 
 @inline
 def _enter(window, values, sums, among, X, norms, j, entry):
-    """Store event j with these coefficients, (powers, columns), in the place of the oldest, and correct the sums behind it."""
+    """Store event j with these coefficients, (views, columns), in the place of the oldest, and correct the sums behind it."""
     place = window.place
     slot = place[NEXT]
     fresh = place[SIZE] < window.norms.size
@@ -176,9 +223,9 @@ def _enter(window, values, sums, among, X, norms, j, entry):
 def learn_classes(
     window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Take passive-aggressive steps for each power; an event is stored if any of them changes.
+    """Take passive-aggressive steps for each view; an event is stored if any of them changes.
 
-    Returns the scores before each event, (powers, outputs, events).
+    Returns the scores before each event, (views, outputs, events).
     """
     seen = see(window, kernel, X, norms, room=len(X))
     _learn_classes(window, *seen, _among(kernel, X, norms, len(window.coef)), X, norms, targets, weights)
@@ -187,11 +234,11 @@ def learn_classes(
 
 @jit
 def _learn_classes(window, values, sums, among, X, norms, targets, weights):
-    powers, outputs = sums.shape[0], sums.shape[1]
-    entry = np.zeros((powers, outputs))
+    views, outputs = sums.shape[0], sums.shape[1]
+    entry = np.zeros((views, outputs))
     for j in range(X.shape[0]):
         stepped = False
-        for p in range(powers):
+        for p in range(views):
             if _margin_step(sums[p], j, targets[j], weights[j], entry[p]):
                 stepped = True
         if stepped and weights[j] > 0.0:
@@ -226,14 +273,14 @@ def _margin_step(f, j, target, weight, entry):
 def learn_values(
     window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Take a step of least mean squares for each power, and store every event as a neighbour.
+    """Take a step of least mean squares for each view, and store every event as a neighbour.
 
-    Returns the predictions before each event, (2 powers + 1, events): least mean squares, weighted neighbours, the nearest few.
+    Returns the predictions before each event, (2 views + 1, events): least mean squares, weighted neighbours, the nearest few.
     """
     seen = see(window, kernel, X, norms, room=len(X))
     nearest = np.empty(len(X))
     among = _among(kernel, X, norms, len(window.coef))
-    _learn_values(window, *seen, among, X, norms, targets, weights, nearest)
+    _learn_values(window, *seen, among, X, norms, targets, weights, window.tie, nearest)
     return _predictions(seen.sums, nearest)
 
 
@@ -241,7 +288,7 @@ def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) 
     """Return the current predictions of rows."""
     seen = see(window, kernel, X, norms)
     nearest = np.empty(len(X))
-    _predict_nearest(window, seen.values, nearest)
+    _predict_nearest(window, seen.values, window.tie, nearest)
     return _predictions(seen.sums, nearest)
 
 
@@ -250,42 +297,53 @@ def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
 
 
 @inline
-def _nearest_few(window, values, j, places):
-    """Return the weighted mean of the targets of the nearest events; 0 if there are none."""
-    count = 0
-    for slot in range(window.place[SIZE]):
-        near = values[0, slot, j]
-        if count < places.size or near > values[0, places[count - 1], j] + TIE:
-            count = min(count + 1, places.size)
-            i = count - 1
-            while i > 0 and near > values[0, places[i - 1], j] + TIE:
-                places[i] = places[i - 1]
+def _nearest_few(window, values, j, tie, near, largest):
+    """Return the weighted mean of the targets of the nearest events; 0 if there are none.
+
+    Of those that are as near as the last of them, the first places are taken.
+    """
+    n = window.place[SIZE]
+    count = min(n, largest.size)
+    for slot in range(n):
+        near[slot] = max(values[0, slot, j], FAR)
+        if slot < count or near[slot] > largest[count - 1]:
+            i = min(slot, count - 1)
+            while i > 0 and near[slot] > largest[i - 1]:
+                largest[i] = largest[i - 1]
                 i -= 1
-            places[i] = slot
+            largest[i] = near[slot]
+    equal = 0
+    while equal < count and largest[count - 1 - equal] <= largest[count - 1] * (1.0 + tie):
+        equal += 1
     total = weight = 0.0
-    for i in range(count):
-        total += window.coef[0, SUM, places[i]]
-        weight += window.coef[0, WEIGHT, places[i]]
+    for slot in range(n):
+        taken = near[slot] > largest[count - 1] * (1.0 + tie)
+        if not taken and equal > 0 and near[slot] >= largest[count - 1] / (1.0 + tie):
+            taken = True
+            equal -= 1
+        if taken:
+            total += window.coef[0, SUM, slot]
+            weight += window.coef[0, WEIGHT, slot]
     return total / weight if weight > 0.0 else 0.0
 
 
 @jit
-def _predict_nearest(window, values, nearest):
-    places = np.empty(NEIGHBOURS, np.int64)
+def _predict_nearest(window, values, tie, nearest):
+    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
     for j in range(nearest.size):
-        nearest[j] = _nearest_few(window, values, j, places)
+        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
 
 
 @jit
-def _learn_values(window, values, sums, among, X, norms, targets, weights, nearest):
-    powers = sums.shape[0]
-    entry = np.zeros((powers, VALUES))
-    places = np.empty(NEIGHBOURS, np.int64)
+def _learn_values(window, values, sums, among, X, norms, targets, weights, tie, nearest):
+    views = sums.shape[0]
+    entry = np.zeros((views, VALUES))
+    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
     for j in range(X.shape[0]):
-        nearest[j] = _nearest_few(window, values, j, places)
+        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
         if weights[j] > 0.0:
             rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
-            for p in range(powers):
+            for p in range(views):
                 entry[p, LMS] = rate * (targets[j] - sums[p, LMS, j])
                 entry[p, SUM] = weights[j] * targets[j]
                 entry[p, WEIGHT] = weights[j]

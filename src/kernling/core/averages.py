@@ -7,6 +7,10 @@ For Pegasos steps v = (t-1) w, c_t = 1 / (t-1), and C_t is a harmonic number: no
 A suffix average subtracts the sum up to some earlier event s, stored as a snapshot group.  When the length T of the stream
 is known (``plan``), s is exact.  On a stream of unknown length, snapshots are taken at times that grow by a factor q, chosen so
 that the averaged fraction is always between the requested one and ``SPREAD`` times it; older ones are overwritten.
+
+Which of these outputs is best depends on how noisy the steps are and how much the stream moves.  ``AUTO`` is the mean of the
+three, with weights that follow the loss of each at the latest events, before they were learned (votes.py).  It is another
+combination of the same groups, so it costs as much as the suffix average.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from .expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
+from .expansion import CHOICES, EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from .jit import inline, inner, jit
+from .setup import mix_scores
 from .struct import by_address
+from .votes import TIE, update_votes
 
-LAST, AVERAGE, SUFFIX = range(3)
-KINDS = {"last": LAST, "average": AVERAGE, "suffix": SUFFIX}
+LAST, AVERAGE, SUFFIX, AUTO = range(4)
+KINDS = {name: kind for kind, name in enumerate((*CHOICES, "auto"))}
 SPREAD = 1.25
 SNAPSHOTS = 2  # first snapshot group
 
@@ -35,7 +41,7 @@ def growth(fraction: float) -> float:
 
 def snapshot_count(kind: int, fraction: float) -> int:
     """Return the number of snapshots that a stream of unknown length needs."""
-    if kind != SUFFIX or fraction >= 1.0:
+    if kind not in (SUFFIX, AUTO) or fraction >= 1.0:
         return 0
     return math.ceil(math.log(1.0 / (1.0 - fraction)) / math.log(growth(fraction))) + 3
 
@@ -49,8 +55,11 @@ def planned(model: Any, fraction: float, length: int | None) -> Any:
     """Schedule an additional snapshot at the exact time, for a stream of known length."""
     if not isinstance(model, Expansion):
         return model
+    exact = -1.0 if length is None else suffix_start(fraction, model.clock[EVENTS] + length)
+    if model.clock[EXACT] == exact:
+        return model
     clock = model.clock.copy()
-    clock[EXACT] = -1.0 if length is None else suffix_start(fraction, clock[EVENTS] + length)
+    clock[EXACT] = exact
     return model._replace(clock=clock)
 
 
@@ -92,25 +101,72 @@ def begin_event(model, block, j, growth):
 @inner
 def output_mix(model, kind, fraction, mix):
     """Write the weights of the groups of coefficients in the current output."""
-    clock = model.clock
     for g in range(mix.size):
         mix[g] = 0.0
+    if kind == AUTO:
+        for choice in range(model.votes.size):
+            _add_mix(model, choice, fraction, model.votes[choice], mix)
+    else:
+        _add_mix(model, kind, fraction, 1.0, mix)
+
+
+@inner
+def _add_mix(model, kind, fraction, weight, mix):
+    """Add the weights of the groups in one of the outputs, times a weight."""
+    clock = model.clock
     n = clock[EVENTS]
-    if kind == 0 or n == 0.0:
-        mix[0] = clock[SCALE]
+    if kind == LAST or n == 0.0:
+        mix[0] += weight * clock[SCALE]
         return
     start = 0.0
     chosen = -1
-    latest = _suffix_start(fraction, n)
-    for s in range(model.marks.size):
-        mark = model.marks[s]
-        if start <= mark <= latest:
-            start = mark
-            chosen = s
-    mix[0] = clock[TOTAL] / (n - start)
-    mix[1] = -1.0 / (n - start)
+    if kind == SUFFIX:
+        latest = _suffix_start(fraction, n)
+        for s in range(model.marks.size):
+            mark = model.marks[s]
+            if start <= mark <= latest:
+                start = mark
+                chosen = s
+    each = weight / (n - start)
+    mix[0] += each * clock[TOTAL]
+    mix[1] -= each
     if chosen >= 0:
-        mix[2 + chosen] = -1.0 / (n - start)
+        mix[2 + chosen] -= each
+
+
+@inner
+def learn_votes(model, block, j, fraction, numeric, y, weight):
+    """Update the votes of the outputs by their losses at event j, which the model has not learned yet.
+
+    The loss is 1 for a wrong label; for numeric targets it is the squared residual relative to the largest of the three.
+    """
+    losses = block.work[0]
+    largest = TIE
+    for choice in range(model.votes.size):
+        for g in range(block.mix.size):
+            block.mix[g] = 0.0
+        _add_mix(model, choice, fraction, 1.0, block.mix)
+        mix_scores(block.mix, block.scores, j, block.g)
+        if numeric:
+            losses[choice] = (block.g[0] - y) ** 2
+            largest = max(largest, losses[choice])
+        else:
+            losses[choice] = _is_wrong(block.g, y)
+    for choice in range(model.votes.size):
+        losses[choice] /= largest if numeric else 1.0
+    update_votes(model.votes, losses, weight)
+
+
+@inline
+def _is_wrong(f, y):
+    """Return whether the label with the highest score is not y; of equal ones, the second of two, else the first."""
+    if f.size == 1:
+        return (f[0] >= -TIE) != (y > 0.0)
+    best = 0
+    for o in range(1, f.size):
+        if f[o] > f[best] + TIE:
+            best = o
+    return best != int(y)
 
 
 @jit
@@ -120,9 +176,9 @@ def write_mix(model, kind, fraction, mix):
 
 
 def averaged_share(model: Expansion, kind: int, fraction: float) -> float:
-    """Return the fraction of all models so far that the output averages."""
+    """Return the fraction of all models so far that the output averages; with ``AUTO``, that its suffix average does."""
     if kind == LAST or model.clock[EVENTS] == 0.0:
         return 0.0
     mix = np.empty(model.coef.shape[0])
-    write_mix(by_address(model), kind, fraction, mix)
+    write_mix(by_address(model), SUFFIX if kind == AUTO else kind, fraction, mix)
     return float(-1.0 / (mix[1] * model.clock[EVENTS]))

@@ -20,6 +20,7 @@ from .state import Widening
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 LIMIT = 2**28  # maximum numbers in points
+CHOICES = ("last", "average", "suffix")  # outputs that have votes where the choice is automatic
 
 
 room = ContextVar("room", default=LIMIT)  # limited to the size of the file while loading one
@@ -34,6 +35,7 @@ class Expansion(NamedTuple):
     size: np.ndarray  # (1,) number of points
     clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
+    votes: np.ndarray  # weight of each of CHOICES, or none
 
     @property
     def work(self) -> int:
@@ -74,7 +76,8 @@ class Expansion(NamedTuple):
             and self.centre.shape == (d,)
             and self.size.shape == (1,)
             and self.clock.shape == (5,)
-            and groups >= (2 + len(self.marks) if len(self.marks) else 1)
+            and groups >= (2 + len(self.marks) if len(self.marks) or len(self.votes) else 1)
+            and (len(self.votes) == 0 or is_share(self.votes))
             and bool((np.abs(self.coef) <= COEFFICIENT).all())
         )
         if not fits:
@@ -112,7 +115,14 @@ def check_room(count: int, d: int, what: str = "points", *, later: bool = False)
         )
 
 
-def new_expansion(d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, tags: int = 0, marks: int = 0) -> Expansion:
+def is_share(votes: np.ndarray) -> bool:
+    """Return whether these are the votes of three outputs."""
+    return votes.shape == (len(CHOICES),) and bool((votes >= 0.0).all()) and abs(votes.sum() - 1.0) < 1e-6
+
+
+def new_expansion(
+    d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, tags: int = 0, marks: int = 0, votes: int = 0
+) -> Expansion:
     """Return an empty model."""
     check_room(1, d)
     clock = np.zeros(5)
@@ -127,4 +137,5 @@ def new_expansion(d: int, outputs: int, dtype: DTypeLike, *, groups: int = 1, ta
         size=np.zeros(1, np.int64),
         clock=clock,
         marks=np.full(marks, -1.0),
+        votes=np.full(votes, 1.0 / max(votes, 1)),
     )

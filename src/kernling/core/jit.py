@@ -22,7 +22,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,8 @@ def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callabl
     """
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
-    owner = getattr(bound, "owner", getattr(bound, "py_func", bound))
-    compiled: Any = _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
-    compiled.owner = owner
-    return compiled
+    owner = getattr(bound, "owner", bound)
+    return _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
 
 
 def entry_point(compiled: Callable, *arguments: Any) -> Callable:
@@ -110,28 +108,56 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
         from numba import typeof
 
         signature = tuple(typeof(argument) for argument in arguments)
-        compiled.compile(signature)  # type: ignore[attr-defined]
-        return compiled.overloads[signature].entry_point  # type: ignore[attr-defined]
+        return compiled.overload(signature).entry_point  # type: ignore[attr-defined]
     except (AttributeError, ImportError, KeyError):  # private parts of Numba have moved
         return compiled
 
 
 def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: Any) -> Callable:
-    if not COMPILED:
-        return function
-    options = {"_nrt": True, **options}  # explicit, since Numba would let a callee inherit it from its caller
-    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
-        kind = ENTRY
-    else:
-        options["pipeline_class"] = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}[kind]
-    dispatcher: Any = numba.njit(nogil=True, fastmath=freedoms, error_model="numpy", **options)(function)
-    if options.get("no_cpython_wrapper"):
-        _hide_from_python(dispatcher)
-    try:
-        dispatcher._cache = _DiskCache(function, owner, kind)
-    except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
-        pass
-    return dispatcher
+    options = {"_nrt": True, "fastmath": freedoms, **options}  # explicit, since a callee would inherit _nrt from its caller
+    return Compiled(function, owner, kind, options) if COMPILED else function
+
+
+class Compiled:
+    """A function for Numba to compile.
+
+    Its dispatcher is created at its first use, since most functions of a warm start are found in the cache as parts of others.
+    """
+
+    def __init__(self, function: Callable, owner: Callable, kind: str, options: dict[str, Any]):
+        update_wrapper(self, function)
+        self.py_func, self.owner, self._kind, self._options = function, owner, kind, options
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's object for the function."""
+        options, kind = self._options, self._kind
+        if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+            kind = ENTRY
+        else:
+            compilers = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}
+            options = {**options, "pipeline_class": compilers[kind]}
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(self.py_func)
+        if options.get("no_cpython_wrapper"):
+            _hide_from_python(dispatcher)
+        try:
+            dispatcher._cache = _DiskCache(self.py_func, self.owner, kind)
+        except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
+            pass
+        return dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Numba's type of the function, when compiled code refers to it."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    def overload(self, signature: tuple) -> Any:
+        """Return Numba's result of compiling the function for arguments of these types."""
+        self.dispatcher.compile(signature)
+        return self.dispatcher.overloads[signature]
 
 
 def _hide_from_python(dispatcher: Any) -> None:
@@ -196,34 +222,47 @@ _units: dict[str, str] = {}  # symbols of functions that are called by symbol, a
 _alive: list[Any] = []
 
 
-def _set_apart(result: Any, name: str) -> None:
+def _set_apart(library: Any, symbol: str, name: str) -> None:
     """Prevent callers from linking a function's code: they find it by its symbol."""
     from llvmlite import binding
 
-    result.library._shared_module = binding.parse_assembly("")
-    _units[result.fndesc.mangled_name] = name
+    library._shared_module = binding.parse_assembly("")
+    _units[symbol] = name
 
 
-def _load(name: str, target: Any, is_unit: bool) -> Any:
+def _load(name: str, target: Any) -> Any:
     """Return the function in an entry, with all that it calls; None if any of it is missing or invalid."""
     from numba.core.compiler import CompileResult
+
+    found = _read(name, target)
+    try:
+        return None if found is None else CompileResult._rebuild(target, found[0], *pickle.loads(found[1]))
+    except Exception:  # any invalid entry is recompiled and replaced
+        return None
+
+
+def _read(name: str, target: Any) -> tuple[Any, bytes] | None:
+    """Return the machine code and the description in an entry, after loading the machine code of all that it calls."""
+    from numba.core.runtime import rtsys
 
     content = read_entry(_shared_hash(), name)
     if content is None:
         return None
     try:
-        callees, payload = pickle.loads(content)
+        callees, counts_references, code, description = pickle.loads(content)
+        if counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
+            rtsys.initialize(target)
         for symbol, callee in callees.items():
             if symbol not in _units:
-                _alive.append(_load(callee, target, True))
-            if symbol not in _units:
-                return None
-        result = CompileResult._rebuild(target, *payload)
+                found = _read(callee, target)
+                if found is None:
+                    return None
+                library = target.codegen().unserialize_library(found[0])
+                _set_apart(library, symbol, callee)
+                _alive.append(library)
     except Exception:  # any invalid entry is recompiled and replaced
         return None
-    if is_unit:
-        _set_apart(result, name)
-    return result
+    return code, description
 
 
 class _DiskCache:
@@ -248,10 +287,13 @@ class _DiskCache:
         return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        target.refresh()
         if self._is_fragment(signature):
             return None
-        return _load(self._name(signature, target.codegen()), target, self.kind == UNIT)
+        name = self._name(signature, target.codegen())
+        result = _load(name, target)
+        if result is not None and self.kind == UNIT:
+            _set_apart(result.library, result.fndesc.mangled_name, name)
+        return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Save a function; called once, when it has been compiled."""
@@ -263,7 +305,7 @@ class _DiskCache:
             return
         name = self._name(signature, result.codegen)
         if self.kind == UNIT:
-            _set_apart(result, name)
+            _set_apart(result.library, result.fndesc.mangled_name, name)
         self._write(name, result)
 
     def _write(self, name: str, result: Any) -> None:
@@ -271,7 +313,10 @@ class _DiskCache:
 
         declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
         callees = {symbol: _units[symbol] for symbol in declared & _units.keys()}
-        write_entry(_shared_hash(), name, dumps((callees, self._reduce(self, result))))  # type: ignore[arg-type]
+        counts_references = any(symbol.startswith("NRT_") for symbol in declared)
+        code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
+        used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
+        write_entry(_shared_hash(), name, dumps((callees, counts_references, code, dumps((*description, used)))))
 
     def flush(self) -> None:
         """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""

@@ -18,7 +18,7 @@ import numpy as np
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
 from .jit import entry_point
-from .limits import Diverged, within
+from .limits import Diverged, row_within, within
 from .rows import Rows, as_rows, read_only, row_count
 from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
 from .setup import Setup
@@ -39,6 +39,8 @@ class Events(NamedTuple):
 
 class Interrupted(KeyboardInterrupt):
     """Raised if Ctrl-C stops the loop between two events."""
+
+    rows: int | None = None  # of the call that were learned; None: all of them
 
 
 def learn(
@@ -80,7 +82,9 @@ def learn(
             done(state, stopped - first)
             first = stopped
             if interrupted():
-                raise Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                stop = Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                stop.rows = first
+                raise stop
     return state, before
 
 
@@ -102,7 +106,7 @@ class Plain:
             return 0
         row, target, weights = self._event
         row[:] = x
-        if not within(row[np.newaxis], largest):
+        if not within(row, largest):
             return REFUSED
         target[0], weights[0] = y, weight
         return self(state, 0, 1)
@@ -111,6 +115,33 @@ class Plain:
 def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
     """Return the loop as a function of the state and the range of events, first and last."""
     return Run(loop, setup, params, events, event) if isinstance(loop, Loop) else Plain(loop, setup, params, events, event)
+
+
+class SmallBatches:
+    """Learns a few rows at a time, at most ``block_size``, with buffers that are created once, as those of ``Single``."""
+
+    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
+        n, model = setup.block_size, state.model
+        self._setup = setup
+        self._X = np.empty((n, len(model.centre)), model.centre.dtype)
+        self._targets, self._weights, self._uniforms = np.empty(n), np.empty(n), np.empty(n * setup.uniforms)
+        fixed = map(read_only, (self._targets, self._weights, self._uniforms))
+        nothing = Event(np.empty(0, self._X.dtype), np.empty(0), np.empty(0))
+        self._run = Run(loop, setup, params, Stretch(as_rows(self._X), *fixed, np.empty((0, 1))), nothing)
+
+    def learn(self, state: Any, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> Any:
+        """Learn the rows in place, and return the state, which is another one only if it had to grow.
+
+        When Diverged is raised, some events may have been learned: the caller has to restore the state.
+        """
+        n = len(X)
+        self._X[:n], self._targets[:n], self._weights[:n] = X, targets, weights
+        if self._setup.uniforms:
+            rng.random(out=self._uniforms[: self._setup.uniforms * int(np.count_nonzero(weights))])
+        state = _with_room(state, max(self._setup.block_size, self._setup.room))
+        if self._run(state, 0, n) < 0:
+            raise Diverged
+        return state
 
 
 class Single:
@@ -162,7 +193,7 @@ class Single:
         if state is not self._learned:
             state, self._memory, floats = packed(state)
             self._floats = self._memory[np.newaxis, :floats]
-            self._is_finite = entry_point(within, self._floats, FINITE)
+            self._is_finite = entry_point(row_within, self._floats, FINITE)
             self._before = np.empty_like(self._memory)
             self._learned = state
         self._before[:] = self._memory

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .averages import AVERAGE, begin_event, output_mix
+from .averages import AVERAGE, begin_event, learn_votes, output_mix
 from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS, Expansion
@@ -88,6 +88,8 @@ def _kernel_loop(call, first, last):
                 read_scores(model, block, j, block.f)
                 if not in_bounds(block.f):
                     return -1
+                if model.votes.size > 0:
+                    learn_votes(model, block, j, setup.fraction, setup.numeric, events.targets[i], events.weights[i])
                 begin_event(model, block, j, setup.growth)
                 u = events.uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms

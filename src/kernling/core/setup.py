@@ -15,8 +15,9 @@ class Setup(NamedTuple):
     block_size: int
     tolerance: float  # of the nearest core point, in squared distance; negative if not needed
     dense: bool  # the step reads whole rows
-    output: int  # averages.LAST, AVERAGE or SUFFIX
+    output: int  # averages.LAST, AVERAGE, SUFFIX or AUTO
     fraction: float  # of a suffix
+    numeric: bool  # targets are numbers, not labels
     growth: float  # between snapshots
     uniforms: int  # random numbers per event
     room: int  # points that one call of the step may add, if more than the block

@@ -137,6 +137,18 @@ def copied(state: Any) -> Any:
     return type(state)(*(part if name in CONSTANT else copied(part) for name, part in parts))
 
 
+def writable(state: Any) -> Any:
+    """Return the state with copies of its read-only arrays, which come from shared memory."""
+    if isinstance(state, np.ndarray):
+        return state if state.flags.writeable else state.copy()
+    return type(state)(*map(writable, state))
+
+
+def nbytes(state: Any) -> int:
+    """Return the size of all arrays."""
+    return state.nbytes if isinstance(state, np.ndarray) else sum(map(nbytes, state))
+
+
 def restore(state: Any, before: Any) -> None:
     """Restore a state from a copy; both have room for the same number of points."""
     if isinstance(state, np.ndarray):

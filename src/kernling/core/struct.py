@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from .jit import COMPILED
+
+TESTED = "0.68"  # version of Numba
 
 
 def by_address(record: Any) -> Any:
@@ -40,8 +43,7 @@ class Plug:
     def address(self) -> int:
         """Return the address of its machine code, compiling it if needed."""
         kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
-        self.function.compile(kinds)
-        result = self.function.overloads[kinds]
+        result = self.function.overload(kinds)
         return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
 
@@ -110,22 +112,29 @@ if COMPILED:
 
     from llvmlite import ir
     from numba import typeof
-    from numba.core import cgutils, types
-    from numba.core.typeconv import Conversion
-    from numba.core.typing.templates import AttributeTemplate
-    from numba.extending import (
-        NativeValue,
-        infer_getattr,
-        intrinsic,
-        lower_cast,
-        lower_getattr_generic,
-        lower_setattr_generic,
-        models,
-        register_model,
-        unbox,
-    )
-    from numba.np.arrayobj import make_array, populate_array
-    from numba.np.numpy_support import from_dtype
+    from numba.core import types
+
+    try:
+        from numba.core import cgutils
+        from numba.core.typeconv import Conversion
+        from numba.core.typing.templates import AttributeTemplate
+        from numba.extending import (
+            NativeValue,
+            infer_getattr,
+            intrinsic,
+            lower_cast,
+            lower_getattr_generic,
+            lower_setattr_generic,
+            models,
+            register_model,
+            unbox,
+        )
+        from numba.np.numpy_support import from_dtype
+    except ImportError as error:
+        raise ImportError(
+            f"Numba {numba.__version__} lacks some of the internals that kernling needs: "
+            f"install a version it has been tested with, pip install 'numba=={TESTED}.*'"
+        ) from error
 
     WORD = ir.IntType(64)
     NUMBERS = {bool: types.boolean, int: types.int64, float: types.float64}
@@ -227,7 +236,9 @@ if COMPILED:
         return _make_array(context, builder, kind, data, [_load(builder, length, lasting) for length in lengths])
 
     def _make_array(context, builder, kind, data, shape):
-        array = make_array(kind)(context, builder)
+        from numba.np.arrayobj import populate_array  # only compiling needs it, and it is slow to import
+
+        array = context.make_array(kind)(context, builder)
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
         strides = [ir.Constant(WORD, itemsize)]
         for length in reversed(shape[1:]):
@@ -241,7 +252,7 @@ if COMPILED:
         kind = types.Array(values.dtype, len(shape), "C")
 
         def generate(context, builder, signature, arguments):
-            data = make_array(values)(context, builder, arguments[0]).data
+            data = context.make_array(values)(context, builder, arguments[0]).data
             lengths = cgutils.unpack_tuple(builder, arguments[1], len(shape))
             return _make_array(context, builder, kind, data, lengths)
 
@@ -258,7 +269,7 @@ if COMPILED:
         kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
         if isinstance(kind, types.Array):
-            array = make_array(kind)(context, builder, value)
+            array = context.make_array(kind)(context, builder, value)
             builder.store(builder.ptrtoint(array.data, WORD), word)
             for i, length in enumerate(cgutils.unpack_tuple(builder, array.shape, kind.ndim)):
                 builder.store(length, builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True))

@@ -131,7 +131,7 @@ def at(model: Any, events: int) -> Any:
     model._state = at_time(model.learner.merge, model._setup, model._params, model._state, float(events))
     error, event = model._merged
     model._merged = (error, events if event >= 0 else event)
-    model.__dict__.pop("_one", None)
+    model._drop_buffers()
     return model
 
 

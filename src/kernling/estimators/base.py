@@ -33,7 +33,7 @@ from .progress import Progress
 from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
-from .single import SingleEvents
+from .single import BUFFERS, SingleEvents
 from .turns import learning
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
@@ -128,27 +128,45 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with self._untouched_on_error():
+        with self._untouched_on_error() as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
                 self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
             else:
                 self._check_classes(classes)
+            self._plan(None)
             # a single step on points checks before it changes anything, so no copy is needed
             careful = self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear)
-            if careful:
+            few = not fresh and not record and self._are_few(X)
+            if careful and few:  # the buffers stay with the state: its copy is what an error restores
+                before["_state"] = states.copied(self._state)
+            elif careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
-            self._plan(None)
+            learn = self._learn_few if few else self._learn
             parts = []
             for first, last in self._segments(y):
                 part = slice(first, last)
-                weighted = weights[part] * self._class_weights(y[part], weights[part], whole=False)
-                targets = self._targets(y[part], weighted)
-                parts.append((getattr(self, "classes_", None), self._learn(X[part], targets, weighted, record)))
-            if careful:
+                known = getattr(self, "classes_", None)
+                parts.append((known, self._learn_segment(learn, X[part], y[part], weights[part], record)))
+            if careful and not few:
                 self._check_finite()
         return parts
+
+    def _learn_segment(self, learn, X, y, weights, record):
+        """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
+        before = {name: self.__dict__[name] for name in ("_counts", "_target_scale") if name in self.__dict__}
+        try:
+            return learn(X, *self._encoded_rows(y, weights), record)
+        except loop.Interrupted as stop:
+            self.__dict__.update(before)
+            self._encoded_rows(y[: stop.rows], weights[: stop.rows])
+            raise
+
+    def _encoded_rows(self, y, weights) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded targets and their weights, and take them into the statistics."""
+        weights = weights * self._class_weights(y, weights, whole=False)
+        return self._targets(y, weights), weights
 
     def _steps(self, events: int, record: bool) -> int:
         """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
@@ -176,8 +194,9 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _plan(self, length: int | None) -> None:
         """Set the length of the stream for averages, if it is known."""
-        self._state = self._state._replace(model=averages.planned(self._state.model, self._needs.suffix, length))
-        self.__dict__.pop("_one", None)
+        model = averages.planned(self._state.model, self._needs.suffix, length)
+        if model is not self._state.model:
+            self._state = self._state._replace(model=model)
 
     def _start(self, X, outputs: int) -> None:
         """Resolve parameters from the data and create an empty model."""
@@ -194,6 +213,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
         """Create an empty model from resolved parameters."""
+        self._drop_buffers()
         gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
@@ -211,6 +231,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
                 dense=needs.dense,
                 output=averages.KINDS[needs.output],
                 fraction=needs.suffix,
+                numeric=self.task == "regression",
                 growth=averages.growth(needs.suffix),
                 uniforms=needs.uniforms,
                 room=needs.room,
@@ -318,7 +339,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     @property
     def nbytes_(self) -> int:
         """Size of the state in bytes, without spare capacity."""
-        return _nbytes(states.trimmed(self._fitted()))
+        return states.nbytes(states.trimmed(self._fitted()))
 
     def certificate(self) -> dict[str, float]:
         """Return the method's theoretical guarantees, evaluated for this run.
@@ -343,12 +364,12 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_one", "_turns")}
+        return {name: value for name, value in state.items() if name not in (*BUFFERS, "_turns")}
 
     def __setstate__(self, state):
         super().__setstate__(state)
         if "_state" in self.__dict__:  # for example memory-mapped by joblib: learning needs writable copies
-            self._state = _writable(self._state)
+            self._state = states.writable(self._state)
 
     # ------------------------------------------------------------------ as a file
 
@@ -421,7 +442,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     # ------------------------------------------------------------------ input
 
     def _validated(self, X, y, sample_weight, fresh: bool):
-        self.check_parameters(self.get_params(deep=False))
+        self.check_own_parameters()
         dtype = np.dtype(self.dtype).type if fresh else self._problem.dtype
         largest = LARGEST[np.dtype(dtype).name] if fresh else self._largest
         if self.task == "oneclass":
@@ -440,11 +461,12 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         return canonical(X), y, weights
 
     @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
+    def _untouched_on_error(self) -> Iterator[dict[str, Any]]:
+        """Restore the attributes, which are yielded, if an error is raised."""
         before = dict(self.__dict__)
         generators = [RngState(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
-            yield
+            yield before
         except loop.Interrupted:
             raise
         except BaseException:
@@ -489,13 +511,3 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == 0:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-def _nbytes(part: Any) -> int:
-    return part.nbytes if isinstance(part, np.ndarray) else sum(map(_nbytes, part))
-
-
-def _writable(part: Any) -> Any:
-    if isinstance(part, np.ndarray):
-        return part if part.flags.writeable else part.copy()
-    return type(part)(*map(_writable, part))

@@ -65,6 +65,11 @@ class ByTask(BaseEstimator):
         """Return a new model for a task; it does not scale columns, since the pipeline does."""
         return without_own_scales(registry.estimator_for(self.learner, task)())
 
+    @property
+    def task(self) -> str:
+        """Not known before the first targets."""
+        raise AttributeError("the task is inferred from the first targets: pass task= if it must be known earlier")
+
     fit = _not_yet("fit")
     partial_fit = _not_yet("partial_fit")
     predict_then_learn = _not_yet("predict_then_learn")

@@ -51,6 +51,14 @@ def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:
     return sorted(new[first].tolist())
 
 
+def are_plain(classes: np.ndarray) -> bool:
+    """Return whether the labels are whole numbers or text, and so cannot be regression targets."""
+    kind = classes.dtype.kind
+    if kind == "f":
+        return bool((classes == np.floor(classes)).all())
+    return kind in "biuU" or (kind == "O" and all(isinstance(label, str) for label in classes))
+
+
 def distinct(y: np.ndarray) -> np.ndarray:
     """Return the distinct labels, sorted; if there are few, without sorting all of y."""
     found = np.unique(y[:FEW])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..components.eviction import UNBOUNDED
 from ..core import averages
-from ..core.expansion import LIMIT, Expansion, new_expansion
+from ..core.expansion import CHOICES, LIMIT, Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
@@ -101,6 +101,7 @@ def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int |
         groups=groups or averages.group_count(kind, needs.suffix),
         tags=tags,
         marks=averages.snapshot_count(kind, needs.suffix),
+        votes=len(CHOICES) if kind == averages.AUTO else 0,
     )
 
 

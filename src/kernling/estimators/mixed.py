@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core import state as states
 from ..core.blas import one_thread
+from ..core.kernels import Kernel
 from ..core.limits import largest_of_products, within
 from ..core.minibatch import rows_between
 from ..core.rows import Rows, as_rows, row_count
@@ -89,6 +91,11 @@ class Mixed(IsotropicKernel):
 
     def _outputs(self, rows, part: slice) -> np.ndarray:
         return type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
+
+    def frozen(self) -> tuple[Kernel, Any]:
+        """Return the current kernel, and the state without spare room."""
+        check_is_fitted(self)
+        return self._setup.kernel, states.trimmed(self._state)
 
     def score_one(self, x):
         """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""

@@ -6,6 +6,7 @@ A class that needs another default or description redeclares the parameter and g
 from __future__ import annotations
 
 from ..core.averages import averaged_share
+from ..core.expansion import CHOICES
 from ..core.kernels import ISOTROPIC
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real, Whole
@@ -168,9 +169,10 @@ class Averaged(OnlineEstimator):
 
     output: str = parameter(
         default="last",
-        allowed=OneOf(("last", "average", "suffix")),
-        search=Among(("last", "average", "suffix")),
-        doc="Model used for prediction: the last one, the mean of all models, or the mean of the latest.",
+        allowed=OneOf(("auto", "last", "average", "suffix")),
+        search=Among(("auto", "last", "average", "suffix")),
+        doc="Model used for prediction: the last one, the mean of all models, that of the latest, or with ``auto`` the mean "
+        "of these three, with weights that follow which of them was right lately.",
     )
     suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Fraction of models in the suffix mean.")
 
@@ -178,6 +180,13 @@ class Averaged(OnlineEstimator):
         lambda self: averaged_share(self._fitted().model, self._setup.output, self._setup.fraction),
         doc="Fraction of all models in the mean: ``suffix`` after ``fit``, up to 1.25 times as much on an endless stream.",
     )
+
+    @property
+    def output_weights_(self) -> dict[str, float]:
+        """Weights of the last model, the mean of all and that of the latest in the prediction."""
+        votes = self._fitted().model.votes
+        fixed = [float(name == self.output) for name in CHOICES]
+        return dict(zip(CHOICES, votes.tolist() or fixed, strict=True))
 
 
 # ---------------------------------------------------------------------- tasks with their losses, and defaults that suit them

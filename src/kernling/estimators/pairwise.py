@@ -47,6 +47,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def _widen(self, place, change):
         super()._widen(place, change)
         self._setup = self._setup._replace(notes=self._problem.outputs)
+        self._drop_buffers()
 
 
 class LinearPairwiseClassifier(MeanOrLast, RandomFeatures, PairwiseClassifier):

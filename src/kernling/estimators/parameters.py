@@ -13,6 +13,7 @@ the given parts and keeps the rest; one that sets it to a plain value (``class_w
 from __future__ import annotations
 
 import inspect
+import operator
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -107,6 +108,14 @@ class Parameterised:
         __init__.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__  # type: ignore[assignment, method-assign]
         cls.__doc__ = _documented(cls.__doc__ or "", cls.parameters)
+
+    def check_own_parameters(self) -> None:
+        """Raise for a value that violates its constraint; values that have been allowed before are not checked again."""
+        values = [getattr(self, name) for name in self.parameters]
+        known = self.__dict__.get("_allowed")
+        if known is None or not all(map(operator.is_, values, known)):
+            self.check_parameters(dict(zip(self.parameters, values, strict=True)))
+            self._allowed = None if any(isinstance(value, dict) for value in values) else values  # a dictionary may change
 
     @classmethod
     def check_parameters(cls, values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Learning and scoring one event at a time."""
+"""Learning and scoring one event, or a few, at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from ..core import loop
+from ..core.fourier import Linear
 from ..core.limits import TARGET, WEIGHT
+from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
 from .turns import OwnTurns
@@ -16,8 +19,11 @@ from .turns import OwnTurns
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
+BUFFERS = ("_one", "_few", "_allowed")  # attributes that only make the next call faster
+
+
 class SingleEvents:
-    """The methods for single events; arrays of the model's type and width are checked by compiled code."""
+    """The methods for single events and small batches; arrays of the model's type and width are checked by compiled code."""
 
     _turns = OwnTurns()
     learner: ClassVar[Any]
@@ -27,6 +33,8 @@ class SingleEvents:
     _state: Any
     _largest: float
     _rng: np.random.Generator
+    verbose: Any
+    block_size: int
     _stream: Callable
     _next_target: Callable[[float], float]
 
@@ -84,6 +92,23 @@ class SingleEvents:
             return np.ascontiguousarray(x, dtype=one.dtype)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"x must contain only numbers: {error}") from None
+
+    def _are_few(self, X) -> bool:
+        """Return whether the rows are so few that buffers are kept for the next call; steps on points check every event."""
+        plain = isinstance(self.learner.loop, Loop) and not self.verbose and not sparse.issparse(X)
+        return plain and len(X) <= self.block_size and not any(isinstance(part, Linear) for part in self._state)
+
+    def _learn_few(self, X, targets, weights, record):
+        """Same as ``_learn``, in place."""
+        batches = self.__dict__.get("_few")
+        if batches is None:
+            batches = self._few = loop.SmallBatches(self.learner.loop, self._setup, self._params, self._state)
+        self._state = batches.learn(self._state, X, targets, weights, self._rng)
+
+    def _drop_buffers(self) -> None:
+        """Drop what was made for other parameters."""
+        for name in BUFFERS:
+            self.__dict__.pop(name, None)
 
     def _known(self, found: Any) -> Any:
         """Return the result of compiled code, or raise if it refused the event."""

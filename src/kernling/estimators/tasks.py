@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -44,8 +43,9 @@ class OnlineWithClasses(OnlineEstimator):
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
-            # Twice, so that many distinct labels are not taken for regression targets.
-            check_classification_targets(y if len(classes) > labels.FEW else np.tile(classes, 2))
+            if not labels.are_plain(classes):  # scikit-learn's check is slow to import
+                # Twice, so that many distinct labels are not taken for regression targets.
+                check_classification_targets(y if len(classes) > labels.FEW else np.tile(classes, 2))
         except TypeError:
             raise TypeError("y mixes labels of different types, such as numbers and strings: use one type") from None
         if not fresh and (y.dtype.kind in "OUS") != (self.classes_.dtype.kind in "OUS"):
@@ -470,6 +470,8 @@ def _flat(scores: np.ndarray) -> np.ndarray:
 
 def probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
     """Return the probability of each class, (rows, classes), from scores, (rows, outputs)."""
+    from scipy.special import expit, softmax  # slow to import
+
     if classes == 1:
         return np.ones((len(scores), 1))
     if scores.shape[1] > 1:

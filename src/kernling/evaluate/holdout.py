@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from .measuring import chosen_metrics, copy_with_seed, measure_all, orders, size_of, task_of, warm_up
 from .rows import Row, describe, load_data
@@ -23,6 +22,7 @@ def held_out(
     permutations: int = 1,
     seed: int = 0,
     metrics: Sequence[str] | None = None,
+    on_row: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
     """Train on random orders of the rows and evaluate on test rows along the way; one row per order and moment.
 
@@ -39,6 +39,8 @@ def held_out(
     permutations, seed : int
         See :func:`online`.
     metrics : sequence of str, optional
+    on_row : callable, optional
+        Called with each row of results.
 
     Examples
     --------
@@ -50,8 +52,8 @@ def held_out(
     >>> print([row["events"] for row in rows], rows[1]["accuracy"] > rows[0]["accuracy"])
     [300, 3000] True
     """
-    names = chosen_metrics(metrics, task_of(model))
     X, y, facts = load_data(data)
+    names = chosen_metrics(metrics, task_of(model, y))
     X_test, y_test = load_data(test)[:2]
     rows: list[Row] = []
     for p, order in orders(len(y), permutations, seed):
@@ -63,7 +65,7 @@ def held_out(
         bit_by_bit = hasattr(copy, "partial_fit")
         cuts = [round(share * len(order)) for share in moments] if bit_by_bit else [len(order)]
         fixed = {"protocol": "held"} | describe(copy) | facts | {"permutation": p, "seed": seed}
-        classes = {"classes": np.unique(y)} if task_of(copy) == "classification" else {}
+        classes = {"classes": np.unique(y)} if task_of(copy, y) == "classification" else {}
         seconds, first = 0.0, 0
         for cut in cuts:
             part = order[first:cut]
@@ -76,6 +78,7 @@ def held_out(
             first = cut
             row = fixed | {"events": cut, "seconds": seconds} | measure_all(copy, X_test, y_test, names)
             rows.append(row | size_of(copy))
+            on_row(rows[-1])
     return rows
 
 
@@ -85,7 +88,7 @@ def folds(
     *,
     n_folds: int = 5,
     metrics: Sequence[str] | None = None,
-    on_fold: Callable[[Row], None] = lambda row: None,
+    on_row: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
     """Nested cross-validation: parameters are chosen on the training part of each fold; one row per fold.
 
@@ -97,7 +100,7 @@ def folds(
     n_folds : int
         Number of folds, stratified for classification.
     metrics : sequence of str, optional
-    on_fold : callable, optional
+    on_row : callable, optional
         Called with each row of results.
 
     Examples
@@ -113,11 +116,13 @@ def folds(
     """
     X, y, facts = load_data(data)
     rows: list[Row] = []
+    from sklearn.model_selection import StratifiedKFold  # slow to import
+
     for fold, (train, test) in enumerate(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y)):
         train = np.random.default_rng(fold).permutation(train)
         choice = choose(X[train], y[train], fold)
         model = copy_with_seed(choice.model, fold)
-        names = chosen_metrics(metrics, task_of(model))
+        names = chosen_metrics(metrics, task_of(model, y))
         warm_up(model, X[train], y[train])
         begin = time.process_time()
         model.fit(X[train], y[train])
@@ -125,5 +130,5 @@ def folds(
         row = {"protocol": "folds"} | describe(model) | facts | {"permutation": fold, "seed": 0, "events": len(train)}
         found = measure_all(model, X[test], y[test], names)
         rows.append(row | {"seconds": seconds, "chosen": choice.params} | found | size_of(model))
-        on_fold(rows[-1])
+        on_row(rows[-1])
     return rows

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 
-from ..estimators import labels
+from ..estimators import by_task, labels
 from ..estimators.base import OnlineEstimator
+from ..estimators.by_task import ByTask
 from ..estimators.checking import is_fitted
 from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
@@ -24,8 +25,10 @@ TRIAL = 100  # rows after which a method has run all of its code; some methods c
 _compiled: set[tuple] = set()
 
 
-def task_of(model: Any) -> str:
-    """Return the task of a model."""
+def task_of(model: Any, y: np.ndarray) -> str:
+    """Return the task of a model; if it is not decided yet, that of these targets."""
+    if isinstance(last_step(model), ByTask):
+        return by_task.task_of(y)
     return getattr(model, "task", None) or ("regression" if is_regressor(model) else "classification")
 
 
@@ -145,6 +148,12 @@ def _columns(part: Batch, classes: np.ndarray) -> np.ndarray:
     if part.classes is not None:
         table[:, np.searchsorted(classes, part.classes)] = part.score
     return table
+
+
+def weights_of_experts(model: Any) -> Row:
+    """Return the weights of the experts of a mixture, as JSON; nothing for other models."""
+    weights = getattr(last_step(model), "expert_weights_", None)
+    return {} if weights is None else {"experts": json.dumps({name: float(f"{w:.4g}") for name, w in weights.items()})}
 
 
 def size_of(model: Any) -> Row:

@@ -27,9 +27,10 @@ from .measuring import (
     size_of,
     task_of,
     warm_up,
+    weights_of_experts,
 )
 from .metrics import Batch, Counts, Window, metric
-from .references import WIDEST, ConstantAnswer, LinearModel, Reference
+from .references import WIDEST, ConstantAnswer, LinearModel, Reference, held_out_metrics
 from .rows import Row, describe, load_data
 
 
@@ -201,29 +202,39 @@ class ProgressiveRun:
         again: int = 0,
     ):
         self.model = model
-        self.metrics = chosen_metrics(metrics, model.task)
-        self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
-        if "log_loss" in self.metrics and not hasattr(model, "predict_proba"):
-            raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
         if every is not None and every < 1:
             raise ValueError(f"every must be at least 1 row, not {every}")
         self._every = every
         self._on_row = on_row
         self._on_batch = on_batch
         self._counts = Counts()
-        self._running = {name: metric(name, self._counts) for name in self.metrics}
         self._recent = Window(window)
         self.row = row
         self._again = again
-        self._references = {"constant": Reference(ConstantAnswer(model.task), self.metrics, window)}
-        if linear:
-            self._references["linear"] = Reference(LinearModel(model.task), self.metrics, window)
         before = model.t_ if is_fitted(model) else 0
         self._facts = {"protocol": "online", "window": window, "every": every, "learned_before": before}
-        self._facts |= describe(model) | data_facts(info) | (extra or {})
+        self._facts |= data_facts(info) | (extra or {})
         self.rows: list[Row] = []
         self.events, self.seconds = 0, 0.0
         self.begun = False
+        self._options = metrics, window, linear
+        self._task: str | None = None
+        if hasattr(model, "task"):  # otherwise the first targets decide
+            self._set_up()
+
+    def _set_up(self) -> None:
+        """Choose the metrics and references, which depend on the task."""
+        metrics, window, linear = self._options
+        self._task = task = self.model.task
+        self.metrics = chosen_metrics(metrics, task)
+        self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
+        if "log_loss" in self.metrics and not hasattr(self.model, "predict_proba"):
+            raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
+        self._running = {name: metric(name, self._counts) for name in self.metrics}
+        self._references = {"constant": Reference(ConstantAnswer(task), self.metrics, window)}
+        if linear:
+            self._references["linear"] = Reference(LinearModel(task), self.metrics, window)
+        self._facts |= describe(self.model)
 
     def begin(self, X: Any, y: np.ndarray) -> None:
         """Resolve "auto" parameters from these rows, without learning them."""
@@ -232,6 +243,8 @@ class ProgressiveRun:
         begin = time.process_time()
         resolve(self.model, X, y)
         self.seconds += time.process_time() - begin
+        if self._task is None:
+            self._set_up()
         self.begun = True
 
     def learn(self, X: Any, y: np.ndarray) -> None:
@@ -266,7 +279,7 @@ class ProgressiveRun:
         self.events += len(batch.y)
         for one in self._running.values():
             one.update(batch)
-        if self.model.task == "classification":
+        if self._task == "classification":
             self._counts.update(batch)
         self._recent.update(batch)
         for reference in self._references.values():
@@ -280,11 +293,13 @@ class ProgressiveRun:
 
     def lately(self, name: str) -> float:
         """Return one of the metrics over the window."""
-        counts = self._recent.counts(self._counts.classes) if self.model.task == "classification" else None
+        counts = self._recent.counts(self._counts.classes) if self._task == "classification" else None
         return float(self._recent.value(partial(metric, name, counts)))
 
     def end(self) -> list[Row]:
         """Return the rows of results, the last of which describes the current state."""
+        if self._task is None:
+            raise ValueError("there are no results before the first rows, which decide the task")
         if not self.rows or self.rows[-1]["events"] != self.events:
             self._add_row()
         return self.rows
@@ -296,10 +311,10 @@ class ProgressiveRun:
             row[f"{name}_window"] = self.lately(name)
         for beside, reference in self._references.items():
             row |= {f"{name}_{beside}": value for name, value in reference.values().items()}
-        if self.model.task == "classification":
+        if self._task == "classification":
             row["majority"] = float(self._counts.majority)
             row["majority_window"] = float(self._recent.counts(self._counts.classes).majority)
-        self.rows.append(row | size_of(self.model))
+        self.rows.append(row | weights_of_experts(self.model) | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
 
@@ -414,6 +429,7 @@ def batch(
     permutations: int = 1,
     seed: int = 0,
     metrics: Sequence[str] | None = None,
+    linear: bool = False,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Row]:
     """Train on one part and evaluate on another, over random orders; one row per permutation.
@@ -431,13 +447,14 @@ def batch(
     test_size : float
         Fraction of the rows that is held out.
     permutations, seed : int
-    metrics, on_row
+    metrics, linear, on_row
         See :func:`test_then_train`.
 
     Returns
     -------
     list of dict
-        With ``seconds`` (processor time of fitting), ``test_seconds``, and the metrics and ``majority`` of the test rows.
+        With ``seconds`` (processor time of fitting), ``test_seconds``, and on the test rows the metrics, those of
+        the constant answer (the most common label or the mean of the training rows), and ``majority``.
 
     Examples
     --------
@@ -448,8 +465,9 @@ def batch(
     >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
     3000 True
     """
-    names = chosen_metrics(metrics, task_of(model))
     X, y, facts = load_data(data)
+    task = task_of(model, y)
+    names = chosen_metrics(metrics, task)
     facts["test_part"] = None
     held: tuple[Any, np.ndarray] | None = None
     if isinstance(test, str):
@@ -472,8 +490,20 @@ def batch(
         middle = time.process_time()
         found = measure_all(copy, X_test, y_test, names)
         seconds = {"seconds": middle - begin, "test_seconds": time.process_time() - middle}
+        found |= _held_out_references(copy, task, train, (X_test, y_test), names, linear)
         row = {"protocol": "batch"} | describe(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds | found
         rows.append(row | size_of(copy))
         if on_row:
             on_row(rows[-1])
     return rows
+
+
+def _held_out_references(
+    model: Any, task: str, train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray], metrics: Sequence[str], linear: bool
+) -> Row:
+    """Return the metrics of the reference predictions, trained and tested on the rows that the last step receives."""
+    passed = model.passed if isinstance(model, StreamPipeline) else lambda X: X
+    found = held_out_metrics(ConstantAnswer(task), train, test, metrics)
+    if linear and (X := passed(train[0])).shape[1] <= WIDEST:
+        found |= held_out_metrics(LinearModel(task), (X, train[1]), (passed(test[0]), test[1]), metrics)
+    return found

@@ -64,6 +64,7 @@ COLUMNS: dict[str, Column] = {
     "first_chunk": Column("first chunk", Shown.COUNT),
     "learned_before": Column("learned before", Shown.COUNT),
     **_metric_columns(),
+    "experts": Column("weights of experts", Shown.TEXT),
     "majority": Column("majority class", Shown.SHARE, True),
     "n_stored": Column("points stored", Shown.COUNT, True),
     "n_support": Column("points used", Shown.COUNT, True),

@@ -28,6 +28,8 @@ class ConstantAnswer:
     [0. 2. 3.]
     """
 
+    name = "constant"
+
     def __init__(self, task: str):
         self._task = task
         self._counts: dict[Any, int] = {}
@@ -43,6 +45,10 @@ class ConstantAnswer:
         rows = self._rows + np.arange(len(y))
         self._total, self._rows = float(before[-1]), self._rows + len(y)
         return before[:-1] / np.maximum(rows, 1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction for each row, without learning."""
+        return np.full(X.shape[0], self._total / max(self._rows, 1) if self._task == "regression" else self._best)
 
     def _most_common_then_count(self, label: Any) -> Any:
         counts = self._counts
@@ -68,6 +74,8 @@ class LinearModel:
     True
     """
 
+    name = "linear"
+
     def __init__(self, task: str):
         self._task = task
         self._places: dict[Any, int] = {} if task == "classification" else {None: 0}
@@ -75,6 +83,7 @@ class LinearModel:
         self._squares: Any = 0.0
         self._products: Any = 0.0
         self._weights = np.zeros((0, 1))
+        self._dtype: Any = None  # of labels
 
     @one_thread
     def predict_then_learn(self, X: Any, y: np.ndarray) -> np.ndarray:
@@ -83,25 +92,31 @@ class LinearModel:
         first = 0
         while first < len(y):
             last = min(len(y), first + self._next - self._rows)
-            part = X[first:last].toarray() if sparse.issparse(X) else np.asarray(X[first:last], dtype=np.float64)
-            part = np.column_stack([part, np.ones(len(part))])
+            part = _with_intercept(X[first:last])
             targets = self._targets(y[first:last])
-            predicted.append(self._predict(part, y[first:last]))
+            predicted.append(self._predict(part))
             self._learn(part, targets)
             first = last
         return np.concatenate(predicted)
 
+    @one_thread
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions of the solution on all rows so far, without learning."""
+        self._solve()
+        return self._predict(_with_intercept(X))
+
     def _targets(self, y: np.ndarray) -> np.ndarray:
         if self._task != "classification":
             return np.asarray(y, dtype=np.float64)[:, np.newaxis]
+        self._dtype = y.dtype
         places = [self._places.setdefault(label, len(self._places)) for label in y.tolist()]
         return np.eye(len(self._places))[places]
 
-    def _predict(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> np.ndarray:
         scores = X @ self._weights if len(self._weights) else np.zeros((len(X), 1))
         if self._task != "classification":
             return scores[:, 0]
-        return np.array(list(self._places), dtype=y.dtype)[scores.argmax(axis=1)]
+        return np.array(list(self._places), dtype=self._dtype)[scores.argmax(axis=1)]
 
     def _learn(self, X: np.ndarray, targets: np.ndarray) -> None:
         with np.errstate(all="ignore"):  # overflow is detected in the solution
@@ -115,8 +130,10 @@ class LinearModel:
                 self._next += max(1, int(REFRESH * self._rows), X.shape[1] // 10)
 
     def _solve(self) -> None:
-        own = np.diagonal(self._squares) / self._rows  # the ridge of a column is its mean square
-        squares = self._squares + np.diag(np.where(own > 0.0, own, 1.0))
+        own = np.diagonal(self._squares) / self._rows
+        ridge = np.where(own > 0.0, own, 1.0)  # of a column: its mean square
+        ridge[-1] = 0.0  # of the intercept: the first predictions are near the targets, however large those are
+        squares = self._squares + np.diag(ridge)
         units = 1.0 / np.sqrt(np.diagonal(squares))[:, np.newaxis]  # in which the columns' units do not matter for rounding
         try:
             weights = units * linalg.solve(units * squares * units.T, units * self._products, assume_a="pos")
@@ -124,6 +141,26 @@ class LinearModel:
             return
         if np.isfinite(weights).all():
             self._weights = weights
+
+
+def _with_intercept(X: Any) -> np.ndarray:
+    rows = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
+def held_out_metrics(
+    answer: ConstantAnswer | LinearModel, train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray], metrics: Sequence[str]
+) -> Row:
+    """Return the metrics on test rows of a reference model that learned the training rows."""
+    answer.predict_then_learn(*train)
+    batch = Batch(test[1], answer.predict(test[0]))
+    row: Row = {}
+    for name in metrics:
+        if metric_class(name).needs == "predict":
+            one = metric(name)
+            one.update(batch)
+            row[f"{name}_{answer.name}"] = float(one.value)
+    return row
 
 
 class Reference:

@@ -30,7 +30,7 @@ TEXTS = tuple(name for name, one in COLUMNS.items() if one.shown is Shown.TEXT)
 def describe(model: Any) -> Row:
     """Return the columns that describe an estimator; for a pipeline, those of its last step and the pipeline itself."""
     if isinstance(model, StreamPipeline):
-        return describe(model.steps[-1][1]) | {"pipeline": json.dumps(model.plain_params(), sort_keys=True)}
+        return describe(model.given_model) | {"pipeline": json.dumps(model.plain_params(), sort_keys=True)}
     ours = hasattr(model, "learner")
     given = model.get_params(deep=not ours).items()
     params = {name: plain(value, name) for name, value in given if ours or isinstance(value, (int, float, str))}

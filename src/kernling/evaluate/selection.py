@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..streams import stream
 from .measuring import copy_with_seed, measure
@@ -108,6 +107,8 @@ def _parts(y: np.ndarray, how: str, task: str) -> list[tuple[Any, Any]]:
     if how == "split":
         cut = len(y) - round(VALIDATION * len(y))
         return [(slice(0, cut), slice(cut, None))]
+    from sklearn.model_selection import KFold, StratifiedKFold  # slow to import
+
     return list((StratifiedKFold(3) if task == "classification" else KFold(3)).split(y, y))
 
 

@@ -1,6 +1,6 @@
 """Models for other programs: ONNX graphs, and plain JSON."""
 
-from .description import describe
+from .from_model import describe
 from .json_file import to_json
 from .onnx_file import to_onnx
 

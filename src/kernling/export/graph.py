@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,17 @@ IR_VERSION = 10  # the version that introduced it
 class Graph:
     """Builds a graph: values have names; numbers and arrays among the inputs of a node become constants.
 
-    Floating-point constants have the type ``dtype``, which may be changed between nodes.
+    Floating-point constants have the type ``dtype``, which may be changed between nodes.  What is computed twice is one node.
     """
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, prefix: str = "v") -> None:
+        self._prefix = prefix  # of the names of values
         self.dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
+        self._known: dict[tuple, tuple[str, ...]] = {}  # the outputs of nodes, and the constants
         self._count = 0
 
     def input(self, name: str, *shape: int | str, dtype: Any = None) -> str:
@@ -33,22 +36,35 @@ class Graph:
         return name
 
     def output(self, name: str, value: str, *shape: int | str, dtype: Any = None) -> None:
-        """Add an output with this name."""
+        """Add an output with this name; numbers are converted to its type, ``self.dtype`` by default."""
         if name in self._inputs:
             raise ValueError(f"the column {name!r} has the name of an output of the graph: rename it and train the model again")
+        dtype = np.dtype(dtype or self.dtype)
+        value = self.cast(value, dtype, given=self.dtype if dtype.kind == "f" else dtype)
         self._nodes.append(helper.make_node("Identity", [value], [name]))
-        self._outputs[name] = helper.make_tensor_value_info(name, _type(dtype or self.dtype), shape)
+        self._outputs[name] = helper.make_tensor_value_info(name, _type(dtype), shape)
 
     def add(self, operator: str, *inputs: str | float | np.ndarray, **attributes: Any) -> str:
-        """Add a node; return the name of its output."""
-        names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
-        value = self._new_name()
-        self._nodes.append(helper.make_node(operator, names, [value], **attributes))
-        return value
+        """Add a node, unless an equal one is there; return the name of its output."""
+        return self._add(operator, inputs, 1, attributes)[0]
 
-    def cast(self, value: str, dtype: Any = None) -> str:
-        """Convert a value to another type, ``self.dtype`` by default."""
-        return self.add("Cast", value, to=_type(dtype or self.dtype))
+    def top(self, values: str, count: np.ndarray) -> tuple[str, ...]:
+        """Return the largest values of each row and their places; of equal values, the first ones."""
+        return self._add("TopK", (values, count), 2, {"axis": 1})
+
+    def each_row(self, rows: str, width: int, count: int, compute: Callable[[Graph, str], str]) -> str:
+        """Return a table with as many rows, of ``count`` columns, each computed from a row by nodes of a graph of its own."""
+        name = self._new_name()
+        inner = Graph(self.dtype, f"{name}_")
+        row = inner.input(f"{name}_row", width)
+        inner.output(f"{name}_values", compute(inner, row), count)
+        self._nodes.append(helper.make_node("Scan", [rows], [name], body=inner.body(name), num_scan_inputs=1))
+        return name
+
+    def cast(self, value: str, dtype: Any = None, given: Any = None) -> str:
+        """Convert a value to another type, ``self.dtype`` by default; nothing is done if ``given``, its type, is the same."""
+        dtype = np.dtype(dtype or self.dtype)
+        return value if given is not None and np.dtype(given) == dtype else self.add("Cast", value, to=_type(dtype))
 
     def total(self, values: list[str]) -> str:
         """Return the sum of values."""
@@ -66,13 +82,16 @@ class Graph:
         """Return the cosine of angles, as a sine: older versions of onnxruntime have no Cos in double precision."""
         return self.sine(self.add("Add", angles, 0.5 * math.pi))
 
-    def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
-        """Return the model after checking it."""
-        graph = helper.make_graph(
+    def body(self, name: str) -> onnx.GraphProto:
+        """Return the graph."""
+        return helper.make_graph(
             self._nodes, name, list(self._inputs.values()), list(self._outputs.values()), initializer=self._constants
         )
+
+    def model(self, name: str, producer: str, version: str) -> onnx.ModelProto:
+        """Return the model after checking it."""
         model = helper.make_model(
-            graph,
+            self.body(name),
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
             producer_name=producer,
@@ -81,16 +100,27 @@ class Graph:
         onnx.checker.check_model(model)
         return model
 
+    def _add(self, operator: str, inputs: tuple, outputs: int, attributes: dict[str, Any]) -> tuple[str, ...]:
+        names = tuple(each if isinstance(each, str) else self._constant(each) for each in inputs)
+        key = (operator, names, tuple(attributes.items()))
+        if key not in self._known:
+            self._known[key] = tuple(self._new_name() for _ in range(outputs))
+            self._nodes.append(helper.make_node(operator, names, self._known[key], **attributes))
+        return self._known[key]
+
     def _constant(self, value: float | np.ndarray) -> str:
-        array, name = np.asarray(value), self._new_name()
+        array = np.asarray(value)
         if array.dtype.kind == "f":
             array = array.astype(self.dtype)
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
-        return name
+        key = (array.dtype, array.shape, tuple(array.flat) if array.dtype.kind == "O" else array.tobytes())
+        if key not in self._known:
+            self._known[key] = (self._new_name(),)
+            self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), self._known[key][0]))
+        return self._known[key][0]
 
     def _new_name(self) -> str:
         self._count += 1
-        name = f"v{self._count}"
+        name = f"{self._prefix}{self._count}"
         return self._new_name() if name in self._inputs else name
 
 

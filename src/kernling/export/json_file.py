@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 
 from ..atomic import replaced
-from .description import FourierSum, Inside, KernelSum, Labels, LinearSum, Value, describe
+from .description import Average, Blend, FourierSum, Inside, KernelSum, Labels, LinearSum, Nearest, StepSum, Sum, Value, Vote
+from .from_model import describe
 
 VERSION = 1  # of the schema
 KINDS: dict[type, str] = {
     KernelSum: "kernel",
     FourierSum: "fourier",
+    StepSum: "step",
     LinearSum: "linear",
+    Sum: "sum",
+    Average: "average",
+    Nearest: "nearest",
+    Vote: "vote",
+    Blend: "blend",
     Labels: "labels",
     Value: "value",
     Inside: "inside",
@@ -31,7 +38,7 @@ def to_json(model: Any, path: str | os.PathLike) -> None:
     >>> from kernling.export import to_json
     >>> to_json(kl.AVMClassifier(gamma=1.0, delta=1.0).fit(np.eye(2), ["a", "b"]), "model.json")
     >>> held = json.load(open("model.json"))
-    >>> held["output"]["classes"], held["parts"][0]["points"]
+    >>> held["output"]["classes"], held["kernels"][0]["points"]
     (['a', 'b'], [[0.0, 0.0], [-1.0, 1.0]])
     """
     held = {"format": "kernling", "version": VERSION, **plain(describe(model))}

@@ -4,6 +4,9 @@ All functions of a state are averaged with the same weights: the one that learns
 snapshot.  Counts (events, class counts, means and covariances) are added; those of a common start are counted
 once.  Other parts of a state are merged by their method ``merged(other, start, merging)``.
 
+The weights of outputs among which the choice is automatic are averaged as well: the output is then the mean of both only where
+their weights agree.
+
 The clock is the number of events that either has learned.  For steps of size 1 / (lam t) the model is w = v / t with v a sum
 over events, so the mean weighted by events is (v_a + v_b) / (t_a + t_b), which is what one learner would have after the events
 of both, each with the gradient it had: the merged model continues with the steps of such a learner.
@@ -25,7 +28,7 @@ from ..core.minibatch import squared_norms
 from ..core.state import Timed, Value, added, trimmed
 from .reduction import Reduction, united
 
-PERIOD = 3  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
+PERIOD = 4  # besides the kinds of averages.py: groups are w, its sum over a period, and a snapshot
 SNAPSHOT = 2
 
 
@@ -143,7 +146,8 @@ def merged_states(
         tags = np.concatenate([a.model.tags, b.model.tags], axis=1)
         columns = np.concatenate([s * _columns(one.model, kind) for s, one in zip(parts, (a, b), strict=True)], axis=2)
         union = united(setup.kernel, points, columns, tags, reduction)
-        base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags)
+        votes = shares @ np.stack([a.model.votes, b.model.votes])
+        base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags, votes=votes)
         model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
         merging = merging._replace(model=model, places=union.places, moved=union.moved)
         error = union.error

@@ -6,19 +6,22 @@ All experts learn every event, in one pass, and are weighted by their recent per
 
 - ``smooth``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
 - ``straight`` and ``lately``: least squares on a constant and the columns, the second with forgetting;
-- ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power.
+- ``stepped``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/steps.py);
+- ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power,
+  and ``city near`` and ``city nearer`` with a kernel of the city-block distance (components/window.py).
 
 Experts vote for classes; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
-regression the window's experts are least mean squares and weighted neighbours, each with the kernel, its fourth and its
-sixteenth power, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
+regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and their
+sixteenth powers, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
 (components/combination.py).
 
 Departures from the paper, each with its reason:
 
 - After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
 - Columns, and the targets of a regression, are standardised online.  The first scales are rough, so the first events are
-  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, and the experts relearn the events
-  so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to the same model.
+  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, quantiles from the events, and the
+  experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to
+  the same model.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from ..components.scaling import (
     targets_as_known,
     variance_of_entries,
 )
+from ..components.steps import Steps, place_edges
 from ..components.whitened import Whitening, coefficients
 from ..components.window import Window
 from ..core.blas import one_thread
@@ -74,6 +78,7 @@ class State(NamedTuple):
     smooth: LeastSquares
     straight: Line
     lately: Line
+    stepped: Steps
     window: Window
     mixture: Mixture | LeastSquares
     scales: Scales
@@ -115,7 +120,7 @@ def step(
 ) -> np.ndarray:
     """Learn the events of a block; return the outputs before learning each, (outputs, events)."""
     X, scales = scaled_rows(state.scales, rows, weights)
-    seen = experts.look(state.experts, state.kernel(kernel), X if params.standardise else rows, room=len(rows))
+    seen = experts.look(state.experts, state.kernel(kernel), rows, X if params.standardise else rows, room=len(rows))
     if isinstance(state.mixture, Mixture):
         scores = experts.learn_classes(state.experts, seen, targets, weights)
         outputs = learn_mixed(state.mixture, scores, targets, weights)
@@ -132,10 +137,9 @@ def step(
 
 def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
     """Return the outputs of rows, (outputs, rows)."""
-    X = dense_rows(rows, part)
-    if params.standardise:
-        X, _ = scaled_rows(state.scales, X, np.zeros(len(X)))
-    seen = experts.look(state.experts, state.kernel(kernel), X)
+    table = dense_rows(rows, part)
+    X = scaled_rows(state.scales, table, np.zeros(len(table)))[0] if params.standardise else table
+    seen = experts.look(state.experts, state.kernel(kernel), table, X)
     if isinstance(state.mixture, Mixture):
         return mixed(state.mixture, experts.scores_of_classes(state.experts, seen))
     shift, width = target_scale(state.target)
@@ -143,14 +147,15 @@ def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slic
 
 
 def relearn(params: Params, state: State, kernel: Kernel) -> None:
-    """Recompute gamma from the current scales, and train the experts again on the events so far."""
+    """Recompute gamma from the current scales, and the edges of steps, and train the experts again on the events so far."""
     if params.settles:
         variance = variance_of_entries(state.scales, params.standardise)
         state.early.gamma[0] = 1.0 / variance if variance > 0.0 else 1.0
+    place_edges(state.stepped, early.rows(state.early))
     experts.clear(state.experts)
     for rows, targets, weights in early.parts(state.early, BLOCK):
         X = rows_as_known(state.scales, rows) if params.standardise else rows
-        seen = experts.look(state.experts, state.kernel(kernel), X, room=len(X))
+        seen = experts.look(state.experts, state.kernel(kernel), rows, X, room=len(X))
         if isinstance(state.mixture, Mixture):
             experts.learn_classes(state.experts, seen, targets, weights)
         else:
@@ -170,7 +175,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
         new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else combination.new_combination(len(REGRESSORS)),
         new_scales(d),
         new_scales(1),
-        new_early(problem.options["gamma"] or 1.0 / d, params.standardise or params.settles, d, problem.dtype),
+        new_early(problem.options["gamma"] or 1.0 / d, d, problem.dtype),
     )
 
 

@@ -89,12 +89,18 @@ class _NORMA(RegularisedSteps, OptionalBudget, Forgets):
 
 
 class NORMAClassifier(_NORMA, LossClassifier):
-    """Online regularised risk minimisation with kernels: gradient steps with shrinking of old terms."""
+    """Online regularised risk minimisation with kernels: gradient steps with shrinking of old terms.
+
+    Without a budget, the default, it grows with the stream, as published.
+    """
 
     example = Example("0.78", random_state=0)
 
 
 class NORMARegressor(_NORMA, StepLossRegressor):
-    """Online regularised risk minimisation with kernels for regression."""
+    """Online regularised risk minimisation with kernels for regression.
+
+    Without a budget, the default, it grows with the stream, as published.
+    """
 
     example = Example("1.00", gamma=1.0, random_state=0)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..components.eviction import keep, lightest, project_on_nearest
+from ..components.eviction import event_value, keep, lightest
+from ..components.neighbours import event_row, project_on_nearest
 from ..core import losses, run
 from ..core.expansion import EVENTS
 from ..core.jit import inline
@@ -52,7 +53,9 @@ def step(params, state, block, j, f, y, weight, u):
         victim = lightest(model, block) if model.size[0] == params.budget else -1
         add(model, block, j, keep(model, block, j, params.budget, victim), size, block.g)
     else:
-        for n in range(project_on_nearest(model, block, j)):
+        event_row(model, block, j)
+        count, _ = project_on_nearest(model, block, event_value(block, j), -1)
+        for n in range(count):
             add(model, block, j, int(block.work[1, n]), size * block.work[0, n], block.g)
 
 

@@ -41,14 +41,20 @@ LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class OGDClassifier(StepSize, LossClassifier):
-    """Online gradient descent with kernels: every event with a loss is stored."""
+    """Online gradient descent with kernels: every event with a loss is stored.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("0.98", random_state=0)
 
 
 class OGDRegressor(StepLossRegressor):
-    """Online gradient descent with kernels for regression."""
+    """Online gradient descent with kernels for regression.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("1.00", gamma=1.0, random_state=0)

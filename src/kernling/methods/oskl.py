@@ -114,7 +114,10 @@ class _OSKL(StepSize, MeanOrLast):
 
 
 class OSKLClassifier(_OSKL, OnlineClassifier):
-    """Online sparse kernel learning: gradient steps at random events, most likely where the loss is steep."""
+    """Online sparse kernel learning: gradient steps at random events, most likely where the loss is steep.
+
+    It grows with the stream, as published.
+    """
 
     example = Example("0.95", random_state=0)
     loss: str = parameter(
@@ -125,7 +128,10 @@ class OSKLClassifier(_OSKL, OnlineClassifier):
 
 
 class OSKLRegressor(_OSKL, TubeRegressor):
-    """Online sparse kernel learning for regression, with the smooth epsilon-insensitive loss."""
+    """Online sparse kernel learning for regression, with the smooth epsilon-insensitive loss.
+
+    It grows with the stream, as published.
+    """
 
     example = Example("1.00", gamma=1.0, random_state=1)
     tau: float = parameter(

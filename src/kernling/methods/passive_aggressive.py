@@ -96,18 +96,27 @@ class _PassiveAggressive(Aggressive):
 
 
 class PassiveAggressiveClassifier(_PassiveAggressive, OnlineClassifier):
-    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, possibly capped."""
+    """Passive-aggressive classification with kernels: the smallest step that leaves no loss, possibly capped.
+
+    It grows with the stream, as published.
+    """
 
     example = Example("0.98")
 
 
 class PassiveAggressiveRegressor(_PassiveAggressive, TubeRegressor):
-    """Passive-aggressive regression with kernels and the epsilon-insensitive loss."""
+    """Passive-aggressive regression with kernels and the epsilon-insensitive loss.
+
+    It grows with the stream, as published.
+    """
 
     example = Example("1.00", gamma=1.0)
 
 
 class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
-    """Passive-aggressive one-class learning with kernels for anomaly detection."""
+    """Passive-aggressive one-class learning with kernels for anomaly detection.
+
+    It grows with the stream, as published.
+    """
 
     example = Example("0.96", C=0.01)

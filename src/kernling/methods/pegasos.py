@@ -51,14 +51,20 @@ LEARNER = Learner(__name__, run.kernel_loop(step), configure, merge=Merge(harmon
 
 
 class PegasosClassifier(HarmonicSteps, OnlineClassifier):
-    """Stochastic sub-gradient descent on the SVM objective: every event with a margin below 1 is stored."""
+    """Stochastic sub-gradient descent on the SVM objective: every event with a margin below 1 is stored.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("0.96", random_state=0)
 
 
 class PegasosRegressor(HarmonicRegressor):
-    """Stochastic sub-gradient descent on the support vector regression objective."""
+    """Stochastic sub-gradient descent on the support vector regression objective.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("0.99", gamma=1.0, random_state=0)

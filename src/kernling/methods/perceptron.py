@@ -49,14 +49,20 @@ LEARNER = Learner(__name__, run.kernel_loop(step), configure)
 
 
 class PerceptronClassifier(OnlineClassifier):
-    """The kernel perceptron: every misclassified event is stored."""
+    """The kernel perceptron: every misclassified event is stored.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("0.92", random_state=0)
 
 
 class PerceptronRegressor(StepRegressor):
-    """The kernel perceptron for regression: every event with a residual outside of the tube is stored."""
+    """The kernel perceptron for regression: every event with a residual outside of the tube is stored.
+
+    It grows with the stream, as published.
+    """
 
     learner = LEARNER
     example = Example("1.00", gamma=1.0, random_state=0)

@@ -14,6 +14,11 @@ tau = min(eta / rho, l).
 No point is ever removed: the expected number of points after T events is at most alpha T / beta, and the average of all
 models uses the same points.
 
+``max_points``, not in the paper, bounds the memory: at the limit, each step projects one term on the span of the five nearest
+points and removes its point.  That is the new event itself if its squared distance from that span is at most 0.3 K(x, x), else
+the point whose term in f has the smallest norm.  The term is projected in all models so far, so the average is the mean of
+models on the stored points.
+
 Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): the hinge loss of the margin f_y - f_z; the step goes to both columns, so its cap is
@@ -22,7 +27,8 @@ Departures from the paper, each with its reason:
   K(x, x) = 0, whose score nothing can change.
 - The mean used for prediction after T events is that of f_1 ... f_T, including f_1 = 0, both online and at the end; the
   paper's online runs count f_{T+1} too.
-- The mean of the latest models (not in the paper) uses the same points.
+- The mean of the latest models, and the weighted mean of it, the average and the last model (``output="auto"``), are not in the
+  paper; they use the same points.
 - A sample weight multiplies eta, the cap of the step.
 - Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
   is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
@@ -35,12 +41,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.ball import merged_ball, new_ball
+from ..components.ball import merged_ball, new_ball, note_projection
+from ..components.eviction import UNBOUNDED, lightest, point_value
+from ..components.neighbours import event_row, move_to_nearest, point_row, project_on_nearest
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline
+from ..core.jit import inline, inner
 from ..core.kernels import self_value
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
@@ -51,7 +59,8 @@ from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineOneClass
 from ..merging.rules import Merge, each
 
-CHANCES, STEEPEST = range(2)  # in stats
+CHANCES, STEEPEST, PROJECTED = range(3)  # in stats
+NEAR = 0.3  # relative to K(x, x): the squared distance from the nearest points' span up to which an event is projected
 
 
 class Params(NamedTuple):
@@ -59,13 +68,14 @@ class Params(NamedTuple):
     eta: float
     alpha: float
     beta: float
+    budget: int  # maximum number of points
 
 
 class State(NamedTuple):
-    model: Expansion
+    model: Expansion  # tags: the event that added the point
     ball: np.ndarray
     recent: RecentScores  # of one-class models
-    stats: np.ndarray  # the sum of the probabilities, and the largest squared norm of a gradient
+    stats: np.ndarray  # the sum of the probabilities, the largest squared norm of a gradient, and the terms projected
 
 
 @inline
@@ -79,14 +89,34 @@ def step(params, state, block, j, f, y, weight, u):
     state.stats[STEEPEST] = max(state.stats[STEEPEST], steep)
     if u[0] < rho:
         tau = min(weight * params.eta / rho, loss / steep)
+        old = lightest(state.model, block) if state.model.size[0] >= params.budget else -1
         step_against_loss(params.task, state, block, j, f, y, k_xx, tau)
+        if old >= 0:
+            project_one(params.task, state, block, j, k_xx, old)
+
+
+@inner
+def project_one(task, state, block, j, k_xx, old):
+    """Project event j, which is the last point, on the span of the nearest points if it is near, else the old point."""
+    model = state.model
+    p = model.size[0] - 1
+    event_row(model, block, j)
+    count, gap = project_on_nearest(model, block, k_xx, p)
+    if gap > NEAR * k_xx:
+        p = old
+        point_row(model, block, p)
+        count, gap = project_on_nearest(model, block, point_value(model, block.kernel, p), p)
+    if task.radius > 0.0:
+        note_projection(state.ball, model, block, p, count, gap)
+    move_to_nearest(model, block, j, p, count)
+    state.stats[PROJECTED] += 1.0
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     task = Task.of(problem)
     needs = Needs(output=o["output"], suffix=o.get("suffix", 1.0), uniforms=1, notes=int(task.radius > 0.0))
-    return Params(task, o["eta"], o["alpha"], _beta(o)), needs
+    return Params(task, o["eta"], o["alpha"], _beta(o), o["max_points"] or UNBOUNDED), needs
 
 
 def _beta(o: dict) -> float:
@@ -105,28 +135,31 @@ def _beta(o: dict) -> float:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(2))
+    return State(empty_expansion(needs, problem, tags=1), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(3))
 
 
 def bound(params: Params, t: int) -> float:
-    """Return the bound on the expected number of points, alpha T / beta."""
-    return params.alpha * t / params.beta
+    """Return the bound on the expected number of points: alpha T / beta, or the limit."""
+    return min(params.budget, params.alpha * t / params.beta)
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
     """Return the number of points, and the bounds of Theorem 3.1 for sample weights of 1.
 
-    The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.
+    The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.  Nothing is proven for steps whose
+    terms are projected: from the first of them on, there are no bounds of the regret, only the number of points.
     """
     t, steepest = state.model.clock[EVENTS], state.stats[STEEPEST]
     largest_drop = max(steepest * params.eta * params.beta / params.alpha, math.sqrt(steepest * params.eta * params.beta))
-    return {
+    found = {
         "expected_bound": float(bound(params, t)),
-        "expected_points": float(state.stats[CHANCES]),
+        "expected_points": min(params.budget, float(state.stats[CHANCES])),
         "points": state.model.stored,
-        "regret_per_norm": 1.0 / (2.0 * params.eta),
-        "regret_constant": float(t * largest_drop),
+        "projections": int(state.stats[PROJECTED]),
     }
+    if found["projections"]:
+        return found
+    return {**found, "regret_per_norm": 1.0 / (2.0 * params.eta), "regret_constant": float(t * largest_drop)}
 
 
 LEARNER = Learner(
@@ -137,7 +170,7 @@ LEARNER = Learner(
     bound,
     certificate,
     expected_bound=True,
-    merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest")}),
+    merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest", "total")}),
 )
 
 
@@ -155,6 +188,12 @@ class _SPA(StepSize):
     beta: float | None = parameter(
         default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, which is the default."
     )
+    max_points: int | None = parameter(
+        default=1500,
+        allowed=(NOTHING, Whole(1)),
+        doc="Maximum number of points: at this many, each further step projects the new event or the smallest term on the "
+        "nearest points. None: the points grow with the stream, as published.",
+    )
     budget: int | None = parameter(
         default=None,
         allowed=(NOTHING, Whole(1)),
@@ -166,20 +205,31 @@ class _SPA(StepSize):
 
 
 class SPAClassifier(_SPA, Averaged, OnlineClassifier):
-    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss."""
+    """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
+
+    By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
+    weighted by which of them was right lately.
+    """
 
     example = Example("0.94", beta=4.0, random_state=0)
-    output: str = parameter(default="average")
+    output: str = parameter(default="auto")
 
 
 class SPARegressor(_SPA, Averaged, TubeRegressor):
-    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss."""
+    """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
+
+    By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
+    weighted by which of them was right lately.
+    """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
-    output: str = parameter(default="average")
+    output: str = parameter(default="auto")
 
 
 class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
-    """Sparse Passive-Aggressive one-class learning for anomaly detection."""
+    """Sparse Passive-Aggressive one-class learning for anomaly detection.
+
+    By default it stores at most 1,500 points.
+    """
 
     example = Example("0.96", random_state=0)

@@ -57,11 +57,12 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
     given = _reopened(info) if data is None else data
     names = [name for name in METRICS if row.get(name) is not None]
     model = model_of(row)
+    linear = any(name.endswith("_linear") for name in row)
     if row["protocol"] == "batch":
         options = {"test": row["test_part"]} if row["test_part"] else {"test_size": row["test_size"]}
-        return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, **options)
+        return batch(model, given, seed=row["seed"] + row["permutation"], metrics=names, linear=linear, **options)
     rows, facts = _in_order(given, info, row)
-    options = {"window": row["window"], "every": row["every"], "linear": any(name.endswith("_linear") for name in row)}
+    options = {"window": row["window"], "every": row["every"], "linear": linear}
     run = ProgressiveRun(model, {}, metrics=names, extra=facts, row=info.get("skip") or 0, **options)
     chunks = iter(Stream(lambda _: iter(rows), chunk=row["first_chunk"]))
     first = next(chunks)

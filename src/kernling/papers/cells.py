@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -109,14 +110,20 @@ def _maker(learner: str, task: str) -> Any:
     return registry.estimator_for(learner, task)
 
 
-def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
-    """Run a cell; ``found`` are parameters from an earlier search."""
+def run(one: Cell, at_hand: PaperData, scale: float, found: Any, on_progress: Callable[[str], None]) -> Row:
+    """Run a cell; ``found`` are parameters from an earlier search, or None."""
     asked = one.asked
+
+    def on_row(row: Row) -> None:
+        on_progress(f"order {row['permutation'] + 1} of {asked['orders']}, {row['events']:,} events")
+
+    on_progress("reading")
     (X, y), test = at_hand.of(asked["data"])
+    on_progress("searching parameters" if asked["grid"] and found is None else "training")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the columns' ranges differ")
         if asked["protocol"] == "folds":
-            options: dict[str, Any] = {"n_folds": asked["orders"], "metrics": [asked["metric"]]}
+            options: dict[str, Any] = {"n_folds": asked["orders"], "metrics": [asked["metric"]], "on_row": on_row}
             rows = folds(lambda X, y, fold: _choice(asked, X, y, fold), (X, y), **options)
             found = [row["chosen"] for row in rows] if asked["grid"] else None
         else:
@@ -125,7 +132,7 @@ def run(one: Cell, at_hand: PaperData, scale: float, found: Any = None) -> Row:
             rest = order[asked["search_rows"] if apart else 0 :]
             if asked["grid"] and found is None:
                 found = _choice(asked, X[order], y[order], SEARCH_SEED).params
-            rows = _measured(_made(asked, found or {}), asked, X[rest], y[rest], test)
+            rows = _measured(_made(asked, found or {}), asked, X[rest], y[rest], test, on_row)
     return _summed(asked, rows, scale, y) | {"found": found}
 
 
@@ -147,8 +154,8 @@ def _made(asked: Row, found: Row) -> Any:
     return _maker(asked["learner"], metric_class(asked["metric"]).task)(**asked["params"] | found)
 
 
-def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any) -> list[Row]:
-    options: dict[str, Any] = {"permutations": asked["orders"], "metrics": [asked["metric"]]}
+def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any, on_row: Callable[[Row], None]) -> list[Row]:
+    options: dict[str, Any] = {"permutations": asked["orders"], "metrics": [asked["metric"]], "on_row": on_row}
     moments = asked["moments"]
     if asked["protocol"] == "online":
         return online(model, (X, y), every=max(1, len(y) // moments) if moments else None, **options)

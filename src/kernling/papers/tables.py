@@ -95,8 +95,9 @@ def reproduce(
     record: bool = False,
     again: bool = False,
     on_cell: Callable[[str, str], None] = lambda method, data: None,
-) -> list[Row]:
-    """Run the cells of a table; return one row each, with our and the printed results, or the reason why it cannot be run.
+    on_progress: Callable[[str], None] = lambda words: None,
+) -> Iterator[Row]:
+    """Run the cells of a table; yield a row for each, with our and the printed results, or the reason why it cannot be run.
 
     Parameters
     ----------
@@ -111,11 +112,12 @@ def reproduce(
         Whether to rerun stored cells too, and repeat their parameter search.
     on_cell : callable, optional
         Called with the method and the data set before each cell.
+    on_progress : callable, optional
+        Called with the progress within a cell.
     """
     wanted = _known(chosen, "data set", list(chosen.facts.get("data", {})), only)
     asked = _known(chosen, "method", [method["name"] for method in chosen.facts.get("methods", [])], methods)
     held = recorded(chosen)
-    rows = []
     at_hand = PaperData()
     for one in chosen.cells():
         if one.data not in wanted or one.method not in asked:
@@ -130,12 +132,11 @@ def reproduce(
         else:
             on_cell(one.label, one.data)
             same = kept and not again and _search(kept) == _search({"asked": one.asked})
-            row = _ran(one, chosen, at_hand, kept.get("found") if kept and same else None)
+            row = _ran(one, chosen, at_hand, kept.get("found") if kept and same else None, on_progress)
             if record:
                 with open(records(chosen), "a", encoding="utf-8") as file:
                     file.write(json.dumps(one.names | {"asked": one.asked} | row) + "\n")
-        rows.append(one.beside | row)
-    return rows
+        yield one.beside | row
 
 
 def _search(row: Row) -> dict[str, Any]:
@@ -143,9 +144,9 @@ def _search(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
 
 
-def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any) -> Row:
+def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any, on_progress: Callable[[str], None]) -> Row:
     try:
-        return cells.run(one, at_hand, chosen.scale, found)
+        return cells.run(one, at_hand, chosen.scale, found, on_progress)
     except FileNotFoundError as error:  # "NAME needs FILE, but downloading it failed ..."
         return {"why": re.split(", (?:but|which) ", str(error))[0] + ", which is not available"}
     except (ValueError, OSError, ImportError) as error:

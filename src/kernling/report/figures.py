@@ -81,6 +81,39 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     return figure
 
 
+def experts(rows: Iterable[Row]) -> Any:
+    """Plot the weights of a mixture's experts against events; all but those with the largest weights are thin and grey.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Returned by :func:`kernling.evaluate.test_then_train` for a mixture; if there are several runs, the first is drawn.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.report import experts
+    >>> from kernling.streams import synthetic
+    >>> rows = test_then_train(kl.AutoClassifier(), synthetic("moving", 2000), every=500)
+    >>> print(len(experts(rows).axes[0].lines[0].get_xdata()))
+    4
+    """
+    figure, (axes,) = _figure()
+    rows = [row for row in rows if row.get("experts")]
+    run = [row for row in rows if all(row.get(name) == rows[0].get(name) for name in ("method", "permutation"))]
+    weights = [json.loads(row["experts"]) for row in run]
+    largest = sorted(weights[0], key=lambda name: -max(abs(moment[name]) for moment in weights))[: len(COLOURS)]
+    for name in sorted(weights[0], key=lambda name: name in largest):
+        place = largest.index(name) if name in largest else None
+        look = {"color": GREY, "linewidth": 0.6} if place is None else {"color": COLOURS[place], "label": name}
+        style = STYLES[place % len(STYLES)] if place is not None else "-"
+        axes.plot([row["events"] for row in run], [moment[name] for moment in weights], style, **look)
+    _finish(axes, "events", "experts", log=False)
+    axes.set_ylim(bottom=min(0.0, *(value for moment in weights for value in moment.values())))
+    return figure
+
+
 def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = True) -> Any:
     """Plot a metric and the size of the model against a parameter, such as delta or budget; one line per method.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..evaluate.metrics import METRICS
 from ..evaluate.record import Row, column
-from .figures import curve, need_matplotlib
+from .figures import curve, experts, need_matplotlib
 from .tables import as_html, cells
 
 STYLE = """
@@ -71,6 +71,8 @@ def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
     for x, y in (("events", main), ("events", f"{main}_window"), ("seconds", main), ("events", "n_stored")):
         if rows[0].get(y) is not None and rows[0].get(x) is not None:
             found.append((_capital(f"{column(y).label} against {column(x).label}"), curve(rows, x, y)))
+    if any(row.get("experts") for row in rows):
+        found.append(("Weights of the experts against events", experts(rows)))
     return found
 
 

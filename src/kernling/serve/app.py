@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import tempfile
 import threading
@@ -18,6 +19,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from .. import __version__, models
+from .direct import Direct
 from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
@@ -26,12 +28,13 @@ from .rows import TARGET, parse, take_ids
 from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
 from .service import Service
 
-FEW = 8  # rows that are predicted at once, without a thread
+_LOG = logging.getLogger(__name__)
+FEW = 8  # rows that are predicted and stored at once, without a thread
 TICK = 1.0  # seconds between two server-sent events
 
 
-def create_app(service: Service, token: str | None = None, stopping: threading.Event | None = None) -> FastAPI:
-    """Return the application of a service; streams of events end when ``stopping`` is set."""
+def create_app(service: Service, token: str | None = None, stopping: threading.Event | None = None) -> Guard:
+    """Return the ASGI application of a service; streams of events end when ``stopping`` is set."""
     app = FastAPI(title="kernling", version=__version__, summary="Models that predict and learn", redoc_url=None)
     endpoints = Endpoints(service, stopping or threading.Event())
     metrics = Metrics(service)
@@ -61,10 +64,7 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
     app.get("/models/{name}/file", summary="The model file")(endpoints.file)
     app.get("/models/{name}/events", summary="Server-sent events")(endpoints.events)
     _answer_errors(app)
-
-    app.add_middleware(Timed, metrics=metrics)
-    app.add_middleware(Guard, token=token)
-    return app
+    return Guard(Timed(Direct(app, _error_response), metrics), token)
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -72,8 +72,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refuse(_: Request, error: Refused) -> JSONResponse:
-        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-        return JSONResponse(error.to_plain(), error.status, headers)
+        return _error_response(error)
 
     @app.exception_handler(HTTPException)
     async def refuse_path(_: Request, error: HTTPException) -> JSONResponse:
@@ -86,7 +85,15 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fail(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": f"the service has a defect: {type(error).__name__}: {first_line(error)}"}, 500)
+        return _error_response(error)
+
+
+def _error_response(error: Exception) -> JSONResponse:
+    if isinstance(error, Refused):
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        return JSONResponse(error.to_plain(), error.status, headers)
+    _LOG.error("a request failed", exc_info=error)
+    return JSONResponse({"error": f"the service has a defect: {type(error).__name__}: {first_line(error)}"}, 500)
 
 
 class Endpoints:
@@ -126,7 +133,9 @@ class Endpoints:
             predicted = state.predict_few(rows, layout)
         else:
             predicted = await asyncio.to_thread(state.predict, rows, layout)
-        if keep:
+        if keep and len(rows) <= FEW:
+            self.service.keep(model, ids, rows)
+        elif keep:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections import deque
 from contextlib import suppress
@@ -25,6 +26,7 @@ class Demo:
         self.service = service
         self._rng = np.random.default_rng(0)
         self._events = 0
+        self._run = secrets.token_hex(4)  # ids of an earlier demonstration in the same folder are not used again
         self._late: deque[list[dict[str, Any]]] = deque()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="demo", daemon=True)
@@ -70,7 +72,7 @@ class Demo:
         if "trips" not in self.service.models:
             self.service.create("trips", {"task": "regression"}).result()
         model = self.service.model("trips")
-        ids = [f"{self._events + place}" for place in range(ROWS)]
+        ids = [f"{self._run}-{self._events + place}" for place in range(ROWS)]
         self.service.keep(model, ids, rows)
         self._late.append([{"id": one, "target": value} for one, value in zip(ids, targets, strict=True)])
         if len(self._late) > LATE:

@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,9 +72,14 @@ class Guard:
             return Refused(401, "the header Authorization must be 'Bearer' and the token of this service")
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if not is_loopback(_hostname(f"//{host}")) or (origin and urlsplit(origin).netloc != host):
+        if not _is_local(host, origin):
             return Refused(403, "without a token, requests must come from this machine and name it as localhost")
         return None
+
+
+@lru_cache(maxsize=100)
+def _is_local(host: str, origin: str) -> bool:
+    return is_loopback(_hostname(f"//{host}")) and (not origin or urlsplit(origin).netloc == host)
 
 
 def _hostname(address: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 MOMENTS = 300
+SMOOTH = 5  # records over which the rate of events is measured: blocks arrive whole, so it would jump from second to second
 
 
 class History:
@@ -17,16 +19,17 @@ class History:
         self._seconds = 1.0
         if len(self.moments) > 1:
             self._seconds = (self.moments[-1]["time"] - self.moments[0]["time"]) / len(self.moments)
-        self._last = (time.time(), 0) if not moments else (moments[-1]["time"], moments[-1]["events"])
+        first = (time.time(), 0) if not moments else (moments[-1]["time"], moments[-1]["events"])
+        self._last = deque([first], maxlen=SMOOTH)  # times and events
 
     def add(self, facts: dict[str, Any], waiting: int) -> None:
         """Add a record if enough time has passed since the last one."""
         now = time.time()
-        before, events = self._last
-        if self.moments and now - before < 0.9 * self._seconds:
+        if self.moments and now - self._last[-1][0] < 0.9 * self._seconds:
             return
+        before, events = self._last[0]
         rate = max(facts["events"] - events, 0) / max(now - before, 1e-3)
-        self._last = (now, facts["events"])
+        self._last.append((now, facts["events"]))
         names = ("events", "lately", "constant_lately", "points", "bytes", "experts")
         self.moments = [*self.moments, {name: facts.get(name) for name in names} | dict(time=now, rate=rate, waiting=waiting)]
         if len(self.moments) > MOMENTS:

@@ -54,6 +54,11 @@ class Jobs:
             self._changed.notify()
         return job.future
 
+    def gather(self, most: int, seconds: float) -> None:
+        """Wait this long, or until so many rows are waiting or the queue is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self.waiting >= most, seconds)
+
     def take(self, most: int) -> list[Job]:
         """Wait for jobs and return them: at least one, and at most ``most`` rows; none if the queue is closed and empty.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..streams.tables import Table
 from .blocks import Block, joined
@@ -59,21 +61,27 @@ class State(NamedTuple):
         X = as_rows(self.model, columns)
         if not hasattr(self.model, "predict_proba"):
             return [self._answer(one) for one in np.asarray(self.model.predict(X)).tolist()]
+        return self._shares(self.model.predict_proba(X))
+
+    def predict_few(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
+        """Do the same faster for few rows; only one thread may call this."""
+        has_shares = hasattr(self.model, "predict_proba")
+        if self.model is None or (has_shares and not hasattr(self.model, "score_one")):
+            return self.predict(rows, layout)
+        found = [layout.read_one(row, place) for place, row in enumerate(rows)]
+        events = found if _takes_tables(self.model) else [np.array(list(row.values())) for row in found]
+        if not has_shares:
+            return [self._answer(self.model.predict_one(event)) for event in events]
+        scores = np.array([np.atleast_1d(self.model.score_one(event)) for event in events])
+        return self._shares(probabilities(scores, len(self.model.classes_)))
+
+    def _shares(self, shares: np.ndarray) -> list[dict[str, Any]]:
         labels = self.model.classes_.tolist()
-        shares = self.model.predict_proba(X)
         named = [str(label) for label in labels]
         return [
             {"label": labels[best], "probabilities": dict(zip(named, row, strict=True))}
             for best, row in zip(shares.argmax(axis=1).tolist(), shares.tolist(), strict=True)
         ]
-
-    def predict_few(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
-        """Do the same faster for few rows; only one thread may call this."""
-        if self.model is None or hasattr(self.model, "predict_proba"):
-            return self.predict(rows, layout)
-        found = [layout.read_one(row, place) for place, row in enumerate(rows)]
-        events = found if _takes_tables(self.model) else [np.array(list(row.values())) for row in found]
-        return [self._answer(self.model.predict_one(event)) for event in events]
 
     def _answer(self, predicted: Any) -> dict[str, Any]:
         key = "value" if self.model.task == "regression" else "label"
@@ -169,8 +177,12 @@ class LiveModel:
         return outcomes
 
     def publish(self) -> None:
-        """Publish a copy of the current state."""
-        self.published = copy.deepcopy(self._state)
+        """Publish a copy of the current state, ready for predictions: the first would take much longer than others."""
+        published = copy.deepcopy(self._state)
+        if published.model is not None:
+            with suppress(Exception):  # an example without values is not a row for every model
+                published.predict_few([self.example], self.traits.layout)
+        self.published = published
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .journal import Entry, Journal
 from .live import LiveModel, Traits
@@ -10,10 +10,17 @@ from .settings import Settings
 from .snapshots import Snapshots
 
 
-def recovered(
-    entry: Entry, journal: Journal, snapshots: Snapshots, settings: Settings
-) -> tuple[LiveModel, list[Any], list[str]]:
-    """Return a model as it was, its history, and a sentence for everything that could not be recovered."""
+class Recovered(NamedTuple):
+    """A model as it was, with a sentence for everything that could not be recovered."""
+
+    model: LiveModel
+    saved: int  # position of the snapshot
+    history: list[Any]
+    told: list[str]
+
+
+def recovered(entry: Entry, journal: Journal, snapshots: Snapshots, settings: Settings) -> Recovered:
+    """Restore a model from its newest intact snapshot and the journal after it."""
     traits = Traits.from_plain(entry.traits)
     model = LiveModel(entry.number, entry.name, entry.spec, traits, settings)
     state, history, told = snapshots.newest(entry.number)
@@ -28,4 +35,4 @@ def recovered(
         else:
             model.replay(record.position, record.block)
     model.publish()
-    return model, history, told
+    return Recovered(model, position, history, told)

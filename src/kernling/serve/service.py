@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sqlite3
 import threading
@@ -29,6 +30,7 @@ from .targets import Targets
 from .waiting import Waiting
 
 TICK = 1.0  # seconds between two records of the histories
+REST = 0.1  # seconds at most between two blocks
 ERRORS = 20  # stored for each model
 NONE_KNOWN = KnownIds(0)
 _LOG = logging.getLogger(__name__)
@@ -75,9 +77,11 @@ class Service:
 
     def _recover(self, damage: str | None) -> None:
         for entry in self.journal.models():
-            model, history, told = recovered(entry, self.journal, self.snapshots, self.settings)
-            self._enter(model, KnownIds(self.settings.known_ids, self.journal.ids(entry.number, self.settings.known_ids)))
+            model, saved, history, told = recovered(entry, self.journal, self.snapshots, self.settings)
+            known = KnownIds(self.settings.known_ids, self.journal.ids(entry.number, self.settings.known_ids))
+            self._enter(model, known, saved)
             self.histories[model.number] = History(history)
+            self._snapshot(model)  # so that the next start does not learn the same blocks again
             for sentence in [*([damage] if damage else []), *told]:
                 self.remember_error(model.name, sentence)
                 _LOG.warning("%s: %s", model.name, sentence)
@@ -154,6 +158,7 @@ class Service:
     def _learn_forever(self) -> None:
         while taken := self.jobs.take(self.settings.block_rows):
             jobs = [job for job in taken if job.is_wanted()]
+            begin = time.monotonic()
             try:
                 self._work(jobs)
             except Exception as error:  # the thread has to continue in any case
@@ -161,6 +166,8 @@ class Service:
                 for job in jobs:
                     if not job.future.done():
                         job.future.set_exception(refused)
+            # other threads get half of the time, and requests that arrive now are learned together, which costs less
+            self.jobs.gather(self.settings.block_rows, min(time.monotonic() - begin, REST))
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Write the changes of the jobs to the journal, then make them and answer."""
@@ -239,11 +246,11 @@ class Service:
             self.journal.forget_ids(model.number, surplus)
         return self.journal.append(model.number, draft.block, draft.ids)
 
-    def _enter(self, model: LiveModel, known: KnownIds) -> None:
+    def _enter(self, model: LiveModel, known: KnownIds, saved: int = 0) -> None:
         self.known[model.number] = known
         self.histories[model.number] = History()
         self.errors.setdefault(model.name, deque(maxlen=ERRORS))
-        self._saved[model.number] = (model.published.position, time.monotonic())
+        self._saved[model.number] = (saved, time.monotonic())
         self.models[model.name] = model
 
     def _teach(self, position: int, draft: Draft) -> None:
@@ -255,7 +262,10 @@ class Service:
         self.known[model.number].add(draft.ids)
         with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
             self.waiting.remove(model.number, draft.labelled)
+        begun = model.published.model is not None
         outcomes = model.learn(position, draft.block)
+        if not begun and model.published.model is not None:
+            gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each time
         for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
             if outcome is None:
                 self._answer(job, answer)
@@ -278,8 +288,9 @@ class Service:
                     self._look_after(model)
                 except Exception as error:  # the thread has to continue in any case
                     self.remember_error(model.name, f"the service has a defect: {first_line(error)}")
-            with suppress(sqlite3.Error):  # tried again soon
+            with suppress(sqlite3.Error, OSError):  # tried again soon
                 self.waiting.evict_old()
+                self.waiting.merge_log()
 
     def _look_after(self, model: LiveModel) -> None:
         self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])

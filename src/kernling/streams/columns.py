@@ -11,7 +11,7 @@ import numpy as np
 from ..estimators.constraints import short
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, check_plain, listed, missing
+from .tables import FEW, RowError, Table, category, check_plain, listed, missing, numbers
 
 MISSING = ("error", "drop", "keep")
 
@@ -25,6 +25,7 @@ class Columns:
         features: Sequence[str] | None = None,
         categorical: Sequence[str] = (),
         missing: str = "error",
+        target_optional: bool = False,
     ):
         if missing not in MISSING:
             raise ValueError(f"missing must be 'error', 'drop' or 'keep', not {missing!r}")
@@ -33,7 +34,7 @@ class Columns:
         for name, names in (("features", () if features is None else features), ("categorical", categorical)):
             if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
                 raise TypeError(f"{name} must be a list of names, not {names!r}")
-        self.target = target
+        self.target, self.target_optional = target, target_optional
         self.features = None if features is None else tuple(features)
         self.categorical = tuple(categorical)
         self.missing = missing
@@ -66,6 +67,8 @@ class Columns:
             if not -len(names) <= self.target < len(names):
                 raise ValueError(f"target is column {self.target}, but there are {len(names)} columns")
             self.target = names[self.target]
+        if self.target_optional and self.target not in names:
+            self.target = None
         if self.features is None:
             self.features = tuple(name for name in names if name != self.target)
             unknown = [name for name in self.categorical if name not in names]
@@ -94,12 +97,14 @@ class Columns:
             self._labels = self.target in self.categorical or texts > FEW * len(present)
         if self._labels:
             return np.array([None if lost else category(v) for v, lost in zip(values, gaps, strict=True)], object)
-        return values if values.dtype.kind in "biu" else table.numbers(str(self.target), first_row)
+        if values.dtype.kind in "biu":
+            return values
+        return numbers(values) if self.target_optional else table.numbers(str(self.target), first_row)
 
     def _complete(self, rows: dict[str, np.ndarray], y: Any, first_row: int) -> np.ndarray:
         """Return a mask of the complete rows; raise for infinite values and for incomplete rows that are not to be dropped."""
         good = np.ones(len(next(iter(rows.values()))), dtype=bool)
-        for name, values in [*rows.items(), *([] if y is None else [(str(self.target), y)])]:
+        for name, values in [*rows.items(), *([] if y is None or self.target_optional else [(str(self.target), y)])]:
             infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
             gaps = missing(values)
             if name == self.target:  # a row without a target is useless

@@ -16,12 +16,12 @@ from ..estimators.constraints import short
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
-from .parts import MinMax, Scale, Standardise
+from .parts import SCALED, MinMax, Scale, Standardise
+from .plain import PlainRows
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, listed, numbers
 
 MOST = 2**31 - 1  # columns
-LARGEST = float(np.finfo(np.float64).max)  # whole numbers may be larger
 
 
 class Encode(TransformerMixin, BaseEstimator):
@@ -51,7 +51,7 @@ class Encode(TransformerMixin, BaseEstimator):
     numeric, date, ignore : sequence of str
         Columns to treat as numbers, as dates (numbers are seconds since 1970), or to ignore, whatever the first rows look like.
     missing : {"error", "impute"}
-        With "impute", a value that is missing, infinite or of the wrong type is replaced by the running mean of the values
+        With "impute", a value that is missing, above 1e70 or of the wrong type is replaced by the running mean of the values
         before it.  If a value is missing in the first rows, an indicator column is added.  A missing category
         then has its own column, and otherwise counts as one of the others.
     limit : int
@@ -164,6 +164,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
+        self.plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
@@ -255,7 +256,7 @@ class Encode(TransformerMixin, BaseEstimator):
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
-                if not isinstance(value, (float, int)) or not -LARGEST <= value <= LARGEST:
+                if not isinstance(value, (float, int)) or not -SCALED <= value <= SCALED:
                     return None
                 values[0, place] = value
             elif isinstance(value, str) and value:
@@ -308,7 +309,7 @@ class Encode(TransformerMixin, BaseEstimator):
                 values[:, place] = table.numbers(name)
             else:
                 values[:, place] = numbers(table.columns[name])
-        if not np.isfinite(values).all():
+        if not _usable(values).all():
             self._look_at_gaps(table, values)
         return values, times
 
@@ -318,14 +319,14 @@ class Encode(TransformerMixin, BaseEstimator):
             for name, column in zip(self._measured, values.T, strict=True):
                 _check_present(name, table.missing(name))
                 _check_dates(table, name, np.isnan(column))
-            raise ValueError("the rows contain infinity; fill or drop such values before encoding")
-        values[np.isinf(values)] = np.nan
+            raise ValueError(f"the rows contain infinity or numbers above {SCALED:g}; fill or drop such values before encoding")
+        values[~_usable(values)] = np.nan
         for name, column in zip(self._measured, values.T, strict=True):
             wrong = np.isnan(column) & ~table.missing(name)
             if wrong.any():
                 kind = next(one.treatment for one in self.schema_ if one.name == name)
                 value = str(table.columns[name][int(wrong.argmax())])
-                self._warn(name, f"{short(value)} in column {short(name)} cannot be read as a {kind} and counts as missing")
+                self._warn(name, f"{short(value)} in column {short(name)} cannot be used as a {kind} and counts as missing")
 
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
         rows = np.zeros((len(table), self._width))
@@ -362,7 +363,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.treatment == "date":
                 good &= ~np.isnat(dates_of(table, column.name))
             elif column.is_measured:
-                good &= np.isfinite(numbers(table.columns[column.name]))
+                good &= _usable(numbers(table.columns[column.name]))
             elif column.treatment == "category":
                 good &= ~table.missing(column.name)
         return good
@@ -459,6 +460,11 @@ class Encode(TransformerMixin, BaseEstimator):
             if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
                 raise ValueError(f"the scale is for {scale.n_features_in_} columns, but {part._scaled} are scaled")
         return part
+
+
+def _usable(values: np.ndarray) -> np.ndarray:
+    """Return a mask of the values that are neither missing nor too large for running means and scales."""
+    return np.abs(values) <= SCALED
 
 
 def _check_present(name: str, gaps: np.ndarray) -> None:

@@ -21,6 +21,7 @@ def stream(
     y: Any = None,
     *,
     target: str | int | None = None,
+    target_optional: bool = False,
     features: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     missing: str = "error",
@@ -49,6 +50,8 @@ def stream(
     target : str, int or None
         Target column: its name, or its position (-1 is the last); None if there is none.  Targets are numbers if the
         first ones are, except for a few damaged ones, and otherwise labels.
+    target_optional : bool
+        Whether the source may lack the target column; there are no targets then.
     features : sequence of str, optional
         Columns to use, in this order; by default all but the target.
     categorical : sequence of str
@@ -92,7 +95,7 @@ def stream(
         raise ValueError(f"n_features must be an integer of at least 1, not {n_features!r}")
     if format is not None and format not in files.FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-    columns = Columns(target, features, categorical, missing)
+    columns = Columns(target, features, categorical, missing, target_optional)
     how = _Reading(columns, format, header, delimiter, n_features, zero_based)
     pieces, once = _pieces(source, y, how)
     told = os.fspath(source) if _is_path(source) else type(source).__name__
@@ -154,7 +157,7 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
     if kind == "arrow":
         return files.read_arrow(file)
     named, target = how.columns.features, how.columns.target
-    asked = [*(named or ()), *([target] if isinstance(target, str) else [])]
+    asked = [*(named or ()), *([target] if isinstance(target, str) and not how.columns.target_optional else [])]
     return files.read_jsonl(file, asked, more=named is not None)
 
 

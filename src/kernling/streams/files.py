@@ -26,6 +26,7 @@ import numpy as np
 
 from ..estimators.constraints import short
 from ..extras import need
+from . import progress
 from .lines import BLOCK, MARK, line_blocks
 from .tables import FEW, Table, listed, objects
 
@@ -104,7 +105,7 @@ def more_within(file: Any) -> Callable[[float], bool]:
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
     read = _decompressor(file, name, stack)
-    return _Kept(file) if read is None else io.BufferedReader(_Decompressed(name, read), BLOCK)
+    return _Kept(file) if read is None else io.BufferedReader(_Decompressed(name, read, file), BLOCK)
 
 
 def _decompressor(file: io.BufferedReader, name: str, stack: ExitStack) -> Callable[[int], bytes] | None:
@@ -145,9 +146,10 @@ def _damage_named(name: str) -> Iterator[None]:
 class _Decompressed(io.RawIOBase):
     """Output of a decompressor; all bytes before a damaged place are read before the error is raised."""
 
-    def __init__(self, name: str, read: Callable[[int], bytes]):
+    def __init__(self, name: str, read: Callable[[int], bytes], file: io.BufferedReader):
         self._name = name
         self._read = read
+        self._file = file  # compressed
 
     def readable(self) -> bool:
         return True
@@ -167,6 +169,7 @@ class _Decompressed(io.RawIOBase):
                 break
             buffer[count : count + len(data)] = data
             count += len(data)
+        progress.tell(self._name, self._file)
         return count
 
 
@@ -472,6 +475,19 @@ def arrow_table(batch: Any) -> Table:
         if pyarrow.types.is_time(column.type):  # of day: the time since midnight
             whole = column.cast(pyarrow.int32() if column.type.bit_width == 32 else pyarrow.int64()).cast(pyarrow.int64())
             column = whole.cast(pyarrow.duration(column.type.unit))
-        keep = isinstance(column, pyarrow.ChunkedArray)
-        table[name] = column.to_numpy() if keep else column.to_numpy(zero_copy_only=False)
+        table[name] = _as_numpy(pyarrow, column)
     return Table(table)
+
+
+def _as_numpy(pyarrow: Any, column: Any) -> np.ndarray:
+    """Convert a column, where possible without its ``to_numpy``, which imports pandas."""
+    types = pyarrow.types
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if types.is_string(column.type):
+        return objects(column.to_pylist())
+    if not column.null_count and types.is_boolean(column.type):
+        return np.array(column.to_pylist(), dtype=bool)
+    if not column.null_count and types.is_primitive(column.type) and not types.is_temporal(column.type):
+        return np.from_dlpack(column)
+    return column.to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ FAR = 10.0  # mean deviations; values further away are clipped before they updat
 
 
 @jit_exact
-def _fill(X, count, mean, deviation):
+def fill_rows(X, count, mean, deviation):
     """Replace NaN by the running mean of the values before it, row by row; return the number of rows with NaN."""
     rows = 0
     for i in range(X.shape[0]):
@@ -50,10 +50,20 @@ class Fill:
 
     def learn(self, X: np.ndarray) -> Fill:
         """Impute the rows in place; return the updated state, without changing this one."""
-        later = Fill(0)
-        later.count, later.mean, later.deviation = self.count.copy(), self.mean.copy(), self.deviation.copy()
-        later.rows = self.rows + _fill(X, later.count, later.mean, later.deviation)
+        later = self.copied()
+        later.rows = self.rows + fill_rows(X, later.count, later.mean, later.deviation)
         return later
+
+    def copied(self) -> Fill:
+        """Return a copy."""
+        other = object.__new__(Fill)
+        other.count, other.mean, other.deviation, other.rows = (
+            self.count.copy(),
+            self.mean.copy(),
+            self.deviation.copy(),
+            self.rows,
+        )
+        return other
 
     def filled(self, X: np.ndarray) -> np.ndarray:
         """Return the rows imputed with the current means."""

@@ -92,11 +92,21 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             self._begin(X.shape[1])
             self.n_features_in_ = X.shape[1]
-        for name in self._fields:  # so that a copy of the attributes is a copy of the state
-            setattr(self, name, getattr(self, name).copy())
+        self._own_state()
         out = np.empty(X.shape)
         self._learn(X, out)
         return out
+
+    def _own_state(self) -> None:
+        """Copy the state before it changes, so that a copy of the attributes is a copy of the state."""
+        for name in self._fields:
+            setattr(self, name, getattr(self, name).copy())
+
+    def copied(self) -> Any:
+        """Return a copy that can learn without changing this one."""
+        other = self.twin()
+        other._own_state()
+        return other
 
     def transform(self, X) -> np.ndarray:
         """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
@@ -225,8 +235,10 @@ class Standardise(_Scaling):
         self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
 
     def _learn(self, X, out) -> None:
-        state = float(self.count_), self.mean_, self.squares_, self._reach
-        count, clipped = standardise(X, *state, out)
+        self.advance(*standardise(X, float(self.count_), self.mean_, self.squares_, self.reach, out))
+
+    def advance(self, count: float, clipped: int) -> None:
+        """Set the number of rows, and count those that were clipped."""
         self.count_, self.clipped_ = np.array(count), self.clipped_ + clipped
 
     def _is_sound(self) -> bool:
@@ -234,7 +246,8 @@ class Standardise(_Scaling):
         return 0.0 <= float(self.clipped_) <= float(self.count_) < np.inf and bool(right.all())
 
     @property
-    def _reach(self) -> float:
+    def reach(self) -> float:
+        """Maximum distance from the mean, in deviations."""
         return np.inf if self.clip is None else float(self.clip)
 
     @property
@@ -244,7 +257,7 @@ class Standardise(_Scaling):
 
     def scale_now(self) -> Scale:
         """Return the current scale."""
-        return Scale(self.mean_, np.sqrt(self.variance_), reach=self._reach)
+        return Scale(self.mean_, np.sqrt(self.variance_), reach=self.reach)
 
 
 class MinMax(_Scaling):

@@ -1,0 +1,108 @@
+"""Least squares on step functions of single columns, for borders along the axes, where trees are strong.
+
+The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
+of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
+more than 200.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..core.state import Widening
+from . import least_squares
+from .least_squares import EVENTS, LeastSquares, Ridge, new_least_squares
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+BINS = 16  # of a column at most
+MOST = 200  # edges of all columns
+NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
+
+
+class Steps(NamedTuple):
+    columns: np.ndarray  # (edges at most,) the column of each edge
+    edges: np.ndarray  # (edges at most,) NEVER where there is none
+    sums: LeastSquares
+
+    def grown(self, capacity: int) -> Steps:
+        """Return a copy with room for all features."""
+        return self._replace(sums=self.sums.grown(capacity))
+
+    def trimmed(self, size: int) -> Steps:
+        """Return a copy without spare room."""
+        return self._replace(sums=self.sums.trimmed(size))
+
+    def widened(self, change: Widening) -> Steps:
+        """Convert to the outputs of ``change``."""
+        return self._replace(sums=self.sums.widened(change))
+
+    def merged(self, other: Steps, start: Steps | None, merging: Merging) -> Steps:
+        """Return the sums of both, with the edges of the one that learned more; others move to the nearest of their column.
+
+        Events of a common start that had other edges cannot be subtracted, and count twice.
+        """
+        common = max(self, other, key=lambda steps: steps.sums.record[EVENTS])
+        begun = start if start is not None and all(steps.has_edges_of(start) for steps in (self, other)) else None
+        sums = self.moved(common).sums.merged(other.moved(common).sums, begun and begun.sums, merging)
+        return common._replace(sums=sums)
+
+    def has_edges_of(self, other: Steps) -> bool:
+        """Return whether all edges are the same."""
+        return np.array_equal(self.edges, other.edges) and np.array_equal(self.columns, other.columns)
+
+    def moved(self, common: Steps) -> Steps:
+        """Return the same with other edges."""
+        if self.has_edges_of(common):
+            return self
+        turn = np.zeros((len(self.edges) + 1, self.sums.count))
+        turn[0, :1] = 1.0
+        for i in np.flatnonzero(self.edges[: max(self.sums.count - 1, 0)] < NEVER):
+            known = np.flatnonzero((common.columns == self.columns[i]) & (common.edges < NEVER))
+            if len(known):
+                turn[1 + known[np.abs(common.edges[known] - self.edges[i]).argmin()], 1 + i] = 1.0
+        return common._replace(sums=least_squares.turned(self.sums, turn))
+
+    def check(self, size: int, d: int, outputs: int) -> None:
+        """Raise unless all shapes agree."""
+        room = (_room(d),)
+        if self.columns.shape != room or self.edges.shape != room or not ((self.columns >= 0) & (self.columns < d)).all():
+            raise ValueError("the edges of the columns do not fit the model")
+        self.sums.check(size, d, outputs)
+
+
+def _room(d: int) -> int:
+    return min((BINS - 1) * d, MOST)
+
+
+def new_steps(ridge: Ridge, d: int, outputs: int) -> Steps:
+    """Return the expert without edges, for d columns."""
+    n = _room(d)
+    return Steps(np.zeros(n, np.int64), np.full(n, NEVER), new_least_squares(ridge, 1 + n, 0, outputs))
+
+
+def place_edges(steps: Steps, X: np.ndarray) -> None:
+    """Replace the edges by quantiles of these rows: as many for each column as there is room for, without repetitions."""
+    ordered = np.sort(X, axis=0)
+    n = len(X)
+    for bins in range(BINS, 1, -1):
+        quantiles = ordered[(np.arange(1, bins) * n + bins - 1) // bins - 1]
+        used = quantiles < ordered[-1]
+        used[1:] &= quantiles[1:] > quantiles[:-1]
+        if (count := np.count_nonzero(used)) <= len(steps.edges):
+            break
+    else:
+        return
+    steps.columns[:], steps.edges[:] = 0, NEVER
+    steps.columns[:count] = np.nonzero(used.T)[0]
+    steps.edges[:count] = quantiles.T[used.T]
+
+
+def features(steps: Steps, X: np.ndarray) -> np.ndarray:
+    """Return the features of rows, (1 + edges, rows)."""
+    Z = np.ones((1 + len(steps.edges), len(X)))
+    np.greater(X.T[steps.columns], steps.edges[:, np.newaxis], out=Z[1:])
+    return Z

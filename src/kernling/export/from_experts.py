@@ -1,0 +1,141 @@
+"""Descriptions of mixtures of experts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..components import combination, least_squares, mixture, scaling, window
+from ..components.experts import Experts
+from ..components.least_squares import LeastSquares
+from ..components.mixture import Mixture
+from ..components.scaling import Scales
+from ..components.steps import NEVER, Steps
+from ..components.whitened import coefficients
+from ..components.window import Window
+from ..core.kernels import Kernel
+from .description import (
+    LAPLACIAN,
+    Average,
+    Blend,
+    KernelFunction,
+    KernelSum,
+    KernelValues,
+    LinearSum,
+    Nearest,
+    Running,
+    StepSum,
+    Sum,
+    Vote,
+)
+
+Expert = Sum | Average | Nearest
+
+
+def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
+    """Return the kernels and the function of a mixture with this state, which has no spare room."""
+    experts: Experts = state.experts
+    own, centre = KernelFunction.of(kernel), experts.model.centre
+    city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
+    seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
+    kernels = tuple(KernelValues(function, centre, points) for function, points in seen if len(points))
+    lines = (_line(line.weights, len(centre)) for line in (experts.straight, experts.lately))
+    squares = (_smooth(experts, kernel.gamma), *lines, _stepped(experts.stepped, len(centre)))
+    views = _views(experts.window, len(kernels) - window.KINDS)
+    if isinstance(state.mixture, Mixture):
+        return kernels, _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
+    return kernels, _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views)))
+
+
+def running(scales: Scales) -> Running:
+    """Describe scales that rows themselves contribute to."""
+    n = float(scales.count[0])
+    return Running(n / (n + 1.0), scales.mean, scales.squares / max(n, 1.0), scales.kind)
+
+
+# ---------------------------------------------------------------------- experts
+
+
+def _sum(parts: list[Any], offset: np.ndarray, d: int) -> Sum:
+    """Return a sum, of columns times 0 if it has no other part."""
+    return Sum(tuple(parts) or (LinearSum(np.zeros((len(offset), d))),), offset)
+
+
+def _smooth(experts: Experts, gamma: float) -> Sum:
+    """Describe least squares on a constant, columns and whitened kernel values, by coefficients of the points."""
+    model, squares = experts.model, experts.smooth
+    fixed = int(squares.size[least_squares.FIXED])
+    weights = _padded(squares.weights, fixed + model.stored)
+    parts: list[Any] = [KernelSum(0, 1, coefficients(experts.whitening.factor, weights[:, fixed:]))] if model.stored else []
+    if fixed > 1:
+        parts.append(LinearSum(math.sqrt(gamma) * weights[:, 1:fixed]))
+    return _sum(parts, weights[:, 0], model.points.shape[1])
+
+
+def _padded(weights: np.ndarray, width: int) -> np.ndarray:
+    """Return weights with zeros for features that are not known yet."""
+    return np.hstack([weights, np.zeros((len(weights), width - weights.shape[1]))])
+
+
+def _line(weights: np.ndarray, d: int) -> Sum:
+    """Describe a linear expert, by the weights of a constant and the columns."""
+    weights = _padded(weights, 1 + d)
+    return Sum((LinearSum(weights[:, 1:]),), weights[:, 0])
+
+
+def _stepped(steps: Steps, d: int) -> Sum:
+    """Describe least squares on a constant and steps."""
+    weights = _padded(steps.sums.weights, 1 + len(steps.edges))
+    used = steps.edges < NEVER
+    parts = [StepSum(steps.columns[used], steps.edges[used], weights[:, 1:][:, used])] if used.any() else []
+    return _sum(parts, weights[:, 0], d)
+
+
+def _views(held: Window, first: int) -> list[tuple[int, int]]:
+    """Return the kernel, and its power, of each view of the window; ``first`` is the first of its kernels."""
+    powers = len(held.coef) // window.KINDS
+    return [(first + kind, window.POWER**place) for kind in range(window.KINDS) for place in range(powers)]
+
+
+def _sums(held: Window, views: list[tuple[int, int]], columns: slice) -> list[Sum]:
+    """Describe the window's experts that are kernel expansions, one for each view."""
+    coef = held.coef[:, columns]
+    offset, d = np.zeros(coef.shape[1]), held.points.shape[1]
+    found = zip(views, coef, strict=True)
+    return [_sum([KernelSum(*view, own)] if held.stored else [], offset, d) for view, own in found]
+
+
+def _of_values(held: Window, views: list[tuple[int, int]]) -> list[Expert]:
+    """Describe least mean squares and weighted neighbours, one each for each view, and the nearest few."""
+    steps = _sums(held, views, slice(window.LMS, window.LMS + 1))
+    if not held.stored:
+        return [*steps, *steps, steps[0]]  # all predict 0
+    sums, weights = held.coef[:, window.SUM], held.coef[:, window.WEIGHT]
+    around = [Average(*view, *own, window.LITTLE) for view, *own in zip(views, sums, weights, strict=True)]
+    count = min(window.NEIGHBOURS, held.stored)
+    return [*steps, *around, Nearest(views[0][0], count, window.FAR, held.tie, sums[0], weights[0])]
+
+
+# ---------------------------------------------------------------------- combinations
+
+
+def _vote(held: Mixture, experts: tuple[Sum, ...]) -> Vote:
+    two = len(experts[0].offset) == 1
+    return Vote(
+        experts=experts,
+        scale=np.sqrt(held.scale),
+        reach=mixture.REACH,
+        pull=held.pull,
+        bias=held.bias[::-1] if two else held.bias,
+        votes=held.votes,
+        ahead=mixture.AHEAD,
+        tie=mixture.TIE,
+        right=held.calibration(),
+        barely=mixture.BARELY,
+    )
+
+
+def _blend(held: LeastSquares, target: Scales, experts: tuple[Expert, ...]) -> Blend:
+    return Blend(experts, combination.expert_weights(held), combination.REACH, *scaling.target_scale(target))
