@@ -46,7 +46,7 @@ def plain_sgd(X, y, gamma, lam, slope):
     return np.array(models) @ K
 
 
-PAPER = {"lam": 1e-4, "eta": None, "zero_cells": True, "max_cells": None}
+PAPER = {"output": "last", "lam": 1e-4, "eta": None, "zero_cells": True, "max_cells": None}
 PublishedClassifier = partial(AVMClassifier, **PAPER)
 PublishedRegressor = partial(AVMRegressor, standardise_target=False, **PAPER)
 SLOPES = {

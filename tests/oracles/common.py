@@ -175,7 +175,7 @@ class Models:
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / 3.0
         q = min(2.0, (1.0 - self.params["suffix"]) / (1.0 - 1.25 * self.params["suffix"]))
         T = len(self.history) - 1
-        if T == max(self.marks[-1] + 1, math.ceil(self.marks[-1] * q)):
+        if max(self.marks[-1] + 1, math.ceil(self.marks[-1] * q)) == T:
             self.marks.append(T)
 
     def scores(self, x: np.ndarray) -> np.ndarray:

@@ -296,6 +296,7 @@ class AVMClassifier(_AVM, OnlineClassifier):
         doc="Loss of the margin; with more than two classes, of the margin f_y - f_z over the best wrong class.",
     )
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")
+    output: str = parameter(default="auto")
 
 
 class AVMRegressor(_AVM, TubeRegressor):

@@ -175,7 +175,7 @@ class _POLK(RegularisedSteps, Forgets):
         doc="Whether the step size is eta, or eta / (t + 1) with eps = K eta_t^2.",
     )
     batch_size: int = parameter(
-        default=32,
+        default=16,
         allowed=Whole(1),
         doc="Number of rows per step; rows of an incomplete batch wait for the next call of ``partial_fit``.",
     )
