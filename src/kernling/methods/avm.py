@@ -289,7 +289,7 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
 class AVMClassifier(_AVM, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
 
-    example = Example("0.93")
+    example = Example("0.98")
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
