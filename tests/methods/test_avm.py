@@ -239,7 +239,9 @@ def test_a_limit_follows_a_stream_that_moves():
 
 def test_no_step_exceeds_eta():
     X, y = stream("binary", 500, seed=3)
-    model = AVMClassifier(gamma=1.0, delta=0.0, lam=0.01, eta=0.5, max_cells=None).partial_fit(X[:1], y[:1], classes=[0, 1])
+    model = AVMClassifier(gamma=1.0, delta=0.0, lam=0.01, eta=0.5, max_cells=None, output="last").partial_fit(
+        X[:1], y[:1], classes=[0, 1]
+    )
     assert np.abs(model.dual_coef_).max() == pytest.approx(0.5)
     model.partial_fit(X[1:], y[1:])
     assert np.abs(model.dual_coef_).max() <= 0.5
