@@ -146,7 +146,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _learn_segment(self, learn, X, y, weights, record):
         """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
-        before = {name: self.__dict__[name] for name in ("_counts", "_target_scale") if name in self.__dict__}
+        before: dict[str, Any] = {name: vars(self)[name] for name in ("_counts", "_target_scale") if name in vars(self)}
         try:
             return learn(X, *self._encoded_rows(y, weights), record)
         except loop.Interrupted as stop:
