@@ -62,7 +62,7 @@ def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarra
         change = -whole
         change[:, :, kept] += reduced
         error = math.sqrt(max(0.0, *(function_products(kernel, points, column, column).sum() for column in change)))
-    return Union(points[kept], reduced, tags[:, kept], place[copy_of], moved, error)
+    return Union(points[kept], reduced, np.ascontiguousarray(tags[:, kept]), place[copy_of], moved, error)
 
 
 def _distinct(points: np.ndarray, tags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
