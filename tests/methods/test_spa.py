@@ -356,7 +356,7 @@ def hinge(f, y):
 def test_a_weight_multiplies_the_cap(task):
     cls, parent, params = SPAS[task]
     X, y = events(task, 200)
-    settings = {"gamma": 1.0, "alpha": 0.5, "beta": 1.0, "random_state": 0, **params}
+    settings = {"gamma": 1.0, "alpha": 0.5, "beta": 1.0, "output": "average", "random_state": 0, **params}
     weighted = cls(eta=0.05, **settings).fit(X, y, sample_weight=np.full(200, 3.0))
     np.testing.assert_allclose(weighted.dual_coef_, cls(eta=0.15, **settings).fit(X, y).dual_coef_, rtol=1e-9)
     for variant in ("PA-I", "PA-II"):

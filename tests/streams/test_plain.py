@@ -31,7 +31,7 @@ def test_events_are_learned_and_predicted_as_in_tables():
     rows[251] = {name: round(value) for name, value in rows[251].items()}  # integers, in another order
     rows[252] = dict(reversed(rows[252].items()))
     single, table = begun(rows[:100], y[:100]), begun(rows[:100], y[:100])
-    assert single.steps_[0][1].plain_rows is not None
+    assert single.steps_[0][1]._plain_rows is not None
     single = pickle.loads(pickle.dumps(copy.deepcopy(single)))
     for row, label in zip(rows[100:], y[100:], strict=True):
         assert single.predict_one(row) == table.predict([row])[0]
@@ -63,3 +63,13 @@ def test_a_refused_event_changes_nothing():
     with pytest.raises(ValueError, match="sample_weight"):
         pipeline.learn_one(rows[0], 1, sample_weight=-1.0)
     assert state(pipeline) == before
+
+
+def test_the_first_event_after_begin():
+    rows, y = dictionaries(100)
+    new = kernling.StreamPipeline.auto(kernling.AVMClassifier(gamma=0.2, delta=1.0, random_state=0))
+    single, table = copy.deepcopy(new).begin(rows), new.begin(rows)
+    for row, label in zip(rows[:5], y[:5], strict=True):
+        single.learn_one(row, label)
+        table.partial_fit([row], [label])
+    assert state(single) == state(table)

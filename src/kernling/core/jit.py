@@ -24,7 +24,7 @@ import types
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import numba
@@ -38,8 +38,20 @@ try:
 except ImportError:  # Numba has changed: compiling takes longer, and gives the same
     lean = None
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
-_EXACT = {"contract"}
-_FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+class _Flags(set):
+    """Flags whose text is the same in all processes: Numba makes it part of symbols."""
+
+    def __repr__(self) -> str:
+        return str(sorted(self))
+
+    def copy(self) -> _Flags:
+        return _Flags(self)
+
+
+_EXACT = _Flags({"contract"})
+_FREEDOMS = _Flags({"reassoc", "contract", "nsz", "arcp"})
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
@@ -142,6 +154,7 @@ class Compiled:
             _hide_from_python(dispatcher)
         try:
             dispatcher._cache = _DiskCache(self.py_func, self.owner, kind)
+            self.py_func.symbol_number = dispatcher._cache.symbol_number  # type: ignore[attr-defined]
         except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
             pass
         return dispatcher
@@ -230,39 +243,47 @@ def _set_apart(library: Any, symbol: str, name: str) -> None:
     _units[symbol] = name
 
 
+class _Entry(NamedTuple):
+    """The content of a file of the cache."""
+
+    symbol: str  # of the function
+    callees: dict[str, str]  # symbols of the functions that it calls, and their entries
+    counts_references: bool  # whether the code needs Numba's runtime
+    code: Any
+    description: bytes  # what Numba needs to know of a function that is called from Python or linked into others
+
+
 def _load(name: str, target: Any) -> Any:
     """Return the function in an entry, with all that it calls; None if any of it is missing or invalid."""
     from numba.core.compiler import CompileResult
 
-    found = _read(name, target)
     try:
-        return None if found is None else CompileResult._rebuild(target, found[0], *pickle.loads(found[1]))
+        entry = _read(name, target)
+        return None if entry is None else CompileResult._rebuild(target, entry.code, *pickle.loads(entry.description))
     except Exception:  # any invalid entry is recompiled and replaced
         return None
 
 
-def _read(name: str, target: Any) -> tuple[Any, bytes] | None:
-    """Return the machine code and the description in an entry, after loading the machine code of all that it calls."""
+def _read(name: str, target: Any) -> _Entry | None:
+    """Return an entry, after loading the machine code of all that it calls; None if any of that is missing."""
     from numba.core.runtime import rtsys
 
     content = read_entry(_shared_hash(), name)
     if content is None:
         return None
-    try:
-        callees, counts_references, code, description = pickle.loads(content)
-        if counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
-            rtsys.initialize(target)
-        for symbol, callee in callees.items():
-            if symbol not in _units:
-                found = _read(callee, target)
-                if found is None:
-                    return None
-                library = target.codegen().unserialize_library(found[0])
-                _set_apart(library, symbol, callee)
-                _alive.append(library)
-    except Exception:  # any invalid entry is recompiled and replaced
-        return None
-    return code, description
+    entry = _Entry(*pickle.loads(content))
+    if entry.counts_references:  # all that machine code needs of Numba's target; refreshing the rest takes longer than loading
+        rtsys.initialize(target)
+    for symbol, callee in entry.callees.items():
+        if symbol in _units:
+            continue
+        found = _read(callee, target)
+        if found is None or found.symbol != symbol:  # not the one that the caller was compiled for
+            return None
+        library = target.codegen().unserialize_library(found.code)
+        _set_apart(library, symbol, callee)
+        _alive.append(library)
+    return entry
 
 
 class _DiskCache:
@@ -282,6 +303,11 @@ class _DiskCache:
     def _name(self, signature: Any, codegen: Any) -> str:
         key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+
+    def symbol_number(self, signature: Any, codegen: Any) -> int:
+        """Return a number for the symbol of the function, the same in all processes, whose entries call each other."""
+        key = self._name(signature, codegen)[len(self.name) + 1 :]
+        return int(key[:12], 16)
 
     def _is_fragment(self, signature: Any) -> bool:
         return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
@@ -316,7 +342,8 @@ class _DiskCache:
         counts_references = any(symbol.startswith("NRT_") for symbol in declared)
         code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
         used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
-        write_entry(_shared_hash(), name, dumps((callees, counts_references, code, dumps((*description, used)))))
+        entry = _Entry(result.fndesc.mangled_name, callees, counts_references, code, dumps((*description, used)))
+        write_entry(_shared_hash(), name, dumps(tuple(entry)))
 
     def flush(self) -> None:
         """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""

@@ -98,7 +98,7 @@ class Forgets(OnlineEstimator):
         allowed=(NOTHING, Real(1.0)),
         doc="Half-life in events, for streams that drift: after this many events, the weight of what was learned is halved. "
         "Steps of size 1 / (lam t) stop decreasing at the t where 1 - 1 / t forgets at this rate. "
-        'The mean of all models does not forget: use output="last".',
+        'The mean of all models does not forget: use output="auto" or "last".',
     )
 
 

@@ -52,7 +52,9 @@ class Parameter:
         """Type shown in the documentation."""
         kinds = [rule.kind for rule in self.allowed if rule is not NOTHING]
         words = ", ".join(kinds[:-1]) + (" or " if kinds[:-1] else "") + kinds[-1]
-        return f"{words}, optional" if NOTHING in self.allowed else f"{words}, default={self.default!r}"
+        if self.default is None:
+            return f"{words}, optional"
+        return f"{words}{' or None' if NOTHING in self.allowed else ''}, default={self.default!r}"
 
 
 def parameter(

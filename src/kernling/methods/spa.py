@@ -211,7 +211,7 @@ class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     weighted by which of them was right lately.
     """
 
-    example = Example("0.94", beta=4.0, random_state=0)
+    example = Example("0.95", beta=4.0, random_state=0)
     output: str = parameter(default="auto")
 
 

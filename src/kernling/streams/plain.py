@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -58,9 +59,16 @@ class PlainRows:
         self._names = names
         self._get: Callable = itemgetter(*names)
         self._pack = struct.Struct(f"{len(names)}d").pack_into
-        row, column = np.empty((1, len(names))), np.empty(len(names))
-        self._learn = entry_point(_learn, row, column, column, column, 0.0, column, column, 0.0, row)
-        self._scale = entry_point(_scale, row, 0.0, column, column, 0.0, row)
+
+    @cached_property
+    def _learn(self) -> Callable:
+        row, column = np.empty((1, len(self._names))), np.empty(len(self._names))
+        return entry_point(_learn, row, column, column, column, 0.0, column, column, 0.0, row)
+
+    @cached_property
+    def _scale(self) -> Callable:
+        row, column = np.empty((1, len(self._names))), np.empty(len(self._names))
+        return entry_point(_scale, row, 0.0, column, column, 0.0, row)
 
     @classmethod
     def of(cls, schema: Schema) -> PlainRows | None:
@@ -72,8 +80,8 @@ class PlainRows:
     def __reduce__(self) -> tuple[Any, ...]:
         return PlainRows, (self._names,)
 
-    def _read(self, x: Any) -> np.ndarray | None:
-        if type(x) is not dict or len(x) != len(self._names):
+    def _read(self, x: Any, scale: Standardise) -> np.ndarray | None:
+        if type(x) is not dict or len(x) != len(self._names) or not scale.__sklearn_is_fitted__():
             return None
         row = np.empty((1, len(x)))
         try:
@@ -84,7 +92,7 @@ class PlainRows:
 
     def learned(self, x: Any, fill: Fill, scale: Standardise) -> tuple[np.ndarray, Fill, Standardise] | None:
         """Return the scaled event, and the states after it, without changing the given ones."""
-        row = self._read(x)
+        row = self._read(x, scale)
         if row is None:
             return None
         fill, scale, out = fill.copied(), scale.copied(), np.empty_like(row)
@@ -98,7 +106,7 @@ class PlainRows:
 
     def scaled(self, x: Any, scale: Standardise) -> np.ndarray | None:
         """Return the event scaled with the current statistics."""
-        row = self._read(x)
+        row = self._read(x, scale)
         if row is None:
             return None
         out = np.empty_like(row)
