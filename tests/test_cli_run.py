@@ -3,6 +3,7 @@
 import fcntl
 import gzip
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -279,6 +280,15 @@ def test_rows_at_hand_are_learned_before_ctrl_c_ends_it(folder):
     process.stdin.close()
     assert process.returncode == 130, process.stderr.read().decode()
     assert kernling.load("m.kern").t_ > ROWS - 100  # the last lines may be part of an unfinished block of bytes
+
+
+def test_run_and_info_count_points_and_bytes_alike():
+    ran = call("run", "checkerboard", "--rows", 1000, *SETTINGS, "--save", "m.kern").output
+    model = kernling.load("m.kern")
+    for output in (ran, call("info", "m.kern").output):
+        assert re.search(rf"points stored +│ +{model.n_stored_:,} ", output)
+        assert re.search(rf"(bytes +│ +{model.nbytes_:,} )|({model.nbytes_:,} bytes)", output)
+    assert " points " not in call("info", "m.kern").output.replace("points stored", "")  # said once
 
 
 def test_regression_is_seen_from_the_target(folder):

@@ -64,6 +64,11 @@ def test_every_method_has_a_page_or_is_a_baseline():
     assert told == main
 
 
+def test_all_that_is_documented_is_installed_with_the_documentation():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {*extras["river"], *extras["dask"], *extras["plot"]} <= set(extras["docs"])
+
+
 def test_badges_are_true():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     badge = {name: (DOCS / "_static" / f"badge-{name}.svg").read_text() for name in ("python", "licence")}

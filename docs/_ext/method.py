@@ -28,10 +28,10 @@ def _block(block: str) -> nodes.Node:
 
 
 class Docstring(Directive):
-    """``{docstring} avm``: the description of the method; with ``:part: departures``, its departures from the paper."""
+    """``{docstring} avm``: the description of the method, or only its citation, or its departures from the paper."""
 
     required_arguments = 1
-    option_spec = {"part": lambda value: directives.choice(value, ("update", "departures"))}
+    option_spec = {"part": lambda value: directives.choice(value, ("citation", "description", "departures"))}
 
     def run(self):
         entry = registry.find(self.arguments[0])
@@ -40,7 +40,7 @@ class Docstring(Directive):
         blocks = re.split(r"\n\n", module.__doc__.strip())[1:]  # the first is its name
         cut = next((place for place, block in enumerate(blocks) if block.startswith(DEPARTURES)), len(blocks))
         part = self.options.get("part")
-        chosen = {"update": blocks[:cut], "departures": blocks[cut + 1 :], None: blocks}[part]
+        chosen = {"citation": blocks[:1], "description": blocks[:cut], "departures": blocks[cut + 1 :], None: blocks}[part]
         return [_block(block) for block in chosen]
 
 

@@ -45,7 +45,7 @@ best = np.minimum(chance(table), 1 - chance(table)).mean()  # mistakes of someon
 table.loc[rng.random(ROWS) < 0.08, "temperature"] = np.nan
 table.loc[rng.random(ROWS) < 0.03, "weather"] = None
 
-model = kl.StreamPipeline.auto(task="classification")
+model = kl.StreamPipeline.auto()
 rows = test_then_train(model, stream(table, target="empty", missing="keep"), every=500, window=2000, linear=True)
 print(model.steps_[0][1].schema_)
 

@@ -45,7 +45,7 @@ error.legend(frameon=False)
 far = X.columns["dest"] == "LAX"
 days = X.columns["departure"][far].astype("datetime64[m]")
 route.plot(days, minutes[far], ".", markersize=4, color=COLOURS[4], label="minutes in the air")
-route.plot(days, before[far], "-", linewidth=1.2, color=COLOURS[0], label="predicted before")
+route.plot(days, before[far], "-", linewidth=1.2, color=COLOURS[1], label="predicted before")
 route.set(title="flights to Los Angeles (minutes)", ylim=(260, 420))
 route.xaxis.set_major_locator(MonthLocator(range(1, 13, 2)))
 route.xaxis.set_major_formatter(DateFormatter("%b"))

@@ -62,9 +62,7 @@ plane.legend(frameon=False, loc="upper left")
 course.plot(time[~faulty], score[~faulty], ".", markersize=2, color=COLOURS[0])
 course.plot(time[faulty], score[faulty], "x", markersize=5, color=COLOURS[1])
 course.axhline(0, color="grey", linestyle="--", linewidth=1)
-course.set(
-    title="score before each reading was learned; below 0: reported", xlabel="readings", xlim=(0, READINGS), ylim=(-0.15, 0.25)
-)
+course.set(title="score before learning; below 0: reported", xlabel="readings", xlim=(0, READINGS), ylim=(-0.15, 0.25))
 course.xaxis.set_major_formatter("{x:,.0f}")
 for axes in (plane, course):
     axes.spines[["top", "right"]].set_visible(False)

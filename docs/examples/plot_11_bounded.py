@@ -40,7 +40,7 @@ plane.imshow(score, origin="lower", extent=(-1.15, 1.15) * 2, cmap="RdBu", vmin=
 plane.scatter(*model.support_vectors_.T, s=16, facecolors="white", edgecolors="0.15", linewidths=0.8)
 plane.set(title=f"AVM after {model.t_:,} events: {model.n_stored_} points", xticks=[], yticks=[])
 for (name, rows), colour, style in zip(runs.items(), COLOURS, ("--", "-"), strict=False):
-    events, points = zip(*((row["events"], row["n_support"]) for row in rows), strict=True)
+    events, points = zip(*((row["events"], row["n_stored"]) for row in rows), strict=True)
     size.plot(events, points, style, color=colour, linewidth=2.2)
     mistakes = f"{name}: {points[-1]:,} points,\n{rows[-1]['mistakes']:.1%} mistakes"
     size.annotate(mistakes, (events[-1], points[-1]), xytext=(-4, 8), textcoords="offset points", ha="right", color=colour)
@@ -48,6 +48,6 @@ size.set(title="points stored", xlabel="events", xlim=(0, EVENTS))
 size.xaxis.set_major_formatter("{x:,.0f}")
 size.yaxis.set_major_formatter("{x:,.0f}")
 size.set_xticks(range(0, EVENTS + 1, 5000))
-size.set_ylim(0, 1.2 * runs["Pegasos"][-1]["n_support"])
+size.set_ylim(0, 1.2 * runs["Pegasos"][-1]["n_stored"])
 size.spines[["top", "right"]].set_visible(False)
 size.grid(alpha=0.3)

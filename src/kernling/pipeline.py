@@ -154,7 +154,7 @@ class StreamPipeline(ShowsFacts, Steps):
         quick = self._quick_steps()
         if quick is not None:
             encode, last = quick
-            found = encode.plain_rows.learned(x, encode._fill, encode.scale_)
+            found = encode._plain_rows.learned(x, encode._fill, encode.scale_)
             if found is not None:
                 row, fill, scale = found
                 last.learn_one(row, y, sample_weight)
@@ -173,7 +173,7 @@ class StreamPipeline(ShowsFacts, Steps):
     def _quick_steps(self) -> tuple[Any, Any] | None:
         """Return an ``Encode`` that reads plain numbers and the model after it, if these are all steps."""
         steps = self.__dict__.get("steps_", ())
-        if len(steps) != 2 or getattr(steps[0][1], "plain_rows", None) is None or isinstance(steps[1][1], ByTask):
+        if len(steps) != 2 or getattr(steps[0][1], "_plain_rows", None) is None or isinstance(steps[1][1], ByTask):
             return None
         return steps[0][1], steps[1][1]
 
@@ -277,7 +277,7 @@ class StreamPipeline(ShowsFacts, Steps):
 
     def _passed_one(self, x) -> np.ndarray:
         quick = self._quick_steps()
-        found = None if quick is None else quick[0].plain_rows.scaled(x, quick[0].scale_)
+        found = None if quick is None else quick[0]._plain_rows.scaled(x, quick[0].scale_)
         if found is not None:
             return found
         if not self._is_quick:

@@ -56,6 +56,33 @@ def test_a_second_process_compiles_nothing(run_python, tmp_path):
     assert int(run_python(COUNT_ONE, KERNLING_CACHE=str(tmp_path))) == 0
 
 
+FIT = """
+import numpy as np
+from numba import njit
+from numba.core import event
+
+for count in range({others}):
+    njit(lambda x: x + 1)(count)  # Numba counts them
+with event.install_recorder("numba:compile") as compiled:
+    import kernling
+
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    kernling.SPAClassifier(random_state=0).fit(X, X[:, 0] > 0)
+print(len(compiled.buffer))
+"""
+
+
+@pytest.mark.long
+def test_entries_of_processes_that_compiled_at_the_same_time_fit_together(run_python, tmp_path):
+    """A caller and its callee may be entries of different processes, in which Numba has counted different functions."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for folder, others in ((mine, 0), (theirs, 7)):
+        assert int(run_python(FIT.format(others=others), KERNLING_CACHE=str(folder))) > 0
+    for path in sorted(theirs.rglob("*.bin"))[::2]:
+        shutil.copy2(path, mine / path.relative_to(theirs))
+    assert int(run_python(FIT.format(others=0), KERNLING_CACHE=str(mine))) == 0
+
+
 @pytest.fixture
 def edited(run_python, tmp_path):
     """The keys of AVM's machine code, shared and its own, after an edit in a copy of the package."""
@@ -137,6 +164,31 @@ def test_damaged_entries_are_replaced(entry):
         path.write_bytes(damaged)
         assert not is_found()
         assert is_found(), "it has been written again"
+
+
+VALUES = """
+import sys
+import numpy as np
+from kernling.core.limits import row_within
+from kernling.core.kernels import CAUCHY, Kernel, transform_values
+
+if sys.argv[1] == "late":
+    row_within(np.eye(3), 1.0)  # so that the next functions have other symbols
+values = np.ones(2)
+transform_values(Kernel(CAUCHY, 1.0, 1, 0.0), values)
+print(*values)
+"""
+
+
+def test_a_callee_that_another_process_has_replaced_is_not_called(run_python, tmp_path):
+    cache = {"KERNLING_CACHE": str(tmp_path)}
+    assert run_python(VALUES, "early", **cache).split() == ["0.5", "0.5"]
+    (caller,), (callee,) = tmp_path.rglob("*transform_values-*.bin"), tmp_path.rglob("*.transform-*.bin")
+    old = caller.read_bytes()
+    callee.unlink()
+    run_python(VALUES, "late", **cache)
+    caller.write_bytes(old)
+    assert run_python(VALUES, "early", **cache).split() == ["0.5", "0.5"]
 
 
 def test_entries_that_others_could_have_written_are_not_run(entry, tmp_path):

@@ -1,12 +1,16 @@
 """Auto: what the mixture promises beyond the checks of every method; tests/oracles/auto.py has its slow version."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import kernling as kl
 from kernling.components.early import SETTLE
+from kernling.components.experts import STEPPED
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
+from kernling.components.steps import MOST, NEVER, features, new_steps, place_edges
 from kernling.estimators.contents import flatten
 
 SMALL = {"points": 30, "window": 50}
@@ -167,3 +171,72 @@ def test_single_events_go_on_from_a_young_file(tmp_path):
         for x, label in zip(X[2:], y[2:], strict=True):
             model.learn_one(x, label)
     np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
+
+
+def boxes(n: int, seed: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and labels by two borders along the axes, for which only two columns matter."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.3)).astype(int)
+
+
+def test_edges_are_quantiles_and_fit_into_the_room():
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.normal(size=1000), rng.integers(0, 2, 1000), np.full(1000, 7.0)])
+    steps = new_steps(STEPPED, 3, 1)
+    place_edges(steps, X)
+    used = steps.edges < NEVER
+    np.testing.assert_array_equal(steps.columns[used], [0] * 15 + [1])  # none for a column that is constant
+    np.testing.assert_array_equal(np.diff(np.sort(np.r_[0, (X[:, :1] <= steps.edges[:15]).sum(axis=0), 1000])), [63, 62] * 8)
+    Z = features(steps, X)
+    np.testing.assert_array_equal(Z[0], 1.0)
+    np.testing.assert_array_equal(Z[16], X[:, 1] > 0.0)
+    np.testing.assert_array_equal(Z[17:], 0.0)
+    wide = new_steps(STEPPED, 60, 1)
+    place_edges(wide, rng.normal(size=(300, 60)))
+    assert (wide.edges < NEVER).sum() == MOST // 60 * 60
+    too_wide = new_steps(STEPPED, MOST + 1, 1)
+    place_edges(too_wide, rng.normal(size=(300, MOST + 1)))
+    assert (too_wide.edges == NEVER).all()
+
+
+def test_borders_along_the_axes_are_found():
+    X, y = boxes(4000)
+    additive = ((X[:, 0] > 0.5) | (X[:, 1] > 0.3)).astype(int)
+    model = kl.AutoClassifier(points=60, window=300).fit(X, additive)
+    mistakes = dict(zip(model.expert_weights_, model._state.mixture.mistakes, strict=True))
+    assert mistakes["stepped"] < 0.7 * mistakes["straight"]
+    model = kl.AutoClassifier(points=60, window=300).fit(X, y)
+    mistakes = dict(zip(model.expert_weights_, model._state.mixture.mistakes, strict=True))
+    assert mistakes["city nearer"] < 0.9 * mistakes["nearer"]
+
+
+@pytest.mark.parametrize("first", [300, 1100])  # events of the common start: edges differ afterwards, or are final
+def test_a_merged_mixture_predicts_almost_as_well_as_the_whole(first):
+    X, y = boxes(4500)
+    test = slice(3500, 4500)
+    whole = kl.AutoClassifier(points=60, window=300).fit(X[:3500], y[:3500])
+    start = kl.AutoClassifier(points=60, window=300).fit(X[:first], y[:first])
+    cuts = np.array_split(np.arange(first, 3500), 2)
+    merged = kl.merge([kl.merge([start]).partial_fit(X[part], y[part]) for part in cuts], start=start)
+    assert merged.t_ == 3500
+    errors = [(model.predict(X[test]) != y[test]).mean() for model in (whole, merged, start)]
+    assert errors[1] < 1.25 * errors[0] + 0.01
+    assert errors[1] < errors[2]
+
+
+@pytest.mark.long
+def test_twenty_million_events_leave_memory_and_time_as_they_are():
+    rng = np.random.default_rng(0)
+    model = kl.AutoClassifier(points=16, window=32)
+    sizes, seconds = set(), []
+    for _ in range(200):
+        X = rng.normal(size=(100_000, 4))
+        y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
+        began = time.process_time()
+        model.partial_fit(X, y)
+        seconds.append(time.process_time() - began)
+        sizes.add(model.nbytes_)
+    assert model.t_ == 20_000_000
+    assert len(sizes) == 1
+    assert np.median(seconds[-20:]) < 1.2 * np.median(seconds[1:21])
+    assert (model.predict(X) != y).mean() < 0.1

@@ -239,8 +239,8 @@ class AutoClasses(Auto):
         said[pair] = said[pair[::-1]]
         place = min(int(20.0 * self.calibrate(said, pair[0])), 19)
         self.sure[:, place] = 0.999 * self.sure[:, place] + weight * np.array([1.0, pair[0] == label])
-        self.votes = self.votes * np.exp(-0.1 * weight * (np.array(chosen) != label))
-        self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / len(self.votes)
+        self.votes = self.votes * np.exp(-0.2 * weight * (np.array(chosen) != label))
+        self.votes = 0.9997 * self.votes / self.votes.sum() + 0.0003 / len(self.votes)
         p = np.exp(logits - logits.max())
         slope = weight * (p / p.sum() - (np.arange(len(p)) == label))
         for name, gradient in (("bias", slope), ("pull", seen @ slope)):
@@ -296,8 +296,8 @@ class AutoValues(Auto):
         self.seen_targets.append(self.target(y) - p.mean())
         self.seen_weights.append(weight)
         P, n = np.array(self.seen_predictions), len(self.seen_targets)
-        s = np.array(self.seen_weights) * 0.999 ** np.arange(n - 1.0, -1.0, -1.0)
-        ridge = 10.0 * 0.999 ** (n % 1000)
+        s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
+        ridge = 10.0 * 0.998 ** (n % 1000)
         self.v = np.linalg.solve(ridge * np.eye(len(p)) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
 
 

@@ -191,6 +191,24 @@ def test_page_is_whole_and_alone(tmp_path):
         page([], tmp_path / "p.html", "nothing")
 
 
+def test_what_a_page_shows_is_said_once_and_in_words(tmp_path):
+    one = [row | {"window": 1000, "accuracy": 1.0 - row["mistakes"]} for row in moments("A")]
+    page(one, tmp_path / "p.html", "one")
+    text = (tmp_path / "p.html").read_text()
+    captions = re.findall("<figcaption>(.*?)</figcaption>", text)
+    assert captions[:2] == ["Mistakes over all events so far", "Mistakes over the last 1,000 events"]
+    assert "<td>mistakes, constant answer</td><td class=n>25.00 %</td>" in text
+    assert "accuracy" not in text
+    page([*one, *moments("B")], tmp_path / "p.html", "two")
+    tables = re.findall("<table>(.*?)</table>", (tmp_path / "p.html").read_text())
+    assert ["constant answer" in table for table in tables] == [True, False]  # a row of the comparison
+
+
+def test_the_topmost_marker_is_whole():
+    rows = [row | {"n_stored": stored} for row, stored in zip(moments(), (430, 512, 512), strict=True)]
+    assert curve(rows, "events", "n_stored").axes[0].get_ylim()[1] > 1.02 * 512
+
+
 def test_names_stand_beside_the_lines_not_on_them():
     rows = [{"method": f"m{i}", "events": t, "mistakes": 0.1 * i} for i in range(6) for t in (1, 2)]
     figure = curve(rows)

@@ -31,7 +31,7 @@ def test_events_are_learned_and_predicted_as_in_tables():
     rows[251] = {name: round(value) for name, value in rows[251].items()}  # integers, in another order
     rows[252] = dict(reversed(rows[252].items()))
     single, table = begun(rows[:100], y[:100]), begun(rows[:100], y[:100])
-    assert single.steps_[0][1].plain_rows is not None
+    assert single.steps_[0][1]._plain_rows is not None
     single = pickle.loads(pickle.dumps(copy.deepcopy(single)))
     for row, label in zip(rows[100:], y[100:], strict=True):
         assert single.predict_one(row) == table.predict([row])[0]

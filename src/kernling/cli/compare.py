@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import DEFAULT
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
@@ -23,7 +24,7 @@ SetOption = Annotated[
 def compare(
     data: Data,
     reading: Reading,
-    learners: Annotated[str, typer.Option(help="Comma-separated methods.")] = "avm,polk,spa,dualsvrg",
+    learners: Annotated[str, typer.Option(help="Comma-separated methods.")] = f"{DEFAULT},avm,polk,spa,dualsvrg",
     set: SetOption = [],  # noqa: B006 - typer makes a new list
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
@@ -79,27 +80,12 @@ def compare(
 
 def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict[str, str]) -> None:
     from ..evaluate import summary
-    from ..report import cells, show
+    from ..report import comparison, show
 
     events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
     notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
-    columns = ["method", *(name for name in _columns(rows[0]) if name in rows[0])]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())
-    show(cells([*shown, *_references(shown)], columns), f"{data}: {events}", "\n".join(notes) or None)
-
-
-def _references(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of the reference predictions, from the first method that has them."""
-    from ..evaluate.metrics import METRICS
-    from ..evaluate.record import REFERENCES
-
-    lines = []
-    for reference, words in REFERENCES.items():
-        row = next((row for row in rows if any(name.endswith(f"_{reference}") for name in row)), {})
-        parts = [(name, part) for name in METRICS for part in ("", "_std") if f"{name}_{reference}{part}" in row]
-        if parts:
-            lines.append({"method": words} | {f"{name}{part}": row[f"{name}_{reference}{part}"] for name, part in parts})
-    return lines
+    show(comparison(shown), f"{data}: {events}", "\n".join(notes) or None)
 
 
 def _check_names(names: list[str], pairs: dict[str, str]) -> None:
@@ -123,12 +109,6 @@ def _check_names(names: list[str], pairs: dict[str, str]) -> None:
         else:
             continue
         raise typer.BadParameter(wrong, param_hint="--set")
-
-
-def _columns(row: dict[str, Any]) -> list[str]:
-    from ..evaluate.metrics import METRICS
-
-    return [*(name for name in METRICS if name in row), "n_stored", "nbytes", "seconds"]
 
 
 def _models(names: list[str], task: str, pairs: dict[str, str], seed: int, failed: dict[str, str]) -> dict[str, Any]:

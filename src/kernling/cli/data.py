@@ -252,8 +252,9 @@ class Source:
         scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
-        columns: dict[str, Any] = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
-        columns["categorical"] = [name for name in columns["categorical"] if name in X.names]  # not the target
+        named = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
+        named["categorical"] = [name for name in named["categorical"] if name in X.names]  # not the target
+        columns: dict[str, Any] = {name: names for name, names in named.items() if names}
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 

@@ -236,7 +236,7 @@ def predict(
         if probabilities:
             cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
             cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
-        raise ValueError(f"{model} is a {learned} without {method}: {cause}")
+        raise ValueError(f"{learned} in {model} has no {method}: {cause}")
     source = Source([data], reading, saved=saved, every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured = metric(name)

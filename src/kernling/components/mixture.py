@@ -16,11 +16,13 @@ import numpy as np
 
 from ..core.jit import inline, jit
 from ..core.state import Widening, added
-from ..core.votes import RATE, SHARE, TIE, update_votes
+from ..core.votes import TIE, update_votes
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
+RATE = 0.2  # of the votes: the weight of a mistake
+SHARE = 0.0003  # of all votes, which is divided after each event
 STEP = 0.3  # of the stacked expert
 KEEP = 0.999  # what an event leaves of the sums of its squared gradients
 SLOWEST = 0.001  # the least weight of an event in the scale of an expert's scores
@@ -234,7 +236,7 @@ def _probabilities(logits):
 
 @inline
 def _learn_votes(mixture, wrong, mistaken, weight):
-    update_votes(mixture.votes, wrong, weight)
+    update_votes(mixture.votes, wrong, RATE * weight, SHARE)
     for m in range(wrong.size):
         mixture.mistakes[m] += weight * wrong[m]
     if mistaken:

@@ -164,20 +164,20 @@ def city_rate(kernel: Kernel) -> float:
 @jit
 def _city_values(rate, points, X, values):
     """Write exp(-rate |p - x|_1) for points and rows."""
-    n, d = points.shape
-    b = X.shape[0]
+    b, d = X.shape
     columns = np.ascontiguousarray(X.T)
-    for k in range(n):
-        distances = values[k]
-        distances[:] = 0.0
+    for k in range(points.shape[0]):
+        p, distances = points[k], values[k]
         if b == 1:
+            total = 0.0
             for c in range(d):
-                distances[0] += abs(points[k, c] - X[0, c])
+                total += abs(p[c] - X[0, c])
+            distances[0] = total
         else:
+            distances[:] = 0.0
             for c in range(d):
-                p = points[k, c]
                 for j in range(b):
-                    distances[j] += abs(p - columns[c, j])
+                    distances[j] += abs(p[c] - columns[c, j])
         for j in range(b):
             distances[j] = exp(-rate * distances[j])
 

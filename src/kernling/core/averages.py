@@ -27,6 +27,7 @@ from .struct import by_address
 from .votes import TIE, update_votes
 
 LAST, AVERAGE, SUFFIX, AUTO = range(4)
+RATE, SHARE = 0.1, 0.001  # of the votes for outputs: the weight of a mistake, and what all share after each event
 KINDS = {name: kind for kind, name in enumerate((*CHOICES, "auto"))}
 SPREAD = 1.25
 SNAPSHOTS = 2  # first snapshot group
@@ -154,7 +155,7 @@ def learn_votes(model, block, j, fraction, numeric, y, weight):
             losses[choice] = _is_wrong(block.g, y)
     for choice in range(model.votes.size):
         losses[choice] /= largest if numeric else 1.0
-    update_votes(model.votes, losses, weight)
+    update_votes(model.votes, losses, RATE * weight, SHARE)
 
 
 @inline

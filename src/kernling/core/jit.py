@@ -38,8 +38,20 @@ try:
 except ImportError:  # Numba has changed: compiling takes longer, and gives the same
     lean = None
 COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]  # set when Numba is imported
-_EXACT = {"contract"}
-_FREEDOMS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+class _Flags(set):
+    """Flags whose text is the same in all processes: Numba makes it part of symbols."""
+
+    def __repr__(self) -> str:
+        return str(sorted(self))
+
+    def copy(self) -> _Flags:
+        return _Flags(self)
+
+
+_EXACT = _Flags({"contract"})
+_FREEDOMS = _Flags({"reassoc", "contract", "nsz", "arcp"})
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
@@ -142,6 +154,7 @@ class Compiled:
             _hide_from_python(dispatcher)
         try:
             dispatcher._cache = _DiskCache(self.py_func, self.owner, kind)
+            self.py_func.symbol_number = dispatcher._cache.symbol_number  # type: ignore[attr-defined]
         except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
             pass
         return dispatcher
@@ -265,7 +278,7 @@ def _read(name: str, target: Any) -> _Entry | None:
         if symbol in _units:
             continue
         found = _read(callee, target)
-        if found is None or found.symbol != symbol:  # replaced by another process, whose symbols differ
+        if found is None or found.symbol != symbol:  # not the one that the caller was compiled for
             return None
         library = target.codegen().unserialize_library(found.code)
         _set_apart(library, symbol, callee)
@@ -290,6 +303,11 @@ class _DiskCache:
     def _name(self, signature: Any, codegen: Any) -> str:
         key = f"{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+
+    def symbol_number(self, signature: Any, codegen: Any) -> int:
+        """Return a number for the symbol of the function, the same in all processes, whose entries call each other."""
+        key = self._name(signature, codegen)[len(self.name) + 1 :]
+        return int(key[:12], 16)
 
     def _is_fragment(self, signature: Any) -> bool:
         return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))

@@ -58,8 +58,11 @@ class _Lean(Compiler):
     library: type
 
     def define_pipelines(self):
-        codegen = self.state.targetctx.codegen()
-        self.state.library = self.library(codegen, self.state.func_id.func_qualname)
+        codegen, identity = self.state.targetctx.codegen(), self.state.func_id
+        if hasattr(identity.func, "symbol_number"):  # instead of Numba's, which counts the functions of this process
+            identity.unique_id = identity.func.symbol_number(self.state.args, codegen)
+            identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
+        self.state.library = self.library(codegen, identity.func_qualname)
         self.state.library.enable_object_caching()
         return super().define_pipelines()
 

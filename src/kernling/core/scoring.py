@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,19 @@ from .averages import AVERAGE, LAST, write_mix
 from .blas import one_thread
 from .expansion import EVENTS, SCALE, Expansion
 from .fourier import MEAN, Linear
+from .kernels import Kernel
 from .rows import Rows, row_count
 from .run import add_scores
 from .setup import Setup
 from .struct import by_address
+
+
+class Function(NamedTuple):
+    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
+
+    kernel: Kernel
+    parts: list[Expansion | Linear]
+    offset: np.ndarray  # (outputs,)
 
 
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:

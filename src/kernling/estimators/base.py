@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -27,24 +26,16 @@ from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
-from .learner import Learner, Problem, typed
+from .learner import Function, Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
 from .randomness import SOURCES, RngState, generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 from .single import BUFFERS, SingleEvents
-from .turns import learning
+from .turns import learning, thread_count
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
-
-
-class Function(NamedTuple):
-    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
-
-    kernel: Kernel
-    parts: list[Expansion | Linear]
-    offset: np.ndarray  # (outputs,)
 
 
 class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
@@ -327,14 +318,15 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         raise AttributeError(f"a {type(self).__name__} stores no points")
 
     @one_thread
-    def function(self) -> Function:
+    def function(self) -> scoring.Function:
         """Return the scores as a function of rows; raise for an estimator whose scores are not an expansion."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
             raise TypeError(
                 f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
             )
-        return Function(self._problem.kernel, scoring.frozen_parts(self._setup, states.trimmed(self._state)), self._offset())
+        parts = scoring.frozen_parts(self._setup, states.trimmed(self._state))
+        return scoring.Function(self._problem.kernel, parts, self._offset())
 
     @property
     def nbytes_(self) -> int:
@@ -504,10 +496,3 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Return the number of threads for ``n_jobs``."""
-    if n_jobs is None or n_jobs == 0:
-        return 1
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

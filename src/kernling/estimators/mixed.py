@@ -15,11 +15,11 @@ from ..core.kernels import Kernel
 from ..core.limits import largest_of_products, within
 from ..core.minibatch import rows_between
 from ..core.rows import Rows, as_rows, row_count
-from .base import thread_count
 from .checking import canonical, checked
 from .constraints import SWITCH
 from .options import IsotropicKernel
 from .parameters import parameter
+from .turns import thread_count
 
 BLOCK = 512  # rows predicted at once
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -91,3 +92,10 @@ def predicting(method: Callable) -> Callable:
             self._turns.end_predicting()
 
     return meanwhile
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads for ``n_jobs``."""
+    if n_jobs is None or n_jobs == 0:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

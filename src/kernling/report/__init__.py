@@ -2,6 +2,6 @@
 
 from .figures import curve, experts, surface, sweep
 from .page import page
-from .tables import cells, markdown, show, terminal, upright
+from .tables import cells, comparison, markdown, show, terminal, upright
 
-__all__ = ["cells", "curve", "experts", "markdown", "page", "show", "surface", "sweep", "terminal", "upright"]
+__all__ = ["cells", "comparison", "curve", "experts", "markdown", "page", "show", "surface", "sweep", "terminal", "upright"]

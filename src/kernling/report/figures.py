@@ -76,7 +76,8 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
                 linewidth=1.8 if len(runs) == 1 else 0.9,
                 label=str(name) if run == 0 else None,
             )
-    _draw_references(axes, groups, x, y)
+    if x != "seconds":  # references are measured with the rows, but not timed
+        _draw_references(axes, groups, x, y)
     _finish(axes, x, y, log)
     return figure
 
@@ -269,7 +270,7 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
     if column(y).shown is Shown.COUNT:
         axes.yaxis.set_major_formatter(thousands)
     if column(y).low_is_good is not False:  # good values of the other metrics are far from 0
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.04 * axes.dataLim.ymax))  # room for the topmost marker
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 and axes is axes.figure.axes[0]:
         where = "outside upper center"  # inside, it would cover lines

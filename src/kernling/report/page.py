@@ -13,16 +13,21 @@ from typing import Any
 from ..evaluate.metrics import METRICS
 from ..evaluate.record import Row, column
 from .figures import curve, experts, need_matplotlib
-from .tables import as_html, cells
+from .tables import as_html, comparison, moments, upright
 
 STYLE = """
+:root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; display: block; overflow-x: auto }
-th, td { border-bottom: 1px solid #ccc; padding: .3rem .7rem; text-align: left; vertical-align: top }
+th, td { border-bottom: 1px solid #8886; padding: .3rem .7rem; text-align: left; vertical-align: top }
 .n { text-align: right }
 figure { margin: 1.5rem 0 }
 svg { max-width: 100%; height: auto }
 code { overflow-wrap: anywhere }
+@media (prefers-color-scheme: dark) {
+  body { background: #131416; color: #cfd0d0 }
+  svg { filter: invert(.88) hue-rotate(180deg) } /* colours keep their hue */
+}
 """
 MOST = 20  # rows in the table
 
@@ -54,12 +59,13 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     if not rows:
         raise ValueError("there are no rows to report")
     last = {(row.get("method"), row.get("permutation")): row for row in rows}
-    body = [f"<h1>{html.escape(title)}</h1>", as_html(cells(last.values()))]
+    ends = list(last.values())
+    body = [f"<h1>{html.escape(title)}</h1>", as_html(upright(ends[0]) if len(ends) == 1 else comparison(ends))]
     for caption, figure in [*_curves(rows), *figures]:
         body.append(f"<figure>{_svg(figure)}<figcaption>{html.escape(caption)}</figcaption></figure>")
     step = max(1, len(rows) // MOST)
-    body += ["<h2>Moments</h2>", as_html(cells(rows[step - 1 :: step]))]
-    body += ["<h2>How to reproduce it</h2>", _facts(list(last.values()))]
+    body += ["<h2>Moments</h2>", as_html(moments(rows[step - 1 :: step]))]
+    body += ["<h2>How to reproduce it</h2>", _facts(ends)]
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{html.escape(title)}</title>"
     text = f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
     Path(path).write_text(text, encoding="utf-8")
@@ -67,12 +73,17 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
 
 def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
     main = next(name for name in METRICS if name in rows[0])
-    found = []
-    for x, y in (("events", main), ("events", f"{main}_window"), ("seconds", main), ("events", "n_stored")):
-        if rows[0].get(y) is not None and rows[0].get(x) is not None:
-            found.append((_capital(f"{column(y).label} against {column(x).label}"), curve(rows, x, y)))
+    label = column(main).label
+    captions = {
+        ("events", main): f"{label} over all events so far",
+        ("events", f"{main}_window"): f"{label} over the last {rows[0].get('window', 0):,} events",
+        ("seconds", main): f"{label} after so many seconds of processor time",
+        ("events", "n_stored"): "points stored by the model",
+    }
+    there = {pair: words for pair, words in captions.items() if all(rows[0].get(name) is not None for name in pair)}
+    found = [(_capital(words), curve(rows, x, y)) for (x, y), words in there.items()]
     if any(row.get("experts") for row in rows):
-        found.append(("Weights of the experts against events", experts(rows)))
+        found.append(("Weights of the experts", experts(rows)))
     return found
 
 
@@ -80,7 +91,7 @@ def _svg(figure: Any) -> str:
     """Return a figure as inline SVG, without the XML header."""
     out = io.StringIO()
     with need_matplotlib().rc_context({"svg.hashsalt": "kernling"}):
-        figure.savefig(out, format="svg", metadata={"Date": None})
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     drawn = out.getvalue()
     return re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
 
@@ -91,8 +102,8 @@ def _facts(rows: list[Row]) -> str:
         params = json.loads(row.get("params", "{}"))
         settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
         lines.append(f"<p><code>{html.escape(str(row.get('method')))}({html.escape(settings)})</code></p>")
-    for name in ("data_info", "versions"):
-        if name in rows[0]:
+    for name in ("pipeline", "data_info", "versions"):
+        if rows[0].get(name):
             lines.append(f"<p>{html.escape(column(name).label)}: <code>{html.escape(str(rows[0][name]))}</code></p>")
     return "".join(lines)
 

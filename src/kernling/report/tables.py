@@ -56,10 +56,48 @@ def cells(rows: Iterable[Row], columns: Sequence[str] | None = None) -> Cells:
     return Cells([column(name).label for name in names], body, numeric)
 
 
+def _metrics(held: Iterable[str]) -> list[str]:
+    """Return the metrics among some columns, without the accuracy where mistakes say the same."""
+    found = [name for name in METRICS if name in held]
+    return [name for name in found if name != "accuracy" or "mistakes" not in found]
+
+
+def comparison(rows: Sequence[Row]) -> Cells:
+    """Return the cells of one row per method, followed by the reference predictions on the same rows.
+
+    Examples
+    --------
+    >>> from kernling.report import comparison
+    >>> comparison([{"method": "AVM", "mistakes": 0.05, "mistakes_constant": 0.24, "n_stored": 40}]).body
+    [['AVM', '5.00 %', '40'], ['constant answer', '24.00 %', '']]
+    """
+    names = ["method", *_metrics(rows[0]), *(name for name in ("n_stored", "nbytes", "seconds") if name in rows[0])]
+    return cells([*rows, *_reference_rows(rows)], names)
+
+
+def _reference_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the reference predictions, from the first method that has them."""
+    lines = []
+    for reference, words in REFERENCES.items():
+        row = next((row for row in rows if any(name.endswith(f"_{reference}") for name in row)), {})
+        parts = [(name, part) for name in METRICS for part in ("", "_std") if f"{name}_{reference}{part}" in row]
+        if parts:
+            lines.append({"method": words} | {f"{name}{part}": row[f"{name}_{reference}{part}"] for name, part in parts})
+    return lines
+
+
+def moments(rows: Sequence[Row]) -> Cells:
+    """Return the cells of the rows of runs; references are included only if there is a single run."""
+    if len({row.get("method") for row in rows}) == 1:
+        return cells(rows)
+    measured = [name for metric in _metrics(rows[0]) for name in (metric, f"{metric}_window")]
+    return cells(rows, [name for name in ("method", "events", *measured, "n_stored", "seconds") if name in rows[0]])
+
+
 def _most_informative(rows: list[Row]) -> list[str]:
     held = {name for row in rows for name, value in row.items() if value is not None}
     several = [name for name in ("method", "data") if len({row.get(name) for row in rows}) > 1]
-    found = [name for name in METRICS if name in held]
+    found = _metrics(held)
     measured = [name for metric in found for name in (metric, f"{metric}_window") if name in held]
     beside = [name for name in (f"{found[0]}_{one}" for one in REFERENCES) if name in held] if found else []
     beside = beside or ["majority"]

@@ -164,7 +164,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self.plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
+        self._plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
@@ -446,6 +446,7 @@ class Encode(TransformerMixin, BaseEstimator):
         """Restore a step from the result of ``to_state``."""
         scale = None if state["scale"] is None else part_from_state(state["scale"])
         params = {name: state[name] for name in ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit")}
+        params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
         part = cls(**params, scale=None if scale is None else clone(scale))
         given = part._checked()
         schema = Schema(Column.from_plain(column) for column in state["schema"])
