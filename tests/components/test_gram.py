@@ -97,7 +97,7 @@ def test_pursuit_equals_brute_force(ordered):
     K, coef = some_points(20, 10)
     gram = of_points(K[:20, :20])
     order = np.random.default_rng(2).permutation(30) if ordered else np.empty(0, np.int64)
-    expected, expected_coef = pruned(K, coef, 1.5, order if ordered else None)
+    expected, expected_coef = pruned(K, coef, 1.5, np.inf, order if ordered else None)
     kept, factor, error = extend(gram, 20, K[:20, 20:], K[20:, 20:], coef[:20].copy(), coef[20:].copy())
     found, columns, alive = coef.copy(), np.empty((30, 30)), np.empty(30, np.bool_)
     removed, error = matching_pursuit(gram.inverse[:20, :20], factor, found, error, 1.5**2, order, columns, alive)

@@ -23,7 +23,7 @@ def learn_one(model, x, label):
 
 def outputs_of_all_models(X, y):
     """w_t(PROBE) for t = 1, 2, ...: the model that meets event t."""
-    model = kernling.AVMClassifier(**SETTINGS)
+    model = kernling.AVMClassifier(output="last", **SETTINGS)
     values = []
     for x, label in zip(X, y, strict=True):
         values.append(model.score_one(PROBE))
@@ -99,7 +99,9 @@ def test_a_late_class_keeps_the_averages():
     late = int(np.flatnonzero(y > 1)[0])
     first.partial_fit(X[200 : late + 1], y[200 : late + 1])
     total = kernling.AVMClassifier(output="average", **SETTINGS).partial_fit(X[:late], y[:late]).decision_function(X) * late
-    last = kernling.AVMClassifier(**SETTINGS).partial_fit(X[:late], y[:late]).decision_function(X)  # w_{late + 1} is counted in
+    last = (
+        kernling.AVMClassifier(output="last", **SETTINGS).partial_fit(X[:late], y[:late]).decision_function(X)
+    )  # w_{late + 1} is counted in
     expected = (total + last) / (late + 1)
     np.testing.assert_allclose(first.decision_function(X)[:, :2], np.column_stack([-expected, expected]) / 2.0, atol=1e-10)
     np.testing.assert_allclose(first.decision_function(X)[:, 2], 0.0, atol=1e-10)

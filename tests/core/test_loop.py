@@ -16,13 +16,14 @@ from oracles import stream
 
 
 @pytest.mark.parametrize("block_size", [1, 7, 128, 5000])
-@pytest.mark.parametrize("params", [{}, {"loss": "l2", "lam": 0.5, "max_cells": 5000}], ids=["plain", "norm"])
+@pytest.mark.parametrize("params", [{}, {"loss": "l2", "lam": 0.5}], ids=["plain", "norm"])
 def test_room_grows_by_itself(block_size, params):
     X, y = stream("regression", 1000)
-    model = kernling.AVMRegressor(gamma=1.0, delta=0.0, block_size=block_size, **params).partial_fit(X, y)
+    params = {"gamma": 1.0, "delta": 0.0, "zero_cells": True, "max_cells": None, **params}
+    model = kernling.AVMRegressor(block_size=block_size, **params).partial_fit(X, y)
     assert model.n_stored_ == model.n_cells_ == 1000
     np.testing.assert_allclose(model._state.model.points[:1000] + model._state.model.centre, X, atol=1e-15)
-    one_by_one = kernling.AVMRegressor(gamma=1.0, delta=0.0, **params)
+    one_by_one = kernling.AVMRegressor(**params)
     for first in range(0, 1000, 50):
         one_by_one.partial_fit(X[first : first + 50], y[first : first + 50])
     np.testing.assert_allclose(model.predict(X), one_by_one.predict(X), atol=1e-9)
@@ -30,8 +31,8 @@ def test_room_grows_by_itself(block_size, params):
 
 def test_room_left_unused_stays_within_twice_the_points():
     X, y = stream("regression", 3000)
-    model = kernling.AVMRegressor(gamma=1.0, delta=0.0).partial_fit(X, y)
-    per_point = 8 * (X.shape[1] + 1 + 1 + 1)  # point, norm, coefficient, tag
+    model = kernling.AVMRegressor(gamma=1.0, delta=0.0, zero_cells=True, max_cells=None).partial_fit(X, y)
+    per_point = 8 * (X.shape[1] + 1 + 1 + 2)  # point, norm, coefficient, tags
     assert model.nbytes_ <= 2.1 * 3000 * per_point
 
 
@@ -69,7 +70,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100_000, 40))
 y = (X[:, 0] * X[:, 1] > 0).astype(int)
-model = kernling.AVMClassifier(gamma=0.1, delta=0.0, approximate="bernoulli", beta=0.5, random_state=3, passes=50)
+rule = dict(approximate="bernoulli", beta=0.5, random_state=3, zero_cells=True, max_cells=None)
+model = kernling.AVMClassifier(gamma=0.1, delta=0.0, passes=50, **rule)
 kernling.AVMClassifier(gamma=0.1, delta=0.0).fit(X[:300], y[:300])  # compiled by now
 print("started", flush=True)
 try:

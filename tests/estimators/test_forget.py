@@ -19,7 +19,7 @@ def turned():
 
 
 SETTINGS = {  # steps small enough that without forgetting the old labels last for long
-    kl.AVMClassifier: {"lam": 0.1, "delta": 0.3},
+    kl.AVMClassifier: {"lam": 0.1, "delta": 0.3, "output": "last"},
     kl.POLKClassifier: {"eta": 1.0},
     kl.DualSVRGClassifier: {"eta": 0.05},
     kl.AOGDClassifier: {"output": "last"},
@@ -41,7 +41,7 @@ def test_half_life_is_what_it_says():
     """Events without loss shrink an AVM by 1 - 1/t, which at the horizon is the half-life's share."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(1000, 2)), rng.choice([-1, 1], 1000)
-    model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-2, forget=HALF_LIFE).fit(X, y)
+    model = kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-2, output="last", forget=HALF_LIFE).fit(X, y)
     probe = X[:20]
     before = model.decision_function(probe)
     far = np.array([40.0, 40.0])  # no kernel value reaches it: its events add to its own cell only

@@ -46,7 +46,7 @@ def plain_sgd(X, y, gamma, lam, slope):
     return np.array(models) @ K
 
 
-PAPER = {"lam": 1e-4, "eta": None, "zero_cells": True, "max_cells": None}
+PAPER = {"output": "last", "lam": 1e-4, "eta": None, "zero_cells": True, "max_cells": None}
 PublishedClassifier = partial(AVMClassifier, **PAPER)
 PublishedRegressor = partial(AVMRegressor, standardise_target=False, **PAPER)
 SLOPES = {
@@ -239,7 +239,9 @@ def test_a_limit_follows_a_stream_that_moves():
 
 def test_no_step_exceeds_eta():
     X, y = stream("binary", 500, seed=3)
-    model = AVMClassifier(gamma=1.0, delta=0.0, lam=0.01, eta=0.5, max_cells=None).partial_fit(X[:1], y[:1], classes=[0, 1])
+    model = AVMClassifier(gamma=1.0, delta=0.0, lam=0.01, eta=0.5, max_cells=None, output="last").partial_fit(
+        X[:1], y[:1], classes=[0, 1]
+    )
     assert np.abs(model.dual_coef_).max() == pytest.approx(0.5)
     model.partial_fit(X[1:], y[1:])
     assert np.abs(model.dual_coef_).max() <= 0.5

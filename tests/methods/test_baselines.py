@@ -83,7 +83,7 @@ def test_without_its_limit_it_is_its_parent(name, params, parent, parent_params,
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_avm_without_cells_is_pegasos(kind):
     X, y = stream(kind, 300, seed=3)
-    avm = AVMClassifier(gamma=1.0, lam=0.02, delta=0.0, zero_cells=False)
+    avm = AVMClassifier(gamma=1.0, lam=0.02, eta=None, delta=0.0, max_cells=None, output="last")
     np.testing.assert_allclose(trace(avm, X, y), trace(made("PegasosClassifier", lam=0.02), X, y), rtol=1e-10, atol=1e-10)
 
 

@@ -15,7 +15,9 @@ def model(budget: int, **others) -> DualSGDClassifier:
 
 def test_without_a_budget_it_is_pegasos():
     X, y = stream("multiclass", 300)
-    pegasos = kl.AVMClassifier(lam=0.01, gamma=1.0, delta=1e-9).fit(X, y)  # every event its own cell
+    pegasos = kl.AVMClassifier(lam=0.01, eta=None, gamma=1.0, delta=1e-9, max_cells=None, output="last").fit(
+        X, y
+    )  # every event its own cell
     np.testing.assert_allclose(model(10**6).fit(X, y).decision_function(PROBES), pegasos.decision_function(PROBES), atol=1e-9)
 
 

@@ -251,7 +251,7 @@ def test_mnist(data_folder):
     X, y = data.load("train")
     X, y = X[:6000], y[:6000]
     X_test, y_test = data.load("test")
-    model = POLKClassifier(eta=24.0, parsimony=2.2 / 24.0**1.5, gamma=1.0 / 32.0, dtype="float32").fit(X, y)
+    model = POLKClassifier(eta=24.0, parsimony=2.2 / 24.0**1.5, gamma=1.0 / 32.0, max_points=None, dtype="float32").fit(X, y)
     assert model.score(X_test, y_test) > 0.93
     assert model.n_stored_ < 1500
     assert model.certificate()["largest_share"] <= 1.0

@@ -84,7 +84,7 @@ class AVM(Models):
 
 def avm(stream: str, loss: str, lam: float, delta: float, **params) -> Case:
     bounded = params.get("approximate", "always") == "always"  # the other rules keep points outside of their cells
-    return Case(AVM, stream, {"loss": loss, "lam": lam, "delta": delta, "gamma": 1.0, **params}, bounded)
+    return Case(AVM, stream, {"loss": loss, "lam": lam, "delta": delta, "gamma": 1.0, "output": "last", **params}, bounded)
 
 
 CASES: dict[str, list[Case]] = {
@@ -97,6 +97,7 @@ CASES: dict[str, list[Case]] = {
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, full="drop", output="average"),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, output="average"),
+        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, output="auto"),
         avm("binary", "logistic", 0.01, 0.6, max_cells=10, eta=None, zero_cells=True, output="suffix"),
         avm("multiclass", "smooth_hinge", 0.05, 0.6, kernel="matern32", output="suffix", suffix=0.6),
         avm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,8 @@ class DualSVRG:
 
     def stores(self, x: np.ndarray) -> bool:
         if self.params["oracle"] == "coverage":
-            return all(np.linalg.norm(x - p) > self.params["theta"] for p in self.points)
+            room = len(self.points) < (self.params["max_points"] or math.inf)
+            return room and all(np.linalg.norm(x - p) > self.params["theta"] for p in self.points)
         return self.params["oracle"] == "budget" and len(self.points) < self.params["budget"]
 
     def refresh(self) -> None:
@@ -102,6 +104,7 @@ CASES: dict[str, list[Case]] = {
     "DualSVRGClassifier": [
         dualsvrg("binary", "smooth_hinge", "coverage"),
         dualsvrg("binary", "smooth_hinge", "coverage", forget=15.0),
+        dualsvrg("multiclass", "smooth_hinge", "coverage", max_points=10),
         dualsvrg("binary", "smooth_hinge", "budget", features="orthogonal", tau=0.8),
         dualsvrg("binary", "logistic", "always", eta=None, kernel="matern32"),
         dualsvrg("binary", "logistic", "coverage", lam=4.0, period=40, memory=50),  # the scale falls below 1e-6 in a period

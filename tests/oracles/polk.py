@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.n
     return coef, float(np.sum(rest * (K @ rest)))
 
 
-def pruned(K: np.ndarray, target: np.ndarray, eps: float, order: np.ndarray | None = None) -> tuple[list[int], np.ndarray]:
+def pruned(
+    K: np.ndarray, target: np.ndarray, eps: float, most: float, order: np.ndarray | None = None
+) -> tuple[list[int], np.ndarray]:
     """Which points stay, and their coefficients: the cheapest removal first, or removals in a given order."""
     kept = list(range(len(target)))
     coef = target
@@ -26,7 +29,7 @@ def pruned(K: np.ndarray, target: np.ndarray, eps: float, order: np.ndarray | No
         tries = kept if order is None else [int(order[turn])]
         found = [(*projection(K, target, [k for k in kept if k != j]), j) for j in tries]
         best, distance, j = min(found, key=lambda each: each[1])
-        if distance > eps**2:
+        if distance > eps**2 and len(kept) <= most:
             break
         coef = best
         kept.remove(j)
@@ -65,7 +68,7 @@ class POLK:
         order = None
         if self.uniforms:
             order = np.random.default_rng(int(self.waiting[0][3] * 2**53)).permutation(len(points))
-        kept, coef = pruned(K, target, eps, order)
+        kept, coef = pruned(K, target, eps, o["max_points"] or math.inf, order)
         places = self.places(kept)
         self.points = [points[k] for k in places]
         self.coef = np.array([coef[kept.index(k)] for k in places]).reshape(-1, self.coef.shape[1])
@@ -97,6 +100,7 @@ CASES: dict[str, list[Case]] = {
     "POLKClassifier": [
         polk("binary", "hinge", 3.0, 0.1, bounded=True, batch_size=16),
         polk("binary", "hinge", 3.0, 0.1, forget=40.0),
+        polk("multiclass", "hinge", 3.0, 0.01, bounded=True, max_points=12),
         polk("binary", "logistic", 4.0, 0.03, prune="random", random_state=1),
         polk("binary", "softmax", 5.0, 0.15, step="diminishing", kernel="cauchy", batch_size=20),
         polk("multiclass", "hinge", 2.0, 0.4, kernel="matern32", gamma=1.0, batch_size=1),

@@ -125,9 +125,9 @@ class SmallBatches:
         self._setup = setup
         self._X = np.empty((n, len(model.centre)), model.centre.dtype)
         self._targets, self._weights, self._uniforms = np.empty(n), np.empty(n), np.empty(n * setup.uniforms)
-        fixed = map(read_only, (self._targets, self._weights, self._uniforms))
+        targets, weights, uniforms = map(read_only, (self._targets, self._weights, self._uniforms))
         nothing = Event(np.empty(0, self._X.dtype), np.empty(0), np.empty(0))
-        self._run = Run(loop, setup, params, Stretch(as_rows(self._X), *fixed, np.empty((0, 1))), nothing)
+        self._run = Run(loop, setup, params, Stretch(as_rows(self._X), targets, weights, uniforms, np.empty((0, 1))), nothing)
 
     def learn(self, state: Any, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> Any:
         """Learn the rows in place, and return the state, which is another one only if it had to grow.

@@ -26,7 +26,7 @@ from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
-from .learner import Function, Learner, Problem, typed
+from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
 from .randomness import SOURCES, RngState, generator
@@ -146,7 +146,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _learn_segment(self, learn, X, y, weights, record):
         """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
-        before = {name: self.__dict__[name] for name in ("_counts", "_target_scale") if name in self.__dict__}
+        before: dict[str, Any] = {name: vars(self)[name] for name in ("_counts", "_target_scale") if name in vars(self)}
         try:
             return learn(X, *self._encoded_rows(y, weights), record)
         except loop.Interrupted as stop:

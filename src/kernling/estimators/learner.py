@@ -24,14 +24,6 @@ from ..merging.rules import Merge
 FEWEST = 1024  # points for which there must be room, or rows are too wide
 
 
-class Function(NamedTuple):
-    """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
-
-    kernel: Kernel
-    parts: list[Expansion | Linear]
-    offset: np.ndarray  # (outputs,)
-
-
 class Problem(NamedTuple):
     """The estimator's resolved parameters, the task and the shape of the data."""
 

@@ -48,9 +48,10 @@ def held_out(
     >>> from kernling.evaluate import held_out
     >>> from kernling.streams import synthetic
     >>> X, y = synthetic("spirals", 4000).load()
-    >>> rows = held_out(kl.AVMClassifier(gamma=30.0, delta=0.1), (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.1, 1.0))
+    >>> model = kl.AVMClassifier(gamma=30.0, delta=0.1)
+    >>> rows = held_out(model, (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.01, 1.0))
     >>> print([row["events"] for row in rows], rows[1]["accuracy"] > rows[0]["accuracy"])
-    [300, 3000] True
+    [30, 3000] True
     """
     X, y, facts = load_data(data)
     names = chosen_metrics(metrics, task_of(model, y))

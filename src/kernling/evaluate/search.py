@@ -122,7 +122,7 @@ def search(
     >>> from kernling.streams import synthetic
     >>> found = search(kl.AVMClassifier(), synthetic("spirals", 4000), candidates=9, first=300, seed=1)
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
-    4000 ['delta', 'gamma', 'lam', 'output'] 10
+    4000 ['delta', 'eta', 'gamma', 'lam', 'output'] 10
     """
     running = Search(
         model,

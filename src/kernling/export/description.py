@@ -154,7 +154,7 @@ class Nearest(NamedTuple):
     """
 
     kernel: int  # which of the description's kernels
-    count: int
+    neighbours: int
     far: float
     tie: float
     sums: np.ndarray  # (points,) weights times values

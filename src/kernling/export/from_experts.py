@@ -113,7 +113,7 @@ def _of_values(held: Window, views: list[tuple[int, int]]) -> list[Expert]:
     if not held.stored:
         return [*steps, *steps, steps[0]]  # all predict 0
     sums, weights = held.coef[:, window.SUM], held.coef[:, window.WEIGHT]
-    around = [Average(*view, *own, window.LITTLE) for view, *own in zip(views, sums, weights, strict=True)]
+    around = [Average(*view, values, own, window.LITTLE) for view, values, own in zip(views, sums, weights, strict=True)]
     count = min(window.NEIGHBOURS, held.stored)
     return [*steps, *around, Nearest(views[0][0], count, window.FAR, held.tie, sums[0], weights[0])]
 

@@ -107,7 +107,7 @@ def _average(graph: Graph, function: Average, rows: Rows) -> str:
 
 def _nearest(graph: Graph, function: Nearest, rows: Rows) -> str:
     """Return the mean of the nearest points, in two steps: TopK prefers the first ones only if values are exactly equal."""
-    count = np.array([function.count])
+    count = np.array([function.neighbours])
     values = graph.add("Max", rows.kernels[function.kernel], function.far)
     last = graph.add("ReduceMin", graph.top(values, count)[0], np.array([1]), keepdims=1)
     ratio = graph.add("Sub", graph.add("Div", values, last), 1.0)

@@ -289,13 +289,14 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
 class AVMClassifier(_AVM, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
 
-    example = Example("0.93")
+    example = Example("0.98")
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
         doc="Loss of the margin; with more than two classes, of the margin f_y - f_z over the best wrong class.",
     )
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")
+    output: str = parameter(default="auto")
 
 
 class AVMRegressor(_AVM, TubeRegressor):

@@ -85,7 +85,7 @@ class PlainRows:
             return None
         row = np.empty((1, len(x)))
         try:
-            self._pack(row, 0, *self._get(x))
+            self._pack(row.data, 0, *self._get(x))
         except UNUSUAL:
             return None
         return row
