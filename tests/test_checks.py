@@ -18,7 +18,6 @@ BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small on
 WEIGHTS = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), BY_WEIGHT
 )
-EXACT_WEIGHTS = {"KRLSClassifier"}  # least squares: a row of weight k is the same as k rows
 OF_THIS_NAME = "the check means scikit-learn's estimator of this name: it sets C = 0.01 and counts on a thousand passes"
 BEFORE_LEARNING = "contamination is the share of new rows that are flagged: scores are taken before a row is learned"
 OUTLIERS = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), BEFORE_LEARNING)
@@ -77,9 +76,7 @@ def test_compiled_equals_plain_python(cls):
 @pytest.mark.contract("scikit_learn")
 @parametrize_with_checks(
     [cls() for cls in ESTIMATORS],
-    expected_failed_checks=lambda estimator: (
-        ({} if type(estimator).__name__ in EXACT_WEIGHTS else WEIGHTS) | EXPECTED.get(type(estimator).__name__, {})
-    ),
+    expected_failed_checks=lambda estimator: WEIGHTS | EXPECTED.get(type(estimator).__name__, {}),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -88,6 +85,9 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize(
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )
-def test_weights_of_least_squares_are_exact_without_a_scale(check):
-    """The scale of targets counts rows, whatever their weights."""
-    check("KRLSRegressor", kernling.KRLSRegressor(standardise_target=False))
+@pytest.mark.parametrize(
+    "model", [kernling.KRLSClassifier(gamma=0.1), kernling.KRLSRegressor(gamma=0.1, standardise_target=False)]
+)
+def test_weights_of_least_squares_are_exact(check, model):
+    """A row of weight k is like k rows; ``gamma="scale"`` and the scale of targets ignore weights."""
+    check(type(model).__name__, model)

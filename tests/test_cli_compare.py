@@ -81,7 +81,7 @@ def test_what_is_set_is_not_searched():
     assert {one["gamma"] for one in tried()} == {5}
     assert len({one["lam"] for one in tried()}) == 5  # four candidates, and the default
     assert "gamma" not in output.splitlines()[-1]
-    everything = ("--set", "gamma=5", "--set", "lam=0.1", "--set", "delta=1", "--set", "output=last")
+    everything = [word for one in ("gamma=5", "lam=0.1", "delta=1", "eta=1", "output=last") for word in ("--set", one)]
     assert "no parameter is left to search" in call("tune", "spirals", *everything, code=2).stderr
     assert "fixed by --set" in call("tune", "spirals", "--set", "gamma=5", "--range", "gamma=1:9", code=2).stderr
 

@@ -12,7 +12,8 @@ WAYS = [{"block_size": 1}, {"block_size": 7}, {"block_size": 128}, {"dtype": "fl
 
 
 def learned(X, y, **params):
-    return kernling.AVMClassifier(gamma=0.5, lam=1.0, eta=None, zero_cells=True, **params).partial_fit(X, y, classes=[0, 1])
+    model = kernling.AVMClassifier(gamma=0.5, lam=1.0, eta=None, zero_cells=True, output="last", **params)
+    return model.partial_fit(X, y, classes=[0, 1])
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)

@@ -215,7 +215,9 @@ def test_a_notebook_shows_events_points_and_certificate(model):
         table = dict(tuple(cell.text for cell in line) for line in ElementTree.fromstring(text))
         assert table["events learned"].replace(",", "") == str(model.t_)
         assert table["points stored"].replace(",", "") == str(model.n_stored_)
-        for name, value in model.certificate().items():
+        certificate = model.certificate()
+        assert certificate.pop("points", model.n_stored_) == model.n_stored_  # shown once
+        for name, value in certificate.items():
             assert float(table[name.replace("_", " ")]) == pytest.approx(value, rel=1e-4, nan_ok=True)
     with sklearn.config_context(display="text"):
         assert "text/html" not in model._repr_mimebundle_()

@@ -11,9 +11,9 @@ X = RNG.normal(size=(800, 3))
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=800)
 LEARNED = {  # the largest error on new rows, in standard deviations of the targets, and the lowest score on learned rows
     kernling.AVMRegressor(gamma=0.5, delta=0.5): (0.4, 0.8),
-    kernling.SPARegressor(gamma=0.5, random_state=0): (0.32, 0.9),
+    kernling.SPARegressor(gamma=0.5, output="average", random_state=0): (0.32, 0.9),
     kernling.POLKRegressor(gamma=0.5): (0.45, 0.8),
-    kernling.DualSVRGRegressor(gamma=0.5, theta=1.0, random_state=0): (0.45, 0.8),
+    kernling.DualSVRGRegressor(gamma=0.5, theta=1.0, random_state=0): (0.5, 0.7),
     kernling.KRLSRegressor(gamma=0.5, random_state=0): (0.25, 0.95),
 }
 METHODS = list(LEARNED)

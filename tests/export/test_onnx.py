@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 import onnx
+from sklearn.base import clone
 
 import kernling as kl
 from benchmarks.onnx_runs import Exported
@@ -153,17 +154,16 @@ def test_standard_operators_only(tmp_path):
 # ---------------------------------------------------------------------- pipelines
 
 
-def avm(dtype):
-    return kl.AVMClassifier(delta=1.0, loss="logistic", dtype=dtype)
+MODELS = [kl.AVMClassifier(delta=1.0, loss="logistic"), kl.AutoClassifier()]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("scale", [None, MinMax(-1.0, 2.0), Standardise(clip=1.0)])
-@pytest.mark.parametrize("given", [avm, kl.AutoClassifier])
+@pytest.mark.parametrize("given", MODELS, ids=lambda model: type(model).__name__)
 def test_tables_as_one_graph(given, dtype, scale, tmp_path):
     """Scaling, encoding and imputation are in the graph; its inputs are the columns, by name and type."""
     X, y = table(300)
-    model = kl.StreamPipeline.auto(given(dtype), scale=scale).partial_fit(X, y)
+    model = kl.StreamPipeline.auto(clone(given).set_params(dtype=dtype), scale=scale).partial_fit(X, y)
     assert_same(model, X, tmp_path)
     later, _ = table(500, seed=1)  # a city that is new, and gaps elsewhere
     later.loc[::5, "city"] = "Lima"

@@ -160,6 +160,13 @@ class Models:
         """The three models between which "auto" weighs."""
         return [self.of_kind(kind) for kind in ("last", "average", "suffix")]
 
+    @staticmethod
+    def label_loss(f: np.ndarray, y: float) -> float:
+        """1 for a wrong label; 1/2 if two labels are equally likely."""
+        if len(f) > 1:
+            return float(np.argmax(f > f.max() - 1e-10) != y)
+        return 0.5 if abs(f[0]) <= 1e-10 else float(np.sign(f[0]) != y)
+
     def vote(self, x: np.ndarray, y: float) -> None:
         """Before an event is learned: weigh the outputs by their losses, and note the times of snapshots."""
         if self.params["output"] != "auto":
@@ -169,8 +176,7 @@ class Models:
             squares = np.array([(f[0] - y) ** 2 for f in scores])
             losses = squares / max(1e-10, squares.max())
         else:
-            said = [(1 if f[0] >= -1e-10 else -1) if len(f) == 1 else int(np.argmax(f > f.max() - 1e-10)) for f in scores]
-            losses = np.array([label != y for label in said], dtype=float)
+            losses = np.array([self.label_loss(f, y) for f in scores])
         self.votes = self.votes * np.exp(-0.1 * losses)
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / 3.0
         q = min(2.0, (1.0 - self.params["suffix"]) / (1.0 - 1.25 * self.params["suffix"]))

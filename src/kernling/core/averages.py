@@ -139,7 +139,8 @@ def _add_mix(model, kind, fraction, weight, mix):
 def learn_votes(model, block, j, fraction, numeric, y, weight):
     """Update the votes of the outputs by their losses at event j, which the model has not learned yet.
 
-    The loss is 1 for a wrong label; for numeric targets it is the squared residual relative to the largest of the three.
+    The loss is 1 for a wrong label, and 1/2 for none of two; for numeric targets it is the squared residual relative to the
+    largest of the three.
     """
     losses = block.work[0]
     largest = TIE
@@ -152,22 +153,26 @@ def learn_votes(model, block, j, fraction, numeric, y, weight):
             losses[choice] = (block.g[0] - y) ** 2
             largest = max(largest, losses[choice])
         else:
-            losses[choice] = _is_wrong(block.g, y)
+            losses[choice] = _label_loss(block.g, y)
     for choice in range(model.votes.size):
         losses[choice] /= largest if numeric else 1.0
     update_votes(model.votes, losses, RATE * weight, SHARE)
 
 
 @inline
-def _is_wrong(f, y):
-    """Return whether the label with the highest score is not y; of equal ones, the second of two, else the first."""
+def _label_loss(f, y):
+    """Return 1 if the label with the highest score is not y, else 0.
+
+    Which of two labels is the positive one must not matter, since a late label may change that: a score of 0 counts half.
+    Of several equal scores, the first one wins.
+    """
     if f.size == 1:
-        return (f[0] >= -TIE) != (y > 0.0)
+        return 0.5 if abs(f[0]) <= TIE else 0.5 - 0.5 * np.sign(f[0] * y)
     best = 0
     for o in range(1, f.size):
         if f[o] > f[best] + TIE:
             best = o
-    return best != int(y)
+    return 0.0 if best == int(y) else 1.0
 
 
 @jit

@@ -52,7 +52,7 @@ def _is_plain(estimator, X, *targets, dtype, reset: bool) -> bool:
     """Return whether the arrays need no validation by scikit-learn, which takes longer than learning 50 events."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.c_contiguous or not X.size:
         return False
-    if hasattr(estimator, "feature_names_in_") or not (reset or X.shape[1] == estimator.n_features_in_):
+    if hasattr(estimator, "feature_names_in_") or not (reset or X.shape[1] == getattr(estimator, "n_features_in_", 0)):
         return False
     return all(
         type(y) is np.ndarray and y.shape == X.shape[:1] and y.dtype.kind in "biuf" and bool(np.isfinite(y).all())

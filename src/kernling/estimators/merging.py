@@ -28,10 +28,11 @@ def merge(
 
     Both the function that predicts and the one that continues to learn are weighted means, up to
     ``certificate()["merge_error"]``, a bound on the distance in the kernel's space: for kernels of the distance, no score
-    differs by more.  AVM models remain covered by cells, methods with a budget keep it, and POLK stays within the error of its
-    own steps; kernel least squares on the same points or features gives least squares on all events, which is better than the
-    mean; the experts of a mixture are merged one by one; methods that never remove points keep the union of the points; random
-    features keep the mean of their weights.  Events, class counts and class means are added, and classes are united.
+    differs by more (with ``output="auto"``, of each output that is weighed).  AVM models remain covered by cells, methods with
+    a budget keep it, and POLK stays within the error of its own steps; kernel least squares on the same points or features
+    gives least squares on all events, which is better than the mean; the experts of a mixture are merged one by one; methods
+    that never remove points keep the union of the points; random features keep the mean of their weights.  Events, class
+    counts and class means are added, and classes are united.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def merge(
     >>> parts = [kl.AVMClassifier(gamma=0.02, delta=5.0, lam=1e-3).fit(X[i::2], y[i::2]) for i in range(2)]
     >>> model = kl.merge(parts)
     >>> print(model.t_, f"{model.score(X, y):.2f}")
-    569 0.94
+    569 0.95
     """
     models = list(models)
     if not models:
