@@ -2,7 +2,8 @@
 
 The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
 of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
-more than 200.
+more than 200.  They lie halfway to the next larger number, so that rounding does not move a row to the other side; numbers that
+are equal up to rounding are the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 BINS = 16  # of a column at most
 MOST = 200  # edges of all columns
+EQUAL, EQUAL_32 = 1e-9, 1e-5  # relative to the range of a column: numbers that differ by less are the same
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
@@ -88,10 +90,11 @@ def place_edges(steps: Steps, X: np.ndarray) -> None:
     """Replace the edges by quantiles of these rows: as many for each column as there is room for, without repetitions."""
     ordered = np.sort(X, axis=0)
     n = len(X)
+    gap = (EQUAL_32 if X.itemsize == 4 else EQUAL) * (ordered[-1] - ordered[0])
     for bins in range(BINS, 1, -1):
         quantiles = ordered[(np.arange(1, bins) * n + bins - 1) // bins - 1]
-        used = quantiles < ordered[-1]
-        used[1:] &= quantiles[1:] > quantiles[:-1]
+        used = quantiles < ordered[-1] - gap
+        used[1:] &= quantiles[1:] > quantiles[:-1] + gap
         if (count := np.count_nonzero(used)) <= len(steps.edges):
             break
     else:
@@ -99,6 +102,10 @@ def place_edges(steps: Steps, X: np.ndarray) -> None:
     steps.columns[:], steps.edges[:] = 0, NEVER
     steps.columns[:count] = np.nonzero(used.T)[0]
     steps.edges[:count] = quantiles.T[used.T]
+    for i, c in enumerate(steps.columns[:count]):
+        low = steps.edges[i]
+        high = ordered[min(np.searchsorted(ordered[:, c], low + gap[c], side="right"), n - 1), c]
+        steps.edges[i] = low + 0.5 * (high - low)
 
 
 def features(steps: Steps, X: np.ndarray) -> np.ndarray:
