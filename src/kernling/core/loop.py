@@ -100,7 +100,7 @@ class Plain:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
         return self._loop(*self._fixed, state, self._events, *self._buffers, first, last)
 
-    def of_events(self, state: Any, **_more: np.ndarray) -> tuple[Callable, Any]:
+    def of_events(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument, like ``Run.of_events``."""
         return self._learn_event, state
 
@@ -200,7 +200,7 @@ class Single:
         self._draws = setup.uniforms > 0
         if COMPILED and isinstance(loop, Loop) and self._draws and self._rewinds and not is_shared:
             event = event._replace(
-                draw=ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value, bits=bits.ctypes.state_address
+                draw=ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0, bits=bits.ctypes.state_address
             )
             self._draws = False
         self._run = _runner(loop, setup, params, events, event)

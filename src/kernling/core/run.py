@@ -295,7 +295,7 @@ class Run:
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
         return self._rows(self._call, first, last)
 
-    def of_events(self, state: Any, **more: np.ndarray) -> tuple[Callable, Any]:
+    def of_events(self, state: Any, **more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument: see ``_learn_event``.
 
         x must be as wide as the rows and of their type; ``more`` are further fields of the event.  The argument is valid as
