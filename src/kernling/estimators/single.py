@@ -30,7 +30,6 @@ class SingleEvents:
     _turns = OwnTurns()
     _learn_with_statistics: Callable
     _few: Any = None
-    _encoded: dict
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
     class_weight: Any = None
@@ -129,7 +128,7 @@ class SingleEvents:
         if X.dtype is not few.dtype or X.shape[1] != few.shape[1] or len(X) > few.shape[0] or not X.flags.c_contiguous:
             return False
         try:
-            targets = list(map(self._encoded.__getitem__, y.tolist()))
+            targets = list(map(self._encoded.__getitem__, y.tolist()))  # type: ignore[attr-defined]  # of classifiers
         except (KeyError, TypeError):  # a new label, or none
             return False
         if not few.is_within(X, self._largest):
