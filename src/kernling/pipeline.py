@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .core.loop import Interrupted
@@ -23,17 +23,27 @@ from .estimators.facts import ShowsFacts
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
+from .streams.plain import OUT
 from .streams.steps import Steps, check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
 
 OUTLIER = 5.0  # deviations
 
 
-def _last_has(name: str):
-    def check(self) -> bool:
-        getattr(self._last, name)  # raises AttributeError if it is missing
-        return True
+class _last_has:
+    """A decorator of a method that is there if the last step has one of that name; faster than scikit-learn's."""
 
-    return available_if(check)
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, method: Callable) -> Any:
+        self.method, self.__doc__ = method, method.__doc__
+        return self
+
+    def __get__(self, pipeline: Any, owner: Any = None) -> Any:
+        if pipeline is None:
+            return self.method
+        getattr(pipeline._last, self.name)  # raises AttributeError if it is missing
+        return MethodType(self.method, pipeline)
 
 
 def _scores(name: str, what: str):
@@ -151,15 +161,12 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
-        quick = self._quick_steps()
-        if quick is not None:
-            encode, last = quick
-            found = encode._plain_rows.learned(x, encode._fill, encode.scale_)
-            if found is not None:
-                row, fill, scale = found
-                last.learn_one(row, y, sample_weight)
-                encode._fill, encode.scale_ = fill, scale
-                return self
+        encode, last = self._quick_steps()
+        table = None if encode is None else encode.learned_numbers(x)
+        if table is not None:
+            last.learn_one(table[OUT], y, sample_weight)
+            encode.accept(table)
+            return self
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():
@@ -170,12 +177,14 @@ class StreamPipeline(ShowsFacts, Steps):
             self.steps_[-1][1].learn_one(x, y, sample_weight)
         return self
 
-    def _quick_steps(self) -> tuple[Any, Any] | None:
-        """Return an ``Encode`` that reads plain numbers and the model after it, if these are all steps."""
+    def _quick_steps(self) -> tuple[Any, Any]:
+        """Return an ``Encode`` and the model after it, if these are all steps; otherwise None and None."""
         steps = self.__dict__.get("steps_", ())
-        if len(steps) != 2 or getattr(steps[0][1], "_plain_rows", None) is None or isinstance(steps[1][1], ByTask):
-            return None
-        return steps[0][1], steps[1][1]
+        if len(steps) == 2:
+            encode, last = steps[0][1], steps[1][1]
+            if type(encode) is Encode and type(last) is not ByTask:
+                return encode, last
+        return None, None
 
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
@@ -258,9 +267,7 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("predict_one")
     def predict_one(self, x):
         """Predict the label or value of one event; None before any learning."""
-        if not hasattr(self, "steps_"):
-            return None
-        return self.steps_[-1][1].predict_one(self._passed_one(x))
+        return self.steps_[-1][1].predict_one(self._passed_one(x)) if hasattr(self, "steps_") else None
 
     @_last_has("score_one")
     def score_one(self, x):
@@ -276,8 +283,8 @@ class StreamPipeline(ShowsFacts, Steps):
         return X
 
     def _passed_one(self, x) -> np.ndarray:
-        quick = self._quick_steps()
-        found = None if quick is None else quick[0]._plain_rows.scaled(x, quick[0].scale_)
+        encode, _ = self._quick_steps()
+        found = None if encode is None else encode.scaled_numbers(x)
         if found is not None:
             return found
         if not self._is_quick:
@@ -315,7 +322,7 @@ class StreamPipeline(ShowsFacts, Steps):
 
     @property
     def _last(self) -> Any:
-        return self.steps_[-1][1] if hasattr(self, "steps_") else self.steps[-1][1]
+        return (self.__dict__.get("steps_") or self.steps)[-1][1]
 
     def _learned(self) -> Any:
         check_is_fitted(self, "steps_")

@@ -7,6 +7,7 @@ generator at the boundary of an event.
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -17,15 +18,14 @@ import numpy as np
 
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
-from .jit import entry_point
+from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, EventScorer, Loop, Run, Stretch
+from .run import FINITE, REFUSED, Event, EventScorer, Loop, Run, Stretch, no_event
 from .setup import Setup
 from .state import grown, packed
 
 CALL = 8192
-FINITE = float(np.finfo(np.float64).max)
 WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
@@ -63,7 +63,7 @@ def learn(
     outputs = state.model.coef.shape[1]
     before = np.empty((n if record else 0, outputs + setup.notes))
     uniforms = np.empty(setup.uniforms * min(n, CALL))
-    nothing = Event(np.empty(0, events.rows.dense.dtype), np.empty(0), np.empty(0))
+    nothing = no_event(events.rows.dense.dtype)
     run = _runner(loop, setup, params, Stretch(*events, read_only(uniforms), before), nothing)
     first = 0
     with _deferred_interrupt() as interrupted:
@@ -100,11 +100,14 @@ class Plain:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
         return self._loop(*self._fixed, state, self._events, *self._buffers, first, last)
 
-    def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        """Learn one event; return the same codes as ``Run.learn_event``."""
+    def of_events(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
+        """Return the function that learns single events of this state, and its first argument, like ``Run.of_events``."""
+        return self._learn_event, state
+
+    def _learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
         if not state.model.has_room(max(1, self._fixed[0].room)):
             return 0
-        row, target, weights = self._event
+        row, target, weights = self._event[:3]
         row[:] = x
         if not within(row, largest):
             return REFUSED
@@ -126,8 +129,11 @@ class SmallBatches:
         self._X = np.empty((n, len(model.centre)), model.centre.dtype)
         self._targets, self._weights, self._uniforms = np.empty(n), np.empty(n), np.empty(n * setup.uniforms)
         targets, weights, uniforms = map(read_only, (self._targets, self._weights, self._uniforms))
-        nothing = Event(np.empty(0, self._X.dtype), np.empty(0), np.empty(0))
-        self._run = Run(loop, setup, params, Stretch(as_rows(self._X), targets, weights, uniforms, np.empty((0, 1))), nothing)
+        events = Stretch(as_rows(self._X), targets, weights, uniforms, np.empty((0, 1)))
+        self._run = Run(loop, setup, params, events, no_event(self._X.dtype))
+        self.dtype, self.shape = self._X.dtype, self._X.shape
+        self._packed: Any = None
+        self.is_within = entry_point(row_within, self._X, 1.0)  # as ``within``: without the time that NumPy needs to begin
 
     def learn(self, state: Any, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> Any:
         """Learn the rows in place, and return the state, which is another one only if it had to grow.
@@ -138,10 +144,38 @@ class SmallBatches:
         self._X[:n], self._targets[:n], self._weights[:n] = X, targets, weights
         if self._setup.uniforms:
             rng.random(out=self._uniforms[: self._setup.uniforms * int(np.count_nonzero(weights))])
-        state = _with_room(state, max(self._setup.block_size, self._setup.room))
+        state = self._with_room(state)
         if self._run(state, 0, n) < 0:
             raise Diverged
         return state
+
+    def learn_all(self, state: Any, X: np.ndarray, targets: list[float], rng: np.random.Generator) -> Any:
+        """Same for rows of weight 1, after a copy of the state, which is restored if Diverged is raised.
+
+        The state that is returned and ``rng``, a PCG64, can be given to the next call; another state is copied first.
+        """
+        n, draws = len(X), self._setup.uniforms * len(X)
+        state = self._with_room(state)
+        if state is not self._packed:
+            state, self._memory, floats = packed(state)
+            self._packed, self._before, self._floats = state, np.empty_like(self._memory), self._memory[np.newaxis, :floats]
+            self._checks = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
+        self._X[:n], self._targets[:n], self._weights[:n] = X, targets, 1.0
+        self._before[:] = self._memory
+        try:
+            if draws:
+                rng.random(out=self._uniforms[:draws])
+            if self._run(state, 0, n) < 0 or (self._checks and not self.is_within(self._floats, FINITE)):
+                raise Diverged
+        except BaseException:
+            self._memory[:] = self._before
+            if draws:
+                rng.bit_generator.state = _rewound(rng.bit_generator, draws)
+            raise
+        return state
+
+    def _with_room(self, state: Any) -> Any:
+        return _with_room(state, max(self._setup.block_size, self._setup.room))
 
 
 class Single:
@@ -150,62 +184,72 @@ class Single:
     Buffers and entry points are created once; they are valid as long as the types of setup, parameters and state do not change.
     """
 
-    def __init__(self, loop: Loop | Callable, setup: Setup, params: Any, state: Any):
-        model = state.model
-        self._setup = setup
+    def __init__(
+        self, loop: Loop | Callable, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
+    ):
+        model, bits = state.model, rng.bit_generator
+        self._setup, self._rng = setup, rng
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
         self._row, self._rows = row[0], as_rows(row)
-        self.dtype, self.shape, self.strides = row.dtype, row.shape[1:], row.strides[1:]
+        self.dtype, self.shape = row.dtype, row.shape[1:]
         self._uniforms = np.empty(setup.uniforms)
         target, weight = np.zeros(1), np.ones(1)
         events = Stretch(self._rows, read_only(target), read_only(weight), read_only(self._uniforms), np.empty((0, 1)))
-        self._run = _runner(loop, setup, params, events, Event(self._row, target, weight))
+        event = Event(self._row, target, weight, self._uniforms)
+        self._rewinds = isinstance(bits, np.random.PCG64)
+        self._draws = setup.uniforms > 0
+        if COMPILED and isinstance(loop, Loop) and self._draws and self._rewinds and not is_shared:
+            event = event._replace(
+                draw=ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0, bits=bits.ctypes.state_address
+            )
+            self._draws = False
+        self._run = _runner(loop, setup, params, events, event)
         self._learned: Any = None
         self._scored: Any = None
 
-    def learn(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float, rng: np.random.Generator) -> Any:
+    def learn(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> Any:
         """Learn an event; return the state, or None if x cannot be learned.
 
-        x must be contiguous and of the model's type and width.  When Diverged is raised, nothing has changed.
+        x must be of the model's type and width.  When Diverged is raised, nothing has changed.
         """
-        if isinstance(state.model, Linear):  # divergence is only detected after the event
-            state = self._begin_carefully(state)
-        if self._uniforms.size:
-            kept: Any = None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
-            rng.random(out=self._uniforms)
-        stopped = self._run.learn_event(state, x, y, weight, largest)
-        if stopped == 0:
-            state = _with_room(state, max(1, self._setup.room))
-            stopped = self._run.learn_event(state, x, y, weight, largest)
-        if stopped == 1 and (state is not self._learned or self._is_finite(self._floats, FINITE)):
+        if state is not self._learned:
+            state = self._attached(state)
+        if self._draws:
+            kept: Any = None if self._rewinds else self._rng.bit_generator.state
+            self._rng.random(out=self._uniforms)
+        done = self._learn(self._call, x, y, weight, largest)
+        if done == 1:
             return state
-        if state is self._learned:
-            self._memory[:] = self._before
         if self._uniforms.size:
-            bits = rng.bit_generator
-            bits.state = _rewound(bits, self._uniforms.size) if isinstance(bits, np.random.PCG64) else kept
-        if stopped == REFUSED:
+            bits = self._rng.bit_generator
+            bits.state = _rewound(bits, self._uniforms.size) if self._rewinds else kept
+        if done == 0:
+            return self.learn(_with_room(state, max(1, self._setup.room)), x, y, weight, largest)
+        if done == REFUSED:
             return None
         raise Diverged
 
-    def _begin_carefully(self, state: Any) -> Any:
-        """Copy the state, which is small, to restore it if the event diverges."""
-        if state is not self._learned:
-            state, self._memory, floats = packed(state)
-            self._floats = self._memory[np.newaxis, :floats]
-            self._is_finite = entry_point(row_within, self._floats, FINITE)
-            self._before = np.empty_like(self._memory)
-            self._learned = state
-        self._before[:] = self._memory
+    def _attached(self, state: Any) -> Any:
+        """Prepare for learning this state; return it, or the copy that is learned instead."""
+        more: dict[str, np.ndarray] = {}
+        if isinstance(state.model, Linear):  # divergence is only detected after the event; the state is small
+            state, memory, floats = packed(state)
+            more = {"memory": memory, "floats": memory[:floats], "before": np.empty_like(memory)}
+        self._learn, self._call = self._run.of_events(state, **more)
+        self._learned = state
         return state
 
-    def score(self, state: Any, x: np.ndarray, largest: float) -> np.ndarray | None:
-        """Return the outputs of an event, in an array that the next call overwrites; None if x cannot be scored."""
+    def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
+        """Return the output of an event, an array if there are several; None if x cannot be scored."""
         if state is not self._scored:
             parts = [part for part in state if isinstance(part, (Expansion, Linear))]
-            self._score = EventScorer(self._setup, parts, self._rows, self._row)
-            self._scored = state
-        return self._score.out[0] if self._score(x, largest) else None
+            self._scorer = EventScorer(self._setup, parts, self._rows, self._row)
+            self._scored, self._calls, self._outputs = state, self._scorer.calls, self._scorer.out[0]
+            self._is_single = self._outputs.size == 1
+        for score, record in self._calls:
+            if not score(record, x, largest):
+                return None
+        return self._outputs.item() if self._is_single else self._outputs.copy()
 
 
 def _rewound(bits: Any, draws: int) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .averages import AVERAGE, begin_event, learn_votes, output_mix
 from .blas import one_thread
@@ -16,10 +17,11 @@ from .jit import UNIT, bind, entry_point, inline, inner, template
 from .limits import in_bounds
 from .rows import Rows, row_count
 from .setup import Setup, mix_scores
-from .struct import by_address
+from .struct import address, by_address, number_of, strided
 from .updates import forget, read_scores
 
 REFUSED = -2  # an event that holds what cannot be learned
+FINITE = float(np.finfo(np.float64).max)
 
 
 class Stretch(NamedTuple):
@@ -33,11 +35,22 @@ class Stretch(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The event at the front of a stretch of one, to be written; empty in other stretches."""
+    """The event of a stretch of one, to be written, and what is needed to learn it; empty in other stretches."""
 
     row: np.ndarray
     target: np.ndarray
     weight: np.ndarray
+    uniforms: np.ndarray  # to be drawn
+    draw: int = 0  # address of the C function that draws a number; 0 if they have been drawn
+    bits: int = 0  # address of the generator
+    memory: np.ndarray = np.empty(0)  # of a state that is restored if it is not finite after the event
+    floats: np.ndarray = np.empty(0)  # the part of it that is checked
+    before: np.ndarray = np.empty(0)  # a copy of it
+
+
+def no_event(dtype: DTypeLike) -> Event:
+    """Return what takes the place of an event where there are several."""
+    return Event(np.empty(0, dtype), np.empty(0), np.empty(0), np.empty(0))
 
 
 class Nothing(NamedTuple):
@@ -175,11 +188,37 @@ def _learn_rows(call, first, last):
 @template
 def _learn_event(call, x, y, weight, largest):
     """Learn one event: 1 if that was done, 0 if there was no room, -1 if it diverges, REFUSED if x cannot be learned."""
-    if not load_event(call.event.row, x, largest):
+    event = call.event
+    if event.draw != 0:
+        for i in range(event.uniforms.size):
+            event.uniforms[i] = number_of(event.draw, event.bits)
+    if not load_event(event.row, x, largest):
         return REFUSED
-    call.event.target[0] = y
-    call.event.weight[0] = weight
-    return loop(call, 0, 1)
+    event.target[0] = y
+    event.weight[0] = weight
+    if event.memory.size == 0:
+        return loop(call, 0, 1)
+    copy_numbers(event.memory, event.before)
+    done = loop(call, 0, 1)
+    if done != 1 or not are_finite(event.floats):
+        copy_numbers(event.before, event.memory)
+        return -1
+    return done
+
+
+@inline
+def copy_numbers(source, to):
+    for i in range(to.size):
+        to[i] = source[i]
+
+
+@inline
+def are_finite(numbers):
+    outside = 0
+    for i in range(numbers.size):
+        if not abs(numbers[i]) <= FINITE:
+            outside += 1
+    return outside == 0
 
 
 @inline
@@ -256,12 +295,16 @@ class Run:
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
         return self._rows(self._call, first, last)
 
-    def learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        """Learn one event: see ``_learn_event``.  x must be as wide as the rows, contiguous, and of their type."""
-        if state is not self._state:
-            self._attach(state)
-            self._learn = self._loop.guard(entry_point(self._loop.event, self._call, self._event.row, 0.0, 1.0, 1.0))
-        return self._learn(self._call, x, y, weight, largest)
+    def of_events(self, state: Any, **more: Any) -> tuple[Callable, Any]:
+        """Return the function that learns single events of this state, and its first argument: see ``_learn_event``.
+
+        x must be as wide as the rows and of their type; ``more`` are further fields of the event.  The argument is valid as
+        long as this object.
+        """
+        self._event = self._event._replace(**more)
+        self._attach(state)
+        entry = entry_point(self._loop.event, self._call, strided(self._event.row), 0.0, 1.0, 1.0)
+        return self._loop.guard(entry), address(self._call)
 
 
 class Scoring(NamedTuple):
@@ -359,14 +402,8 @@ class EventScorer:
 
     def __init__(self, setup: Setup, parts: list[Expansion | Linear], rows: Rows, row: np.ndarray):
         self.out = np.zeros((1, parts[0].coef.shape[1]))
-        self._calls = []
-        for part in parts:
-            call = _scoring(setup, part, rows, self.out, row, frozen=False, first=part is parts[0])
-            self._calls.append((entry_point(_SCORE_EVENT[type(part)], call, row, 1.0), call))
-
-    def __call__(self, x: np.ndarray, largest: float) -> bool:
-        """Write the outputs of an event as wide as the rows, contiguous, and of their type; return whether x was valid."""
-        for score, call in self._calls:  # noqa: SIM110 - a generator would take as long as scoring
-            if not score(call, x, largest):
-                return False
-        return True
+        self._records = [_scoring(setup, part, rows, self.out, row, False, part is parts[0]) for part in parts]
+        self.calls = [  # the functions to be called with their first argument, x and the largest number allowed
+            (entry_point(_SCORE_EVENT[type(part)], record, strided(row), 1.0), address(record))
+            for part, record in zip(parts, self._records, strict=True)
+        ]

@@ -126,6 +126,7 @@ def set_centre(state: Any, row: np.ndarray) -> None:
             part.set_centre(row)
 
 
+APART = 64  # numbers between arrays that share memory: compiled loops treat arrays that are close to each other differently
 CONSTANT = ("frequencies", "phase", "centre")  # arrays that learning does not change
 
 
@@ -167,7 +168,7 @@ def packed(state: Any) -> tuple[Any, np.ndarray, int]:
     arrays: list[np.ndarray] = []
     _gather(state, arrays)
     arrays.sort(key=lambda array: array.dtype.kind != "f")
-    memory = np.zeros(sum(array.size for array in arrays))
+    memory = np.zeros(sum(array.size + APART for array in arrays))
     places, end = {}, 0
     for array in arrays:
         if array.itemsize != memory.itemsize:
@@ -175,8 +176,8 @@ def packed(state: Any) -> tuple[Any, np.ndarray, int]:
         view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
         view[...] = array
         places[id(array)] = view
-        end += array.size
-    floats = sum(array.size for array in arrays if array.dtype.kind == "f")
+        end += array.size + APART
+    floats = sum(array.size + APART for array in arrays if array.dtype.kind == "f")
     return _placed(state, places), memory, floats
 
 

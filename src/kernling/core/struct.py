@@ -27,6 +27,16 @@ def by_address(record: Any) -> Any:
     return Handle(record) if COMPILED else record
 
 
+def address(record: Any) -> Any:
+    """Return what compiled code takes for the result of ``by_address`` in the least time; it is valid as long as that."""
+    return record.address if COMPILED else record
+
+
+def strided(array: np.ndarray) -> np.ndarray:
+    """Return a vector of the same type for ``entry_point``, if arguments may be views with gaps."""
+    return np.empty((2, 2), array.dtype)[:, 0]
+
+
 class Plug:
     """A field that contains a function: only the one in use is compiled, for arguments of these types.
 
@@ -105,6 +115,10 @@ class Handle:
         self._memory, self._record = memory, record
         self.address = memory.__array_interface__["data"][0]
         self._numba_type_ = _struct(_shape_of(record))
+
+    def __index__(self) -> int:
+        """Return the address, which compiled code takes as well, without looking it up."""
+        return self.address
 
 
 if COMPILED:
@@ -192,9 +206,7 @@ if COMPILED:
 
     @unbox(Struct)
     def _unbox(kind, obj, c):
-        boxed = c.pyapi.object_getattr_string(obj, "address")
-        address = c.pyapi.long_as_longlong(boxed)
-        c.pyapi.decref(boxed)
+        address = c.pyapi.long_as_longlong(obj)
         return NativeValue(c.builder.inttoptr(address, c.context.get_value_type(kind)), is_error=c.pyapi.c_api_error())
 
     @infer_getattr
@@ -260,6 +272,18 @@ if COMPILED:
 
     shaped: Any = _shaped  # callers pass no typing context
 
+    @intrinsic
+    def _number_of(typingctx, function, argument):
+        """Call a C function by its address: ``double function(void *argument)``."""
+
+        def generate(context, builder, signature, arguments):
+            kind = ir.FunctionType(ir.DoubleType(), [WORD])  # an address is passed like a number
+            return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1]])
+
+        return types.float64(types.int64, types.int64), generate
+
+    number_of: Any = _number_of
+
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
         struct = signature.args[0]
@@ -284,3 +308,7 @@ else:
         return values[: np.prod(shape, dtype=int)].reshape(shape)
 
     shaped = _plain_shaped
+
+    def number_of(function, argument):
+        """There are no addresses without compiled code."""
+        raise NotImplementedError

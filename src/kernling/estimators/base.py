@@ -389,7 +389,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
             header["class_type"] = self.classes_.dtype.str
-        if getattr(self, "_target_scale", None) is not None:
+        if self._target_scale is not None:
             header["target_scale"] = list(self._target_scale)
         return Contents(header, arrays)
 
@@ -489,10 +489,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _all_targets(self, y, weights) -> np.ndarray:
         """Return the encoded targets of a complete data set."""
         return self._targets(y, weights)
-
-    def _next_target(self, target: float) -> float:
-        """Return the encoded target of the next event."""
-        return target
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))

@@ -96,7 +96,7 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
     merged = copy.deepcopy(a)
     method, begun = a.learner, None if start is None else start._state
     units = rules.Units()
-    if getattr(a, "_target_scale", None) is not None:
+    if a._target_scale is not None:
         scales = [one._target_scale for one in (a, b, start) if one is not None]
         merged._target_scale = merged_scale(scales, shares)
         units = rules.Units(*np.transpose([merged._target_scale.units_of(scale) for scale in scales]))

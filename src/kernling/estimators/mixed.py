@@ -97,16 +97,12 @@ class Mixed(IsotropicKernel):
         check_is_fitted(self)
         return self._setup.kernel, states.trimmed(self._state)
 
-    def score_one(self, x):
-        """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
-        with self._turns.lock:
-            if "_state" not in self.__dict__:
-                return 0.0
-            row = self._event(x)[np.newaxis]
-            if not within(row, self._largest):
-                self._known(None)
-            scores = self._outputs(as_rows(row), slice(0, 1))[:, 0]
-            return float(scores[0]) if len(scores) == 1 else scores
+    def _score_event(self, x):
+        row = np.ascontiguousarray(x[np.newaxis])
+        if not within(row, self._largest):
+            self._known(None)
+        scores = self._outputs(as_rows(row), slice(0, 1))[:, 0]
+        return float(scores[0]) if len(scores) == 1 else scores
 
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
         raise AttributeError(f"the output of a {type(self).__name__} is a mixture, not one expansion")

@@ -27,14 +27,9 @@ class PairwiseClassifier(BaseOnlineClassifier):
         """Threshold of each output that ``decision_function`` subtracts: the best one for recent scores."""
         return self._fitted().recent.threshold.copy()
 
-    def score_one(self, x):
-        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        with self._turns.lock:
-            score = super().score_one(x)
-            if not self.__sklearn_is_fitted__():
-                return score
-            offset = self._offset()
-            return score + (offset.item() if offset.size == 1 else offset)
+    def _score_event(self, x):
+        score, threshold = super()._score_event(x), self._state.recent.threshold
+        return score - (threshold.item() if type(score) is float else threshold)
 
     def _offset(self):
         return -self._state.recent.threshold

@@ -9,13 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from ..core import loop
+from ..core.blas import one_thread
 from ..core.fourier import Linear
 from ..core.limits import TARGET, WEIGHT
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
-from .turns import OwnTurns
+from .turns import OwnTurns, learning
 
+PLAIN = 2**17  # numbers in the points of a model of which a second copy is kept, to restore it
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
@@ -26,6 +28,12 @@ class SingleEvents:
     """The methods for single events and small batches; arrays of the model's type and width are checked by compiled code."""
 
     _turns = OwnTurns()
+    _learn_with_statistics: Callable
+    _few: Any = None
+    check_own_parameters: Callable
+    _one: Any = None  # buffers for single events, once they have been needed
+    class_weight: Any = None
+    _target_scale: Any = None
     learner: ClassVar[Any]
     _setup: Any
     _params: Any
@@ -33,10 +41,10 @@ class SingleEvents:
     _state: Any
     _largest: float
     _rng: np.random.Generator
+    random_state: Any
     verbose: Any
     block_size: int
     _stream: Callable
-    _next_target: Callable[[float], float]
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
@@ -44,52 +52,54 @@ class SingleEvents:
         with turns.lock:
             if turns.predicting:
                 turns.wait()
-            target = self._target_of(y) if "_state" in self.__dict__ else None
+            target = self._target_of(y) if self._one or self._make_ready() else None
             if target is None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
                 return self
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             x = self._event(x)
-            counts, scale = (
-                self.__dict__.get("_counts"),
-                self.__dict__.get("_target_scale"),
-            )  # restored after an error
-            weight = self._weight_of(y, sample_weight)
-            if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-                state, target = None, self._next_target(target)
-                try:
-                    state = self._one.learn(self._state, x, target, weight, self._largest, self._rng)
-                finally:
-                    if state is None and counts is not None:
-                        self._counts = counts
-                    if state is None and scale is not None:
-                        self._target_scale = scale
-                if state is not self._state:
-                    self._state = self._known(state)
+            if self.class_weight is None and self._target_scale is None:
+                self._learn_event(x, target, sample_weight)
+            else:
+                self._learn_with_statistics(x, y, target, sample_weight)
         return self
 
     def score_one(self, x):
         """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
         with self._turns.lock:
-            if "_state" not in self.__dict__:
-                return 0.0
-            x = self._event(x)
-            scores = self._known(self._one.score(self._state, x, self._largest))
-            return scores.item() if scores.size == 1 else scores.copy()
+            return self._score_event(self._event(x)) if self._one or self._make_ready() else 0.0
+
+    def _learn_event(self, x, target: float, weight: float) -> None:
+        """Learn an event of the model's type and width, and an encoded target."""
+        if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
+            before = self._state
+            state = self._one.learn(before, x, target, weight, self._largest)
+            if state is not before:
+                self._state = self._known(state)
+
+    def _score_event(self, x) -> Any:
+        """Return the score of an event of the model's type and width."""
+        score = self._one.score(self._state, x, self._largest)
+        return self._known(None) if score is None else score
+
+    def _make_ready(self) -> bool:
+        """Prepare for single events, unless nothing has been learned."""
+        if "_state" in self.__dict__:
+            shared = self._rng is self.random_state
+            self._one = loop.Single(self.learner.loop, self._setup, self._params, self._state, self._rng, is_shared=shared)
+        return self._one is not None
 
     def _event(self, x) -> np.ndarray:
         """Return an event as an array of the model's type and width."""
-        one = self.__dict__.get("_one")
-        if one is None:
-            one = self._one = loop.Single(self.learner.loop, self._setup, self._params, self._state)
-        if type(x) is np.ndarray and x.dtype is one.dtype and x.shape == one.shape and x.strides == one.strides:
+        one = self._one
+        if type(x) is np.ndarray and x.dtype is one.dtype and x.shape == one.shape:
             return x
         x = one_row(x)
         if x.shape != one.shape:
             raise ValueError(f"x has shape {x.shape}, but this model expects {one.shape}")
         try:
-            return np.ascontiguousarray(x, dtype=one.dtype)
+            return np.asarray(x, dtype=one.dtype)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"x must contain only numbers: {error}") from None
 
@@ -100,10 +110,45 @@ class SingleEvents:
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
-        batches = self.__dict__.get("_few")
-        if batches is None:
-            batches = self._few = loop.SmallBatches(self.learner.loop, self._setup, self._params, self._state)
-        self._state = batches.learn(self._state, X, targets, weights, self._rng)
+        self._state = self._batches().learn(self._state, X, targets, weights, self._rng)
+
+    def _batches(self) -> loop.SmallBatches:
+        if self._few is None:
+            self._few = loop.SmallBatches(self.learner.loop, self._setup, self._params, self._state)
+        return self._few
+
+    @learning
+    def _learn_plain(self, X, y) -> bool:
+        """Learn a few rows of the model's type with known labels, without most of the work around them; else return False."""
+        if type(X) is not np.ndarray or type(y) is not np.ndarray or X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
+            return False
+        if not self._learns_plainly():
+            return False
+        few = self._batches()
+        if X.dtype is not few.dtype or X.shape[1] != few.shape[1] or len(X) > few.shape[0] or not X.flags.c_contiguous:
+            return False
+        try:
+            targets = list(map(self._encoded.__getitem__, y.tolist()))  # type: ignore[attr-defined]  # of classifiers
+        except (KeyError, TypeError):  # a new label, or none
+            return False
+        if not few.is_within(X, self._largest):
+            return False
+        self._state = one_thread(few.learn_all)(self._state, X, targets, self._rng)
+        return True
+
+    def _learns_plainly(self) -> bool:
+        """Return whether nothing but the model learns, in double precision, and all that it needs is known."""
+        if "_state" not in self.__dict__ or self.class_weight is not None or self.verbose:
+            return False
+        self.check_own_parameters()
+        return (
+            isinstance(self.learner.loop, Loop)
+            and "classes_" in self.__dict__
+            and "feature_names_in_" not in self.__dict__
+            and self._problem.dtype is np.float64
+            and type(self._rng.bit_generator) is np.random.PCG64
+            and self._state.model.work <= PLAIN
+        )
 
     def _drop_buffers(self) -> None:
         """Drop what was made for other parameters."""
@@ -125,9 +170,6 @@ class SingleEvents:
         if not abs(y) <= highest:
             raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
         return float(y)
-
-    def _weight_of(self, y, weight: float) -> float:
-        return weight
 
 
 def scalar(y: Any) -> Any:

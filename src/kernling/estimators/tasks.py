@@ -109,10 +109,15 @@ class OnlineWithClasses(OnlineEstimator):
         except TypeError:
             raise TypeError(f"y must be one label, not {short(y)}") from None
 
-    def _weight_of(self, y, weight):
-        if self.class_weight is None:
-            return weight
-        return weight * self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
+    def _learn_with_statistics(self, x, y, target, weight):
+        """Learn an event, weighted by its class."""
+        counts = self._counts
+        try:
+            share = self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
+            self._learn_event(x, target, weight * share)
+        except BaseException:
+            self._counts = counts
+            raise
 
     def _targets(self, y, weights):
         return labels.encode(self.classes_, y)
@@ -143,7 +148,8 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Update the model with the rows.  New classes are added when they appear, or may be given in the first call."""
-        self._stream(X, y, sample_weight, classes)
+        if classes is not None or sample_weight is not None or not self._learn_plain(X, y):
+            self._stream(X, y, sample_weight, classes)
         return self
 
     def predict_then_learn(self, X, y, method="predict", classes=None, sample_weight=None):
@@ -189,10 +195,10 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     def predict_one(self, x):
         """Predict the label of one event, a 1-D array; None before any learning."""
         with self._turns.lock:
-            if not self.__sklearn_is_fitted__():
+            if not (self._one or self._make_ready()):
                 return None
-            score = self.score_one(x)
-            if isinstance(score, float):  # fast path for one or two classes
+            score = self._score_event(self._event(x))
+            if type(score) is float:  # fast path for one or two classes
                 return self.classes_[-1 if score >= 0.0 else 0]
             return labels.decide(self.classes_, score[np.newaxis])[0]
 
@@ -235,7 +241,7 @@ class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
     def predict_one(self, x):
         """Predict the value of one event, a 1-D array; None before any learning."""
         with self._turns.lock:
-            return self.score_one(x) if self.__sklearn_is_fitted__() else None
+            return self._score_event(self._event(x)) if self._one or self._make_ready() else None
 
 
 class OnlineRegressor(BaseOnlineRegressor):
@@ -250,7 +256,6 @@ class OnlineRegressor(BaseOnlineRegressor):
         doc="Whether targets are learned by the mean and spread of the targets up to them, so that other parameters mean the "
         "same in all units. Predictions come in the targets' own units.",
     )
-    _target_scale: TargetScale | None
 
     @property
     def target_mean_(self) -> float:
@@ -277,10 +282,8 @@ class OnlineRegressor(BaseOnlineRegressor):
         """Predict the value of each row."""
         return self._meant(super().predict(X))
 
-    def score_one(self, x):
-        """Predict the value of one event, a 1-D array; 0 before any learning."""
-        with self._turns.lock:
-            return self._meant(super().score_one(x)) if self.__sklearn_is_fitted__() else 0.0
+    def _score_event(self, x):
+        return self._meant(super()._score_event(x))
 
     def _meant(self, scores):
         return scores if self._target_scale is None else self._target_scale.meant(scores)
@@ -301,11 +304,12 @@ class OnlineRegressor(BaseOnlineRegressor):
         self._target_scale = self._target_scale.learned(y, weights)[0]
         return self._target_scale.scaled(y)
 
-    def _next_target(self, target):
-        if self._target_scale is None:
-            return target
-        self._target_scale = self._target_scale.with_one(target)
-        return self._target_scale.scaled(target)
+    def _learn_with_statistics(self, x, y, target, weight):
+        """Learn an event, its target on the scale of those up to it."""
+        if weight > 0.0:
+            scale = self._target_scale.with_one(target)
+            self._learn_event(x, scale.scaled(target), weight)
+            self._target_scale = scale
 
     def _take_classes(self, header, arrays):
         held = header.get("target_scale")
@@ -388,18 +392,16 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         """Return 1 for inliers, -1 for outliers."""
         return self._labels(self.decision_function(X))
 
-    def score_one(self, x):
-        """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
-        with self._turns.lock:
-            if not self.__sklearn_is_fitted__():
-                return 0.0
-            score = np.array([super().score_one(x)])
-            return float(self._similarity(score, self._squared_norm(), np.reshape(x, (1, -1)))[0] - self.offset_)
+    def _score_event(self, x):
+        score = np.array([super()._score_event(x)])
+        return float(self._similarity(score, self._squared_norm(), x[np.newaxis])[0] - self.offset_)
 
     def predict_one(self, x):
         """Return 1 or -1 for one event, a 1-D array; None before any learning."""
         with self._turns.lock:
-            return int(self._labels(np.array(self.score_one(x)))) if self.__sklearn_is_fitted__() else None
+            if not (self._one or self._make_ready()):
+                return None
+            return 1 if self._score_event(self._event(x)) >= 0.0 else -1
 
     @property
     def offset_(self) -> float:

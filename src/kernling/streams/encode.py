@@ -17,14 +17,14 @@ from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .parts import SCALED, MinMax, Scale, Standardise
-from .plain import PlainRows
+from .plain import PlainRows, PlainStatistics
 from .schema import Column, Schema, dates_of, decide, names_of
 from .tables import RowError, Table, category, listed, numbers
 
 MOST = 2**31 - 1  # columns
 
 
-class Encode(TransformerMixin, BaseEstimator):
+class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
@@ -81,7 +81,6 @@ class Encode(TransformerMixin, BaseEstimator):
     """
 
     takes_tables = True
-    scale_: Any
 
     def __init__(
         self,
@@ -164,7 +163,7 @@ class Encode(TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._plain_rows = PlainRows.of(schema) if self.missing == "impute" and type(scale) is Standardise else None
+        self._plain_rows = PlainRows.of(schema, scale) if self.missing == "impute" and type(scale) is Standardise else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
