@@ -164,6 +164,29 @@ class MeanOrLast(OnlineEstimator):
     )
 
 
+class VotedMean(MeanOrLast):
+    """The mean of all models can be used for prediction, the last one, or a voted mean of these and the latest."""
+
+    output: str = parameter(
+        default="auto",
+        allowed=OneOf(("auto", "average", "last")),
+        search=Among(("auto", "average", "last")),
+        doc="Model used for prediction: the mean of all models so far, the last one, or with ``auto`` the mean of these and of "
+        "about the latest 1,000 models, with weights that follow which of them was right lately.",
+    )
+
+    @property
+    def output_weights_(self) -> dict[str, float]:
+        """Weights of the last model, the mean of all and that of the latest in the prediction."""
+        return _output_weights(self)
+
+
+def _output_weights(model: OnlineEstimator) -> dict[str, float]:
+    votes = model._fitted().model.votes
+    fixed = [float(name == model.get_params()["output"]) for name in CHOICES]
+    return dict(zip(CHOICES, votes.tolist() or fixed, strict=True))
+
+
 class Averaged(OnlineEstimator):
     """The mean of all models, or of the latest, can be used for prediction instead of the last one."""
 
@@ -184,9 +207,7 @@ class Averaged(OnlineEstimator):
     @property
     def output_weights_(self) -> dict[str, float]:
         """Weights of the last model, the mean of all and that of the latest in the prediction."""
-        votes = self._fitted().model.votes
-        fixed = [float(name == self.output) for name in CHOICES]
-        return dict(zip(CHOICES, votes.tolist() or fixed, strict=True))
+        return _output_weights(self)
 
 
 # ---------------------------------------------------------------------- tasks with their losses, and defaults that suit them

@@ -11,7 +11,7 @@ from .turns import predicting
 
 
 class PairwiseClassifier(BaseOnlineClassifier):
-    """A classifier whose learner keeps a threshold on recent scores, one per output."""
+    """A classifier whose learner has a threshold of the scores, one per output."""
 
     pairwise = True
     class_weight = None  # each pair has one event of each class: there is nothing to balance
@@ -24,8 +24,13 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
     @property
     def threshold_(self) -> np.ndarray:
-        """Threshold of each output that ``decision_function`` subtracts: the best one for recent scores."""
-        return self._fitted().recent.threshold.copy()
+        """Threshold of each output that ``decision_function`` subtracts."""
+        self._fitted()
+        return self._threshold().copy()
+
+    def _threshold(self) -> np.ndarray:
+        """Return the threshold of each output: the best one for recent scores."""
+        return self._state.recent.threshold
 
     def score_one(self, x):
         """Return the ``decision_function`` of one event, a 1-D array; 0 before any learning."""
@@ -37,7 +42,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
             return score + (offset.item() if offset.size == 1 else offset)
 
     def _offset(self):
-        return -self._state.recent.threshold
+        return -self._threshold()
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)
