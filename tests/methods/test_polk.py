@@ -237,7 +237,7 @@ def test_a_singular_gram_matrix_does_no_harm(d, gamma, parsimony, dtype):
 def test_multidist(seed):
     """Model order about 16 on every draw of the means; the error is near a batch SVM's, within a point only on easy draws."""
     X, y = synthetic("multidist", 7500, seed=seed).load()
-    model = POLKClassifier(gamma=1.389, eta=6.0, parsimony=0.04).fit(X[:5000], y[:5000])
+    model = POLKClassifier(gamma=1.389, eta=6.0, parsimony=0.04, batch_size=32).fit(X[:5000], y[:5000])
     batch = max(SVC(C=C, gamma=1.389).fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) for C in (1.0, 10.0))
     assert 12 <= model.n_stored_ <= 18
     assert model.score(X[5000:], y[5000:]) > batch - 0.05

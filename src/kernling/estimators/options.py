@@ -153,6 +153,9 @@ class PairLoss(OnlineEstimator):
 # ---------------------------------------------------------------------- which model predicts
 
 
+AUTO_OR_LAST = ("auto", "last")  # to search among: what the averages were worth so far says little about streams that move
+
+
 class MeanOrLast(OnlineEstimator):
     """The mean of all models can be used for prediction instead of the last one."""
 
@@ -170,7 +173,7 @@ class VotedMean(MeanOrLast):
     output: str = parameter(
         default="auto",
         allowed=OneOf(("auto", "average", "last")),
-        search=Among(("auto", "average", "last")),
+        search=Among(AUTO_OR_LAST),
         doc="Model used for prediction: the mean of all models so far, the last one, or with ``auto`` the mean of these and of "
         "about the latest 1,000 models, with weights that follow which of them was right lately.",
     )
@@ -193,7 +196,7 @@ class Averaged(OnlineEstimator):
     output: str = parameter(
         default="last",
         allowed=OneOf(("auto", "last", "average", "suffix")),
-        search=Among(("auto", "last", "average", "suffix")),
+        search=Among(AUTO_OR_LAST),
         doc="Model used for prediction: the last one, the mean of all models, that of the latest, or with ``auto`` the mean "
         "of these three, with weights that follow which of them was right lately.",
     )
