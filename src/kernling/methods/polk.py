@@ -191,7 +191,7 @@ class _POLK(RegularisedSteps, Forgets):
 class POLKClassifier(_POLK, LossClassifier):
     """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 250 points."""
 
-    example = Example("0.96", eta=20.0)
+    example = Example("0.95", eta=20.0)
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
