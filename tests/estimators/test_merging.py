@@ -237,7 +237,7 @@ def terms(model) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("learner", ["avm", "bsgd", "polk"])
 def test_the_certificate_is_the_distance_itself_for_two_models(learner):
     params = {
-        "avm": dict(gamma=1.0, delta=0.8, lam=1e-2),
+        "avm": dict(gamma=1.0, delta=0.8, lam=1e-2, output="last"),
         "bsgd": dict(gamma=1.0, budget=12, lam=1e-2),
         "polk": dict(gamma=1.0, eta=1.0, parsimony=0.1, batch_size=16),
     }[learner]
