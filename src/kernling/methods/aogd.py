@@ -35,7 +35,7 @@ from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
 from ..core import losses, run
 from ..core.averages import AUTO, KINDS, RATE, SHARE
-from ..core.expansion import EVENTS
+from ..core.expansion import EVENTS, Expansion
 from ..core.fourier import Linear, output_score
 from ..core.jit import inline, inner
 from ..core.scoring import frozen_parts
@@ -145,7 +145,7 @@ def note(params, state, row):
         row[outputs + o] = 0.5 * (negative + positive)
 
 
-def thresholds(model: Linear, sides: Sides) -> np.ndarray:
+def thresholds(model: Expansion | Linear, sides: Sides) -> np.ndarray:
     """Return the score of each output half-way between the means of both classes; the model has one group."""
     return 0.5 * np.einsum("of,of->o", model.coef[0], sides.means.sum(axis=1))
 
