@@ -95,11 +95,11 @@ def run(make: Callable[[Events, int, int], Learner], events: Events, classes: in
 
 
 class Ours(Learner):
-    """A kernling estimator with its defaults."""
+    """A kernling estimator with its defaults, unless parameters are given."""
 
-    def __init__(self, method: str, events: Events, classes: int, seed: int):
+    def __init__(self, method: str, events: Events, classes: int, seed: int, **params: Any):
         task = "classification" if classes else "regression"
-        self.model: Any = registry.estimator_for(method, task)(random_state=seed)
+        self.model: Any = registry.estimator_for(method, task)(random_state=seed, **params)
         compiled = clone(self.model)
         compiled.predict_then_learn(events.X[:FIRST], events.y[:FIRST])  # compilation is not timed
         self.kind = "predict"
@@ -152,8 +152,12 @@ def ours(baselines: bool) -> Iterator[Contestant]:
                 if cls.__name__.endswith(ending):
                     stems[task] = cls.__name__.removesuffix(ending)
         if stems and entry.is_main is not baselines:
-            title, family = next(iter(stems.values())), "baselines" if baselines else "ours"
-            yield Contestant(name, title, family, tuple(stems), commit(), partial(run, partial(Ours, name)))
+            yield our(name, next(iter(stems.values())), "baselines" if baselines else "ours", tuple(stems))
+
+
+def our(name: str, title: str, family: str = "ours", tasks: tuple[str, ...] = (), **params: Any) -> Contestant:
+    """Return a method of ours as a contestant."""
+    return Contestant(name, title, family, tasks, commit(), partial(run, partial(Ours, name, **params)))
 
 
 # ------------------------------------------------------------------ River

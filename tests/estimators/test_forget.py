@@ -22,7 +22,7 @@ SETTINGS = {  # steps small enough that without forgetting the old labels last f
     kl.AVMClassifier: {"lam": 0.1, "delta": 0.3, "output": "last"},
     kl.POLKClassifier: {"eta": 1.0},
     kl.DualSVRGClassifier: {"eta": 0.05},
-    kl.AOGDClassifier: {"output": "last"},
+    kl.AOGDClassifier: {"output": "last", "eta": 0.02, "second_eta": 0.005, "n_components": 200},
     kl.KRLSClassifier: {"points": 50},
 }
 

@@ -56,6 +56,8 @@ def parts_of(cls, case) -> list:
 
 def outputs(model, X=PROBES) -> np.ndarray:
     """What the model predicts with, (rows, outputs); a transformer's weights."""
+    if isinstance(model, kl.AOGDClassifier):  # its threshold follows from the function and the classes' means: it is no mean
+        return model._scores(X) + model.threshold_
     return model.weights_[np.newaxis] if hasattr(model, "weights_") else in_units(model, model._scores(X))
 
 

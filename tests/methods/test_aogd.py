@@ -16,7 +16,8 @@ from kernling.papers import dataset
 from oracles import stream
 from oracles.pairs import Recent
 
-LINEAR = {"features": "linear", "output": "last"}
+PAPER = {"output": "average", "mean_events": None}  # means of all events, and of all models
+LINEAR = {"features": "linear", "output": "last", "mean_events": None}
 
 
 def features(model, X):
@@ -58,7 +59,7 @@ def test_the_squared_loss_is_an_affine_recursion_on_batch_means():
     np.testing.assert_allclose(weights(model), w, atol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [LINEAR, {"gamma": 1.0, "n_components": 60, "random_state": 0}])
+@pytest.mark.parametrize("settings", [LINEAR, {"gamma": 1.0, "n_components": 60, "random_state": 0, **PAPER}])
 def test_moving_means_are_batch_means(settings):
     X, y = stream("binary", 1000, seed=2)
     model = AOGDClassifier(**settings)
@@ -74,10 +75,11 @@ def test_moving_means_are_batch_means(settings):
 def test_a_refresh_of_1_keeps_the_last_example_and_without_means_is_last_point_descent():
     X, y = stream("binary", 500, seed=3)
     for loss, output in product(("squared", "hinge", "logistic"), ("last", "average")):
-        common = {"loss": loss, "output": output, "lam": 0.01, "gamma": 1.0, "features": "fourier", "random_state": 5}
+        common = {"loss": loss, "output": output, "lam": 0.01, "gamma": 1.0, "features": "fourier", "n_components": 100}
+        common["random_state"] = 5
         model = AOGDClassifier(eta=0.0, second_eta=0.2, refresh=1.0, **common).fit(X, y)
         last = LastPointOGDClassifier(eta=0.2, **common).fit(X, y)
-        np.testing.assert_allclose(model.decision_function(X), last.decision_function(X), atol=1e-11)
+        np.testing.assert_allclose(model.rank_scores(X), last.rank_scores(X), atol=1e-11)
         np.testing.assert_array_equal(model._state.sides.examples, last._state.sides.examples)
 
 
@@ -92,7 +94,7 @@ def test_without_variance_one_pass_opauc_takes_the_step_against_the_mean():
     y = rng.integers(2, size=50)
     X = np.array([[1.0, 0.2], [-0.5, 0.7]])[y]
     first = AOGDClassifier(eta=0.1, second_eta=0.0, lam=0.05, **LINEAR).fit(X, y)
-    exact = OPAUCClassifier(eta=0.1, lam=0.05, **LINEAR).fit(X, y)
+    exact = OPAUCClassifier(eta=0.1, lam=0.05, features="linear", output="last").fit(X, y)
     np.testing.assert_allclose(weights(first), weights(exact), atol=1e-13)
 
 
@@ -104,7 +106,7 @@ def test_the_loss_against_the_mean_is_at_most_the_mean_loss(loss):
         "logistic": lambda m: np.log1p(np.exp(-m)),
     }[loss]
     X, y = stream("binary", 400, seed=5)
-    model = AOGDClassifier(loss=loss, gamma=1.0, output="last", random_state=0).fit(X, y)
+    model = AOGDClassifier(loss=loss, gamma=1.0, output="last", mean_events=None, random_state=0).fit(X, y)
     f, f_means = model.rank_scores(X), model._state.sides.means[0] @ weights(model)
     gaps = []
     for t in range(400):
@@ -154,9 +156,21 @@ def test_no_monotone_change_of_the_scores_changes_the_area():
         assert running.error_bound < 0.01
 
 
-def test_the_threshold_parts_the_recent_scores_best_and_forgets():
+@pytest.mark.parametrize("output", ["auto", "average", "last"])
+def test_the_threshold_is_half_way_between_the_means_of_both_classes(output):
     X, y = stream("binary", 3000, seed=8)
-    model = AOGDClassifier(gamma=1.0, random_state=0).fit(X, y)
+    model = AOGDClassifier(gamma=1.0, random_state=0, mean_events=None, output=output).fit(X, y)
+    scores = model.rank_scores(X)
+    assert model.threshold_[0] == pytest.approx((scores[y == 0].mean() + scores[y == 1].mean()) / 2.0, abs=1e-12)
+    best = max(balanced_accuracy_score(y, scores >= place) for place in np.quantile(scores, np.linspace(0.01, 0.99, 99)))
+    assert balanced_accuracy_score(y, model.predict(X)) > best - 0.02
+    shift = AOGDClassifier(gamma=1.0, random_state=0, eta=0.0, second_eta=0.0).fit(X, y)
+    assert shift.threshold_[0] == 0.0  # all scores are 0
+
+
+def test_the_threshold_of_baselines_parts_the_recent_scores_best_and_forgets():
+    X, y = stream("binary", 3000, seed=8)
+    model = LastPointOGDClassifier(gamma=1.0, features="fourier", random_state=0).fit(X, y)
     scores = model.rank_scores(X)
     best = max(balanced_accuracy_score(y, scores >= place) for place in np.quantile(scores, np.linspace(0.01, 0.99, 99)))
     assert balanced_accuracy_score(y, model.predict(X)) > best - 0.02
@@ -170,14 +184,31 @@ def test_the_threshold_parts_the_recent_scores_best_and_forgets():
     held = recent.scores[0]
     assert (np.diff(held) >= 0.0).all()
     np.testing.assert_array_equal(held, np.sort(recent.ring[0].ravel()))
-    shift = AOGDClassifier(gamma=1.0, random_state=0, eta=0.0, second_eta=0.0)
-    shift.fit(X, y)
-    assert shift.threshold_[0] == 0.0  # all scores are 0
+
+
+def test_votes_follow_the_output_that_is_right():
+    X, y = stream("binary", 4000, seed=13)
+    still = AOGDClassifier(gamma=1.0, random_state=0).fit(X, y)
+    moved = AOGDClassifier(gamma=1.0, random_state=0).fit(X, np.where(np.arange(4000) < 2000, y, 1 - y))
+    assert sum(moved.output_weights_.values()) == pytest.approx(1.0)
+    assert moved.output_weights_["average"] < 0.1 < still.output_weights_["average"]
+    assert AOGDClassifier(output="last").fit(X[:10], y[:10]).output_weights_ == {"last": 1.0, "average": 0.0, "suffix": 0.0}
+
+
+def test_means_follow_the_latest_events():
+    X, y = stream("binary", 2000, seed=14)
+    X[1000:] += 3.0
+    model = AOGDClassifier(features="linear", mean_events=50).fit(X, y)
+    np.testing.assert_allclose(
+        model._state.sides.means[0] + model._state.model.centre,
+        [X[1900:][y[1900:] == s].mean(axis=0) for s in (0, 1)],
+        atol=0.5,
+    )
 
 
 def test_several_classes_are_binary_problems_with_the_same_coins():
     X, y = stream("multiclass", 600, seed=9)
-    settings = {"gamma": 1.0, "random_state": 3, "refresh": 0.3}
+    settings = {"gamma": 1.0, "random_state": 3, "refresh": 0.3, "output": "average"}  # votes are for all outputs
     model = AOGDClassifier(**settings).fit(X, y)
     assert model.decision_function(X).shape == (600, 4)
     for c in range(4):
@@ -190,7 +221,7 @@ def test_several_classes_are_binary_problems_with_the_same_coins():
 def test_what_is_known_of_the_sides_does_not_depend_on_when_classes_were_announced(cls):
     X, y = stream("multiclass", 400, seed=10)
     y = np.where(np.arange(400) < 100, np.where(y < 2, 3, y), y)  # two classes at first, and two late ones below them
-    settings = {"features": "linear", "random_state": 0}
+    settings = {"features": "linear", "random_state": 0} | ({"mean_events": None} if cls is AOGDClassifier else {})
     known = cls(**settings).partial_fit(X, y, classes=[0, 1, 2, 3])
     late = cls(**settings).partial_fit(X, y)
     a, b = known._state[1], late._state[1]
@@ -256,6 +287,8 @@ def test_published_areas_are_reached(data_folder, name, rows, settings, paper, r
     order = np.random.default_rng(0).permutation(len(y))
     X, y, cut = X[order], y[order], len(y) * 4 // 5
     assert len(y) == rows
-    model = AOGDClassifier(random_state=0, **settings).fit(X[:cut], y[:cut])
+    model = AOGDClassifier(random_state=0, **{"n_components": 200, "second_eta": 0.0625, **PAPER, **settings}).fit(
+        X[:cut], y[:cut]
+    )
     area = roc_auc_score(y[cut:], model.rank_scores(X[cut:]))
     assert area > max(reached, paper - 0.03)

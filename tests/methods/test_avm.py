@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from scipy.special import expit, zeta
-from sklearn.datasets import load_digits, load_svmlight_file
+from sklearn.datasets import load_svmlight_file
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from kernling import AVMClassifier, AVMRegressor, kernel
@@ -357,18 +357,6 @@ def test_delta_and_gamma_of_few_rows():
     assert model.delta_ == pytest.approx(math.sqrt(0.5 * 3.0 * variance))
     flat = AVMClassifier().partial_fit(np.zeros((1, 4)), [0])  # as the first row of standardised columns
     assert flat.gamma_ == 0.25
-
-
-def test_single_events_make_hardly_more_mistakes_than_one_call():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    X, y = X[order] / 16.0, y[order]
-    at_once = np.sum(AVMClassifier().predict_then_learn(X, y) != y)
-    model, single = AVMClassifier(), 0
-    for x, label in zip(X, y, strict=True):
-        single += model.predict_one(x) != label
-        model.learn_one(x, label)
-    assert single <= 1.15 * at_once
 
 
 def test_delta_and_gamma_are_resolved_once():

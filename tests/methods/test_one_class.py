@@ -69,7 +69,7 @@ def test_the_order_is_as_good_as_an_isolation_forests(name):
         learned, held, abnormal = SETS[name](np.random.default_rng(seed))
         own, other = (model.fit(learned) for model in (kl.SPAOneClass(random_state=seed), IsolationForest(random_state=seed)))
         gains.append(auc(own, held, abnormal) - auc(other, held, abnormal))
-    assert np.mean(gains) > -2.0 * np.std(gains) / np.sqrt(SPLITS)
+    assert np.mean(gains) > 0.0
 
 
 @pytest.mark.parametrize("cls", [kl.SPAOneClass, PassiveAggressiveOneClass])
@@ -99,7 +99,7 @@ def test_labels_in_bulk_are_those_of_single_events(cls, contamination, mode):
 
 def test_the_border_follows_the_latest_scores_only():
     rng = np.random.default_rng(1)
-    model = kl.SPAOneClass(gamma=1.0, random_state=0).fit(rng.normal(size=(4000, 2)))
+    model = kl.SPAOneClass(gamma=1.0, random_state=0).fit(rng.normal(size=(6 * LENGTH, 2)))
     scores = model._state.recent.latest()
     assert len(scores) == LENGTH
     assert np.mean(scores < model.offset_) == pytest.approx(0.05, abs=1e-9)

@@ -42,10 +42,9 @@ class AVM(Models):
         if self.params["full"] == "drop":
             return None
         k = min((k for k in range(len(self.points)) if self.is_core[k]), key=lambda k: self.visited[k])
+        self.project(k)
         self.points[k] = x.copy()
         self.known = np.zeros((0, 0))
-        for w in self.history:  # what the old core said is forgotten by all models
-            w[k : k + 1] = 0.0
         return k
 
     def approximates(self, margin: float, t: int, u: float) -> bool:
@@ -67,6 +66,7 @@ class AVM(Models):
                 self.visited[c] = t
         elif gradient.any():
             c = self.store(x, is_core=False)
+        w = self.history[-1]  # without the core that was replaced, if any
         new = np.zeros((len(self.points), self.outputs))
         delay = max(0.0, 1.0 / (o["eta"] * o["lam"]) - 1.0) if o["eta"] else 0.0
         shrink, t = annealed(o, t + delay), max(annealed(o, t + delay), delay)

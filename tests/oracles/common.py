@@ -125,6 +125,22 @@ class Models:
             self.known = np.array([kernel_values(self.params, P, p) for p in P])
         return self.known
 
+    def projection(self, p: int) -> tuple[np.ndarray, np.ndarray]:
+        """The five points nearest to point p, and the coefficients of the projection of K(p, .) on their span."""
+        K = self.gram()
+        distances = K.diagonal() - 2.0 * K[p]
+        distances[p] = np.inf
+        near = np.argsort(distances, kind="stable")[: min(5, len(K) - 1)]
+        return near, np.linalg.lstsq(K[np.ix_(near, near)], K[near, p], rcond=1e-14)[0]
+
+    def project(self, p: int) -> None:
+        """Replace the term of point p by its projection in all models."""
+        near, shares = self.projection(p)
+        self.history = [np.vstack([w, np.zeros((len(self.points) - len(w), w.shape[1]))]) for w in self.history]
+        for w in self.history:
+            w[near] += np.outer(shares, w[p])
+            w[p] = 0.0
+
     def value(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.kernel_row(x)[: len(w)] @ w
 

@@ -66,10 +66,14 @@ class Pairwise:
             return self.history[o][-1]
         return np.mean(self.history[o][: max(1, count)], axis=0)
 
+    def sign(self, o: int, y: float) -> float:
+        """The side of output o that a target belongs to."""
+        return float(y) if len(self.history) == 1 else (1.0 if int(y) == o else -1.0)
+
     def learn(self, x: np.ndarray, y: float, weight: float, u: Any) -> None:
         z, t = self.z(x), len(self.history[0])
         for o in range(len(self.history)):
-            sign = float(y) if len(self.history) == 1 else (1.0 if int(y) == o else -1.0)
+            sign = self.sign(o, y)
             self.recent[o].see(sign, self.output(o, t) @ z, t)
             self.history[o].append(self.change(o, z, sign, weight, u))
             self.seen[o][sign].append(z)

@@ -26,25 +26,15 @@ class SPA(PassiveAggressive):
 
     def project_one(self) -> None:
         """Project the last point on its five nearest if it is near their span, else the lightest one, in all models so far."""
-        size = len(self.points)
-        models = [np.vstack([w, np.zeros((size - len(w), w.shape[1]))]) for w in self.history]
-        K, p = self.gram(), size - 1
+        K, p = self.gram(), len(self.points) - 1
         near, shares = self.projection(p)
         if K[p, p] - shares @ K[near, p] > 0.3 * K[p, p]:
-            p = int(np.argmin((models[-1][:p] ** 2).sum(axis=1) * K.diagonal()[:p]))
-            near, shares = self.projection(p)
-        for w in models:
-            w[near] += np.outer(shares, w[p])
-        self.history = [np.delete(w, p, axis=0) for w in models]
+            w = self.history[-1]
+            p = int(np.argmin((w[:p] ** 2).sum(axis=1) * K.diagonal()[: len(w[:p])]))
+        self.project(p)
+        self.history = [np.delete(w, p, axis=0) for w in self.history]
         del self.points[p]
         self.known = np.zeros((0, 0))
-
-    def projection(self, p: int) -> tuple[np.ndarray, np.ndarray]:
-        K = self.gram()
-        distances = K.diagonal() - 2.0 * K[p]
-        distances[p] = np.inf
-        near = np.argsort(distances, kind="stable")[: min(5, len(K) - 1)]
-        return near, np.linalg.lstsq(K[np.ix_(near, near)], K[near, p], rcond=1e-14)[0]
 
 
 def spa(stream: str, seed: int, max_points: int | None = None, output: str = "average", **params) -> Case:

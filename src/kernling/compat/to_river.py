@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.checking import is_fitted
-from ..estimators.resolve import LOCAL
+from ..estimators.resolve import LOCAL, SMOOTH
 from ..estimators.tasks import probabilities
 from ..methods.avm import AVMClassifier, AVMRegressor
 from ..methods.spa import SPAOneClass
@@ -38,7 +38,8 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
     0, so unused columns only affect speed.  Text becomes a separate feature
     (``{"from": "JFK"}`` counts as ``{"from=JFK": 1}``).
 
-    ``gamma="scale"`` is 1 / (number of features of the first row), since only that row is known, and "local" 16 times that.
+    ``gamma="scale"`` is 1 / (number of features of the first row), since only that row is known, "local" is 32 times that, and
+    "smooth" half of that.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class _FromRows:
 
     def _begin(self, features: int) -> None:
         """Resolve gamma from the features of the first row, so that unused columns change nothing."""
-        params, factors = self.model.get_params(), {"scale": 1.0, "local": LOCAL}
+        params, factors = self.model.get_params(), {"scale": 1.0, "local": LOCAL, "smooth": SMOOTH}
         given = {name: params[name] for name in self._settings("gamma") if isinstance(params[name], str)}
         self.learned.set_params(**{name: factors[gamma] / max(features, 1) for name, gamma in given.items()})
 

@@ -108,6 +108,13 @@ def _pair_value(model, kernel, i, k, buffer):
 @inner
 def move_to_nearest(model, block, j, p, count):
     """Remove point p, after ``project_on_nearest`` has found its projection, which replaces its term in all functions."""
+    add_projection(model, block, j, p, count)
+    remove(model, block, j, p)
+
+
+@inner
+def add_projection(model, block, j, p, count):
+    """Add the projection of the term of point p, found by ``project_on_nearest``, to all functions."""
     for n in range(count):
         share = block.work[0, n]
         for g in range(model.coef.shape[0]):
@@ -115,4 +122,3 @@ def move_to_nearest(model, block, j, p, count):
                 coefficient = model.coef[g, o, p]
                 if coefficient != 0.0:
                     _add_column(model, block, j, int(block.work[1, n]), g, o, share * coefficient)
-    remove(model, block, j, p)

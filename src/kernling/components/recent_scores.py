@@ -1,10 +1,11 @@
 """The latest scores of a one-class model, each computed before its event was learned: the border is a quantile of them.
 
-Early scores belong to a model that has seen little, so only the last third of the events counts.
+Early scores belong to a model that has seen little, so only the last fifth of the events counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 LENGTH = 1000  # scores behind the border
+PARTS = 5  # of all events, of which only the last one counts
 
 
 class RecentScores(NamedTuple):
@@ -25,7 +27,7 @@ class RecentScores(NamedTuple):
     count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
 
     def latest(self) -> np.ndarray:
-        """Return the scores of the last third of the events, as far as they are stored, oldest first."""
+        """Return the scores of the last fifth of the events, as far as they are stored, oldest first."""
         count = int(self.count[0])
         return self.ring[np.arange(count - latest_count(count), count) % LENGTH]
 
@@ -33,11 +35,11 @@ class RecentScores(NamedTuple):
         """Return the latest scores of both."""
         both = new_scores(len(self.ring) > 0)
         a, b = self.latest(), other.latest()
-        most = len(both.ring) // 3
+        most = len(both.ring) // PARTS
         own = quota(most, len(a), len(b), merging.shares[0])
         kept = np.concatenate([a[len(a) - own :], b[len(b) - min(most - own, len(b)) :]])
-        both.ring[2 * len(kept) : 3 * len(kept)] = kept
-        both.count[0] = 3 * len(kept)
+        both.ring[(PARTS - 1) * len(kept) : PARTS * len(kept)] = kept
+        both.count[0] = PARTS * len(kept)
         return both
 
     def check(self, size: int, d: int, outputs: int) -> None:
@@ -48,7 +50,19 @@ class RecentScores(NamedTuple):
 
 def latest_count(count: int) -> int:
     """Return how many of the scores so far determine the border."""
-    return min(LENGTH, count - 2 * count // 3)
+    return min(LENGTH, count - (PARTS - 1) * count // PARTS)
+
+
+def border(ordered: Sequence[float], contamination: float) -> float:
+    """Return the score below which this share of further events is expected, given sorted scores of earlier ones.
+
+    Of n earlier scores and a new one, each is equally likely to be the k-th: it is below the k-th of the others with
+    probability k / (n + 1), between which scores are interpolated.
+    """
+    place = min(max(contamination * (len(ordered) + 1) - 1.0, 0.0), len(ordered) - 1.0)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
 
 
 def new_scores(kept: bool) -> RecentScores:

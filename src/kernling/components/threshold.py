@@ -153,7 +153,7 @@ def _part(recent, o, size):
 
 
 @inline
-def keep_scores(recent, model, features, j, y, averaged):
+def keep_scores(recent, model, features, j, y, output):
     """Store those scores of event j, before it is learned, that are due."""
     t = model.clock[EVENTS]
     outputs = features.g.size
@@ -161,7 +161,7 @@ def keep_scores(recent, model, features, j, y, averaged):
     for o in range(outputs):
         due = due or is_due(recent, o, side_of(y, o, outputs), t)
     if due:
-        feature_outputs(model, features, j, averaged, features.g)
+        feature_outputs(model, features, j, output, features.g)
         for o in range(outputs):
             side = side_of(y, o, outputs)
             if is_due(recent, o, side, t):

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import kernels
+from .averages import AUTO, LAST
 from .block import buffers_apart, fill, products
-from .expansion import EVENTS, check_room
+from .expansion import EVENTS, check_room, is_share
 from .jit import inline, inner, jit, pluggable
 from .limits import COEFFICIENT, largest_of_angles
 from .rows import Rows, centred_row
@@ -41,7 +42,8 @@ from .vector import sincos
 if TYPE_CHECKING:
     from ..estimators.learner import Problem
 
-MEAN = 1  # the group that sums all models
+MEAN, LATEST = 1, 2  # groups: the sum of all models, and the mean of the latest ones
+LATEST_EVENTS = 1000.0  # about as many models are in the mean of the latest ones
 
 
 class Linear(NamedTuple):
@@ -52,6 +54,7 @@ class Linear(NamedTuple):
     centre: np.ndarray  # (d,)
     coef: np.ndarray  # (groups, outputs, features), float64
     clock: np.ndarray  # as in an expansion; only the events are used
+    votes: np.ndarray  # weight of each of CHOICES in the output, or none
 
     @property
     def work(self) -> int:
@@ -85,13 +88,16 @@ class Linear(NamedTuple):
         fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
         sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
         turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
-        if not fits or not sound or not turned:
+        voted = len(self.votes) == 0 or (is_share(self.votes) and len(self.coef) == len(self.votes))
+        if not fits or not sound or not turned or not voted:
             raise ValueError("the shapes of the linear model's arrays do not match")
         if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
             raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
-def new_linear(problem: Problem, features: str, components: int, rng: np.random.Generator, groups: int = 1) -> Linear:
+def new_linear(
+    problem: Problem, features: str, components: int, rng: np.random.Generator, groups: int = 1, votes: int = 0
+) -> Linear:
     """Return an empty model on this many features, "fourier", "orthogonal" or "linear" ones, for a learner's problem.
 
     A frequency gives two features, so an odd number is rounded up.
@@ -111,6 +117,7 @@ def new_linear(problem: Problem, features: str, components: int, rng: np.random.
         centre=np.zeros(d, problem.dtype),
         coef=np.zeros((groups, problem.outputs, width)),
         clock=np.zeros(4),
+        votes=np.full(votes, 1.0 / max(votes, 1)),
     )
 
 
@@ -161,6 +168,7 @@ class Features:
         self.flat = np.empty(size * width, dtype)  # Z
         self.Z = self.flat[:0].reshape(0, 0)  # (events, features)
         self.f, self.g = buffers_apart(outputs)  # scores and gradient of one event
+        self.losses = np.empty(len(model.votes))  # of the outputs at one event
         self.spare = np.empty(spare, dtype)  # room for kernel values of other rows, if a learner needs it
         self.spare_norms = np.empty(size if spare else 0, dtype)
 
@@ -273,8 +281,9 @@ def feature_scale(model, factor):
 
 @inline
 def meet_event(model, features, j, f):
-    """Write the current model's scores of event j, and add the model to the mean, reading its weights only once."""
+    """Write the current model's scores of event j, and add the model to the means, reading its weights only once."""
     model.clock[EVENTS] += 1.0
+    share = max(2.0 / (model.clock[EVENTS] + 1.0), 1.0 / LATEST_EVENTS)
     if model.coef.shape[0] == 1:
         feature_scores(model, features, j, f)
         return
@@ -285,14 +294,41 @@ def meet_event(model, features, j, f):
             score += w[i] * np.float64(z[i])
             total[i] += w[i]
         f[o] = score
+        if model.votes.size > 0:
+            latest = model.coef[LATEST, o]
+            for i in range(w.size):
+                latest[i] += share * (w[i] - latest[i])
+
+
+def group_weight(model, output, g):
+    """Return the weight of group g in an output: the last model, the mean of all, or with ``AUTO`` the voted mean."""
+    events = model.clock[EVENTS]
+    if output == LAST or events == 0.0:
+        return 1.0 if g == 0 else 0.0
+    weight = 0.0
+    if output == AUTO:
+        weight = model.votes[g]
+    elif g == MEAN:
+        weight = 1.0
+    return weight / events if g == MEAN else weight
+
+
+_group_weight = inline(group_weight)
 
 
 @inline
-def feature_outputs(model, features, j, averaged, row):
-    """Write the outputs of event j: of the current model, or of the mean of all."""
-    averaged = averaged and model.clock[EVENTS] > 0.0
+def output_score(model, output, o, z):
+    """Return <w, z> with the weights w of an output."""
+    total = 0.0
+    for g in range(model.coef.shape[0]):
+        weight = _group_weight(model, output, g)
+        if weight != 0.0:
+            total += weight * feature_score(model.coef[g, o], z)
+    return total
+
+
+@inline
+def feature_outputs(model, features, j, output, row):
+    """Write the outputs of event j."""
     for o in range(model.coef.shape[1]):
-        if averaged:
-            row[o] = feature_score(model.coef[MEAN, o], features.Z[j]) / model.clock[EVENTS]
-        else:
-            row[o] = feature_score(model.coef[0, o], features.Z[j])
+        row[o] = output_score(model, output, o, features.Z[j])

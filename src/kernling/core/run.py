@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .averages import AVERAGE, begin_event, learn_votes, output_mix
+from .averages import LAST, begin_event, learn_votes, output_mix
 from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS, Expansion
@@ -124,7 +124,7 @@ def _feature_loop(call, first, last):
         for j in range(b):
             i = start + j
             if events.before.shape[0] > 0:
-                feature_outputs(model, features, j, setup.output == AVERAGE, events.before[i])
+                feature_outputs(model, features, j, setup.output, events.before[i])
                 if setup.notes > 0:
                     note(params, state, events.before[i])
             if events.weights[i] > 0.0:
@@ -340,13 +340,13 @@ def _add_kernel_outputs(call, first, last):
 @inner
 def _add_feature_outputs(call, first, last):
     setup, model, features, out = call.setup, call.model, call.buffers, call.out
-    averaged = not call.frozen and setup.output == AVERAGE
+    output = LAST if call.frozen else setup.output
     f = features.f
     for start in range(first, last, setup.block_size):
         b = min(setup.block_size, last - start)
         open_features(model, features, start, b)
         for j in range(b):
-            feature_outputs(model, features, j, averaged, f)
+            feature_outputs(model, features, j, output, f)
             for o in range(f.size):
                 out[start + j, o] += f[o]
 

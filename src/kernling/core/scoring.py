@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .averages import AVERAGE, LAST, write_mix
+from .averages import LAST, write_mix
 from .blas import one_thread
-from .expansion import EVENTS, SCALE, Expansion
-from .fourier import MEAN, Linear
+from .expansion import SCALE, Expansion
+from .fourier import Linear, group_weight
 from .kernels import Kernel
 from .rows import Rows, row_count
 from .run import add_scores
@@ -57,7 +57,6 @@ def frozen_parts(setup: Setup, state: Any) -> list[Expansion | Linear]:
                 write_mix(by_address(part), setup.output, setup.fraction, mix)
             parts.append(part._replace(coef=np.tensordot(mix, part.coef, (0, 0))[np.newaxis]))
         elif isinstance(part, Linear):
-            averaged = setup.output == AVERAGE and part.clock[EVENTS] > 0
-            coef = part.coef[MEAN] / part.clock[EVENTS] if averaged else part.coef[0]
-            parts.append(part._replace(coef=coef[np.newaxis]))
+            weights = [group_weight(part, setup.output, g) for g in range(len(part.coef))]
+            parts.append(part._replace(coef=np.tensordot(weights, part.coef, 1)[np.newaxis]))
     return parts

@@ -107,8 +107,9 @@ def empty_expansion(needs: Needs, problem: Problem, tags: int = 0, groups: int |
 
 def empty_linear(needs: Needs, problem: Problem, rng: np.random.Generator, groups: int | None = None) -> Linear:
     """Return an empty model on the chosen features; see ``empty_expansion``."""
-    groups = groups or (2 if needs.output == "average" else 1)
-    return new_linear(problem, problem.options["features"], problem.options["n_components"], rng, groups=groups)
+    groups = groups or {"last": 1, "average": 2, "auto": len(CHOICES)}[needs.output]
+    votes = groups * (needs.output == "auto")
+    return new_linear(problem, problem.options["features"], problem.options["n_components"], rng, groups, votes)
 
 
 class PointState(NamedTuple):

@@ -153,6 +153,9 @@ class PairLoss(OnlineEstimator):
 # ---------------------------------------------------------------------- which model predicts
 
 
+AUTO_OR_LAST = ("auto", "last")  # to search among: what the averages were worth so far says little about streams that move
+
+
 class MeanOrLast(OnlineEstimator):
     """The mean of all models can be used for prediction instead of the last one."""
 
@@ -164,13 +167,36 @@ class MeanOrLast(OnlineEstimator):
     )
 
 
+class VotedMean(MeanOrLast):
+    """The mean of all models can be used for prediction, the last one, or a voted mean of these and the latest."""
+
+    output: str = parameter(
+        default="auto",
+        allowed=OneOf(("auto", "average", "last")),
+        search=Among(AUTO_OR_LAST),
+        doc="Model used for prediction: the mean of all models so far, the last one, or with ``auto`` the mean of these and of "
+        "about the latest 1,000 models, with weights that follow which of them was right lately.",
+    )
+
+    @property
+    def output_weights_(self) -> dict[str, float]:
+        """Weights of the last model, the mean of all and that of the latest in the prediction."""
+        return _output_weights(self)
+
+
+def _output_weights(model: OnlineEstimator) -> dict[str, float]:
+    votes = model._fitted().model.votes
+    fixed = [float(name == model.get_params()["output"]) for name in CHOICES]
+    return dict(zip(CHOICES, votes.tolist() or fixed, strict=True))
+
+
 class Averaged(OnlineEstimator):
     """The mean of all models, or of the latest, can be used for prediction instead of the last one."""
 
     output: str = parameter(
         default="last",
         allowed=OneOf(("auto", "last", "average", "suffix")),
-        search=Among(("auto", "last", "average", "suffix")),
+        search=Among(AUTO_OR_LAST),
         doc="Model used for prediction: the last one, the mean of all models, that of the latest, or with ``auto`` the mean "
         "of these three, with weights that follow which of them was right lately.",
     )
@@ -184,9 +210,7 @@ class Averaged(OnlineEstimator):
     @property
     def output_weights_(self) -> dict[str, float]:
         """Weights of the last model, the mean of all and that of the latest in the prediction."""
-        votes = self._fitted().model.votes
-        fixed = [float(name == self.output) for name in CHOICES]
-        return dict(zip(CHOICES, votes.tolist() or fixed, strict=True))
+        return _output_weights(self)
 
 
 # ---------------------------------------------------------------------- tasks with their losses, and defaults that suit them

@@ -11,7 +11,7 @@ from .turns import predicting
 
 
 class PairwiseClassifier(BaseOnlineClassifier):
-    """A classifier whose learner keeps a threshold on recent scores, one per output."""
+    """A classifier whose learner has a threshold of the scores, one per output."""
 
     pairwise = True
     class_weight = None  # each pair has one event of each class: there is nothing to balance
@@ -24,15 +24,20 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
     @property
     def threshold_(self) -> np.ndarray:
-        """Threshold of each output that ``decision_function`` subtracts: the best one for recent scores."""
-        return self._fitted().recent.threshold.copy()
+        """Threshold of each output that ``decision_function`` subtracts."""
+        self._fitted()
+        return self._threshold().copy()
+
+    def _threshold(self) -> np.ndarray:
+        """Return the threshold of each output: the best one for recent scores."""
+        return self._state.recent.threshold
 
     def _score_event(self, x):
         score, threshold = super()._score_event(x), self._state.recent.threshold
         return score - (threshold.item() if type(score) is float else threshold)
 
     def _offset(self):
-        return -self._state.recent.threshold
+        return -self._threshold()
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)

@@ -15,7 +15,7 @@ USUAL = 0.5  # gamma delta^2 with fewer rows; between 0.1 and 2 on 21 of 25 stre
 TRIAL = 1000  # rows on which cells are counted
 CELLS = 400  # maximum number of cells of the trial rows
 ROUNDING = 1e-13  # of norms and products: rows that are nearer are equal
-LOCAL = 16.0  # chosen on normal and abnormal rows of Gaussians, tumours and digits
+LOCAL, SMOOTH = 32.0, 0.5  # chosen on normal and abnormal rows of Gaussians, tumours and digits; on benchmarks/peers.py
 UNEVEN = 100.0  # ratio of the columns' ranges above which distances are dominated by few columns
 
 
@@ -36,8 +36,13 @@ def scale_gamma(X, options: dict[str, Any]) -> float:
 
 
 def local_gamma(X, options: dict[str, Any]) -> float:
-    """Return ``scale_gamma``, or 16 times that if it is to be "local": near events count, as in a density."""
+    """Return ``scale_gamma``, or 32 times that if it is to be "local": near events count, as in a density."""
     return (LOCAL if options["gamma"] == "local" else 1.0) * scale_gamma(X, options)
+
+
+def smooth_gamma(X, options: dict[str, Any]) -> float:
+    """Return ``scale_gamma``, or half of that if it is to be "smooth": fewer random features are enough."""
+    return (SMOOTH if options["gamma"] == "smooth" else 1.0) * scale_gamma(X, options)
 
 
 def auto_delta(X, options: dict[str, Any]) -> float:

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..components.ball import CENTRE, MEAN
-from ..components.recent_scores import RecentScores, latest_count, new_scores
+from ..components.recent_scores import RecentScores, border, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
 from ..core.state import Widening, widened
 from . import labels
@@ -332,12 +332,12 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         default="local",
         allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=1e300)),
         resolve=local_gamma,
-        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 16 times that.',
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 32 times that.',
     )
     contamination: float | None = parameter(
         default=0.05,
         allowed=(NOTHING, Real(0.0, 0.5, strict=True)),
-        doc="Expected share of flagged normal events: the boundary is this quantile of the scores of the last third of "
+        doc="Expected share of flagged normal events: the boundary is this quantile of the scores of the last fifth of "
         "the events, at most 1,000, each computed before its event was learned. None: the boundary that the method is trained "
         "with, the ball's radius or 1.",
     )
@@ -409,12 +409,11 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         scores = self.recent_scores_
         if self.contamination is None or not len(scores):
             return self._learned_offset
-        place = int(self.contamination * len(scores))
-        return float(np.partition(scores, place)[place])
+        return border(np.sort(scores), self.contamination)
 
     @property
     def recent_scores_(self) -> np.ndarray:
-        """Scores of the last third of the events, at most 1,000, each computed before its event was learned."""
+        """Scores of the last fifth of the events, at most 1,000, each computed before its event was learned."""
         return self._fitted().recent.latest()
 
     @property
@@ -431,7 +430,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         ordered = sorted(window)
         offsets = np.empty(len(scores))
         for i, score in enumerate(scores.tolist()):
-            offsets[i] = ordered[int(self.contamination * len(ordered))] if ordered else self._learned_offset
+            offsets[i] = border(ordered, self.contamination) if ordered else self._learned_offset
             if learned[i]:
                 insort(ordered, score)
                 window.append(score)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
@@ -21,7 +22,7 @@ from .rows import Row
 
 GIVEN = 0  # index of the model as given among the candidates
 BLOCKS = 10  # number of blocks up to the first rung, or of validation rows
-NOISE = 2.0  # standard errors by which a candidate must be better than the model as given
+CHANCE = 0.025  # of any candidate being preferred to the model as given, if all are equally good
 
 
 class Found(NamedTuple):
@@ -82,7 +83,8 @@ def search(
     (K. Jamieson and A. Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016).
 
     The model as given is candidate 0.  It is never dropped during the search, and it wins unless the best of the others is
-    better by more than noise: by two standard errors of the difference, measured on blocks of ``first`` / 10 rows.
+    better by more than noise: by a t test on blocks of ``first`` / 10 rows, whose level of 2.5 % is shared among all
+    candidates, and by a standard error in the second half of the blocks, since large steps may only help at first.
 
     A candidate that fails, because of invalid parameters or diverging scores, is dropped at once, and its row has the error
     under ``failed``; if all fail, the first error is raised.
@@ -278,12 +280,16 @@ class Search:
         return 1.0 if metric_class(self.metric).low_is_good else -1.0
 
     def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
-        """Return whether the mean difference over the blocks is larger than its noise."""
+        """Return whether the mean difference over the blocks is larger than its noise, and remains so in the second half."""
         if self._is_too_large(one) != self._is_too_large(given):
             return self._is_too_large(given)
         gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))
         gains = gains[~np.isnan(gains)]
-        return len(gains) > 1 and bool(gains.mean() > NOISE * gains.std(ddof=1) / np.sqrt(len(gains)))
+        late = gains[len(gains) // 2 :]
+        if len(late) < 2:
+            return False
+        noise = stdtrit(len(gains) - 1, 1.0 - CHANCE / (len(self._candidates) - 1))
+        return bool(gains.mean() > noise * _standard_error(gains) and late.mean() > _standard_error(late))
 
     def end(self) -> Found:
         """Return the result on the rows so far."""
@@ -300,6 +306,10 @@ class Search:
         if one.validated is not None:
             row = row | {f"{self.metric}_validation": one.validated}
         return row if why is None else row | {"failed": why}
+
+
+def _standard_error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:

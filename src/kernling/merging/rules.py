@@ -276,4 +276,5 @@ def _linear_with(model: Linear, kind: Kind, columns: np.ndarray, events: float) 
 
 def _merged_linear(name: str, a: Any, b: Any, kind: Kind, shares: np.ndarray, events: float) -> Linear:
     own, other = (_linear_columns(getattr(state, name), kind, events_of(state)) for state in (a, b))
-    return _linear_with(getattr(a, name), kind, shares[0] * own + shares[1] * other, events)
+    votes = shares / shares.sum() @ np.stack([getattr(a, name).votes, getattr(b, name).votes])
+    return _linear_with(getattr(a, name)._replace(votes=votes), kind, shares[0] * own + shares[1] * other, events)

@@ -17,9 +17,10 @@ Departures from the paper, each with its reason:
 - Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the printed factors give
   another kernel.
 - lam is used in both steps; in the listing it is an input that is never used.
-- Predictions use the average of all w, unless ``output="last"``, which is what the paper returns.
+- By default the mean of a class follows its last ``mean_events`` events instead of all, and predictions weigh the last w, the
+  average of all and that of the latest by which of them ranked events rightly lately (``output``); the paper returns the last.
 - No certificate: the paper's regret bound is not established (its proof needs (1 + a)^2 <= 2 a).
-- Labels need a threshold, which the paper does not define: the one with the largest balanced accuracy on recent scores.
+- Labels need a threshold, which the paper does not define: the score half-way between the means of both classes.
 - Several classes: one against the rest, all with the same random number.
 - A sample weight multiplies both gradients of the loss.
 """
@@ -32,15 +33,22 @@ import numpy as np
 
 from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
-from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import losses, run
-from ..core.fourier import Linear
+from ..core.averages import AUTO, KINDS, RATE, SHARE
+from ..core.expansion import EVENTS, Expansion
+from ..core.fourier import Linear, output_score
 from ..core.jit import inline, inner
+from ..core.scoring import frozen_parts
+from ..core.votes import TIE, update_votes
+from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
-from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
+from ..estimators.options import Forgets, MeanAndExample, PairLoss, RandomFeatures, VotedMean
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
+from ..estimators.resolve import smooth_gamma
+
+RAREST = 20.0  # times the mean weight: at most this much counts a mistake of a rare class for the votes
 
 
 class Params(NamedTuple):
@@ -49,13 +57,13 @@ class Params(NamedTuple):
     second_eta: float
     refresh: float
     lam: float
-    averaged: bool
+    mean_events: float
+    output: int
 
 
 class State(NamedTuple):
     model: Linear
     sides: Sides
-    recent: Recent
 
 
 @inner
@@ -84,7 +92,8 @@ def descend(params, w, z, mean, example, own_mean, share, f, sign, weight):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, sides = state.model, state.sides
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    if params.output == AUTO:
+        vote(model, sides, features, j, y, weight)
     z = features.Z[j]
     for o in range(f.size):
         own = side_of(y, o, f.size)
@@ -92,7 +101,7 @@ def step(params, state, features, j, f, y, weight, u):
         if sides.counts[o, own] == 0.0 or u[0] < params.refresh:
             keep_example(sides, z, o, own)
         sides.counts[o, own] += 1.0
-        share = 1.0 / sides.counts[o, own]
+        share = 1.0 / min(sides.counts[o, own], params.mean_events)
         if sides.counts[o, other] > 0.0:
             mean, example, own_mean = sides.means[o, other], sides.examples[o, other], sides.means[o, own]
             descend(params, model.coef[0, o], z, mean, example, own_mean, share, f[o], 2.0 * own - 1.0, weight)
@@ -100,31 +109,90 @@ def step(params, state, features, j, f, y, weight, u):
             join_mean(sides.means[o, own], z, share)
 
 
+@inline
+def vote(model, sides, features, j, y, weight):
+    """Update the votes of the outputs by their mistakes at event j, in which both classes count alike."""
+    outputs = model.coef.shape[1]
+    for g in range(model.votes.size):
+        features.losses[g] = 0.0
+        for o in range(outputs):
+            own = side_of(y, o, outputs)
+            negatives, positives = sides.counts[o, 0], sides.counts[o, 1]
+            if negatives > 0.0 and positives > 0.0:
+                f = centred_score(model.coef[g, o], features.Z[j], sides.means[o, 0], sides.means[o, 1])
+                wrong = (f >= -TIE * model.clock[EVENTS]) != (own == 1)
+                rarity = (negatives + positives) / (2.0 * sides.counts[o, own])
+                features.losses[g] += wrong * min(rarity, RAREST) / outputs
+    update_votes(model.votes, features.losses, RATE * weight, SHARE)
+
+
+@inner
+def centred_score(w, z, negative, positive):
+    """Return the score of an event minus that of the point half-way between two means."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i] * (np.float64(z[i]) - 0.5 * (negative[i] + positive[i]))
+    return total
+
+
+@inline
+def note(params, state, row):
+    """Record the thresholds with the scores of each event."""
+    outputs = state.model.coef.shape[1]
+    for o in range(outputs):
+        negative = output_score(state.model, params.output, o, state.sides.means[o, 0])
+        positive = output_score(state.model, params.output, o, state.sides.means[o, 1])
+        row[outputs + o] = 0.5 * (negative + positive)
+
+
+def thresholds(model: Expansion | Linear, sides: Sides) -> np.ndarray:
+    """Return the score of each output half-way between the means of both classes; the model has one group."""
+    return 0.5 * np.einsum("of,of->o", model.coef[0], sides.means.sum(axis=1))
+
+
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(pair_loss(o["loss"]), o["eta"], o["second_eta"], o["refresh"], o["lam"], o["output"] == "average")
+    mean_events = float(o["mean_events"] or np.inf)
+    params = Params(pair_loss(o["loss"]), o["eta"], o["second_eta"], o["refresh"], o["lam"], mean_events, KINDS[o["output"]])
     return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, keep=kept_share(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     model = empty_linear(needs, problem, rng)
-    return State(model, new_sides(model), new_recent(problem.outputs))
+    return State(model, new_sides(model))
 
 
 LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
 
 
-class AOGDClassifier(PairLoss, MeanAndExample, MeanOrLast, Forgets, RandomFeatures, PairwiseClassifier):
+class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeatures, PairwiseClassifier):
     """Averaged online gradient descent on pairs: maximises the area under the ROC curve, for imbalanced classes.
 
-    ``decision_function`` is ``rank_scores`` minus a threshold learned online, the one with the largest balanced
-    accuracy on 128 recent scores of each class.  More than two classes are learned one against the rest.
+    ``decision_function`` is ``rank_scores`` minus the score half-way between the means of both classes, so that rare classes
+    count as much as frequent ones.  More than two classes are learned one against the rest.  No points are stored: the model
+    has ``n_components`` weights, 2,000 by default, for each output, and their means.
     """
 
     learner = LEARNER
-    example = Example("0.95", random_state=0)
-    eta: float = parameter(default=0.25, doc="Size of the step against the mean of the other class.")
-    second_eta: float = parameter(default=0.0625, doc="Size of the step against the example of the other class.")
+    example = Example("0.98", random_state=0)
+    eta: float = parameter(default=0.4, doc="Size of the step against the mean of the other class.")
+    second_eta: float = parameter(default=0.1, doc="Size of the step against the example of the other class.")
     refresh: float = parameter(
         default=0.1, doc="Probability with which an event becomes the example of its class; with 1, it is the last event."
     )
+    mean_events: int | None = parameter(
+        default=1000,
+        allowed=(NOTHING, Whole(1)),
+        doc="The mean of a class follows about this many of its latest events; None: it is that of all, as in the paper.",
+    )
+    n_components: int = parameter(default=2000)
+    gamma: float | str = parameter(
+        default="smooth",
+        allowed=(OneOf(("smooth", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        resolve=smooth_gamma,
+        doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "smooth" half of that.',
+    )
+
+    def _threshold(self):
+        (model,) = frozen_parts(self._setup, self._state)
+        return thresholds(model, self._state.sides)

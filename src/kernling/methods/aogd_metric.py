@@ -120,7 +120,8 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     """Metric learning: a transformer that scales each column by how much it helps to separate the classes.
 
     ``transform`` multiplies each column by the root of its weight, so that Euclidean distances of its output are the learned
-    ones: pairs of the same class tend to be nearer than 1, others farther.
+    ones: pairs of the same class tend to be nearer than 1, others farther.  No points are stored, only a mean and an
+    example of each class.
 
     Examples
     --------

@@ -107,6 +107,7 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnline
     """Averaged online gradient descent on pairs for ranking: differences of scores follow differences of values.
 
     ``predict`` returns scores of which only the order is meaningful; ``score`` is their rank correlation with the values.
+    No points are stored: the model has ``n_components`` weights, 200 by default.
     """
 
     learner = LEARNER

@@ -215,7 +215,10 @@ class _Auto(Mixed):
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
-    """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream."""
+    """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
+
+    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    """
 
     example = Example("1.00")
     loss = "softmax"  # of the stacked expert, which gives the probabilities
@@ -227,7 +230,10 @@ class AutoClassifier(_Auto, OnlineClassifier):
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
-    """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model."""
+    """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
+
+    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    """
 
     example = Example("1.00")
     standardise_target = False  # the method does it itself

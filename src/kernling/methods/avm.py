@@ -18,7 +18,8 @@ Departures from the paper, each with its reason:
 - ``eta``, the largest step.  In the paper T = t: the first step is 1 / lam, and on short streams the model is little more than
   its first events.
 - ``max_cells``: once it is reached, an event outside of all cells takes the place of the core whose cell has not been visited
-  for longest, or is dropped (``full``).  The paper's experiments used such a limit without mentioning it (500 cells on ijcnn1).
+  for longest, and whose term in all models so far is projected on the five nearest points, or is dropped (``full``).  The
+  paper's experiments used such a limit without mentioning it (500 cells on ijcnn1).
 - The margin rule for regression, which the paper does not specify: approximate when the residual is within epsilon.
 - Without ``y_max`` the ball uses the largest absolute target seen so far.
 """
@@ -39,6 +40,8 @@ from ..components.coverage import (
     least_recent_core,
     reassign,
 )
+from ..components.eviction import point_value
+from ..components.neighbours import add_projection, point_row, project_on_nearest
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
@@ -133,6 +136,11 @@ def replace_core(state, block, j):
     """Replace the core whose cell has not been visited for longest by event j; return its index."""
     model = state.model
     c = least_recent_core(model)
+    point_row(model, block, c)
+    count, _ = project_on_nearest(model, block, point_value(model, block.kernel, c), c)
+    for n in range(count):
+        norm_add(state.norm, model, int(block.work[1, n]), block.work[0, n] * model.coef[0, 0, c])
+    add_projection(model, block, j, c, count)
     norm_add(state.norm, model, c, -model.coef[0, 0, c])
     reassign(model, block, j, c)
     replace(model, block, j, c, 0.0)
@@ -252,7 +260,7 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
     delta: str | float = parameter(
         default="auto",
         allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
-        search=Times(0.5, 2.0),
+        search=Times(1.0, 3.0),  # smaller cells would be replaced all the time
         resolve=auto_delta,
         doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 400 cells.',
     )

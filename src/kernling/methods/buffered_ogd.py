@@ -26,6 +26,7 @@ from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import keep_in_ball, pair_loss, pair_slope, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import losses, run
+from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, jit
@@ -42,7 +43,7 @@ class Params(NamedTuple):
     eta: float
     lam: float
     radius: float
-    averaged: bool
+    output: int
 
 
 class State(NamedTuple):
@@ -72,7 +73,7 @@ def descend(loss, w, z, rows, eta, lam, sign, weight):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, buffers, z = state.model, state.buffers, features.Z[j]
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    keep_scores(state.recent, model, features, j, y, params.output)
     eta = params.eta / np.sqrt(model.clock[EVENTS])
     for o in range(f.size):
         own = side_of(y, o, f.size)
@@ -93,7 +94,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], o["radius"], o["output"] == "average")
+    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], o["radius"], KINDS[o["output"]])
     return params, Needs(output=o["output"], uniforms=o["buffer_size"], notes=problem.outputs)
 
 

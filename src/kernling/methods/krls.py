@@ -186,7 +186,7 @@ def with_constant(linear: Linear) -> Linear:
     """Return an empty model on the same frequencies, preceded by frequency 0."""
     frequencies = np.vstack([np.zeros_like(linear.centre), linear.frequencies])
     coef = np.zeros((1, linear.coef.shape[1], 2 * len(frequencies)))
-    return Linear(frequencies, np.zeros(len(frequencies)), linear.centre.copy(), coef, linear.clock.copy())
+    return Linear(frequencies, np.zeros(len(frequencies)), linear.centre.copy(), coef, linear.clock.copy(), linear.votes)
 
 
 def bound(params: Params, t: int) -> float:
@@ -250,7 +250,10 @@ class _KRLS(Forgets):
 
 
 class KRLSClassifier(_KRLS, OnlineClassifier):
-    """Kernel recursive least squares classification: the ridge regression of -1 and 1 on all events so far, in fixed memory."""
+    """Kernel recursive least squares classification: the ridge regression of -1 and 1 on all events so far, in fixed memory.
+
+    By default it stores at most 512 points.
+    """
 
     example = Example("1.00")
 
@@ -260,7 +263,10 @@ class KRLSClassifier(_KRLS, OnlineClassifier):
 
 
 class KRLSRegressor(_KRLS, OnlineRegressor):
-    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, with standard deviations."""
+    """Kernel recursive least squares: the ridge regression on all events so far, in fixed memory, with standard deviations.
+
+    By default it stores at most 512 points.
+    """
 
     example = Example("1.00", gamma=1.0)
 

@@ -21,6 +21,7 @@ from ..components.pairwise import pair_loss, pair_move, pair_product, pair_slope
 from ..components.sides import Sides, keep_example, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import losses, run
+from ..core.averages import KINDS
 from ..core.fourier import Linear
 from ..core.jit import inline
 from ..estimators.examples import Example
@@ -34,7 +35,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
-    averaged: bool
+    output: int
 
 
 class State(NamedTuple):
@@ -46,7 +47,7 @@ class State(NamedTuple):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     sides, z = state.sides, features.Z[j]
-    keep_scores(state.recent, state.model, features, j, y, params.averaged)
+    keep_scores(state.recent, state.model, features, j, y, params.output)
     for o in range(f.size):
         own = side_of(y, o, f.size)
         if sides.counts[o, 1 - own] > 0.0:
@@ -59,7 +60,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], o["output"] == "average")
+    params = Params(pair_loss(o["loss"]), o["eta"], o["lam"], KINDS[o["output"]])
     return params, Needs(output=o["output"], notes=problem.outputs)
 
 

@@ -23,6 +23,7 @@ from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import pair_move, pair_product, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import run
+from ..core.averages import KINDS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
 from ..estimators.constraints import OneOf
@@ -36,7 +37,7 @@ from ..estimators.parameters import parameter
 class Params(NamedTuple):
     C: float
     sequential: bool
-    averaged: bool
+    output: int
 
 
 class State(NamedTuple):
@@ -69,7 +70,7 @@ def all_at_once(w, z, rows, cap, sign):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, buffers, z = state.model, state.buffers, features.Z[j]
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    keep_scores(state.recent, model, features, j, y, params.output)
     for o in range(f.size):
         own = side_of(y, o, f.size)
         other = 1 - own
@@ -90,7 +91,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    params = Params(o["C"], o["mode"] == "seq", o["output"] == "average")
+    params = Params(o["C"], o["mode"] == "seq", KINDS[o["output"]])
     return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs)
 
 

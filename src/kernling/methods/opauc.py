@@ -22,6 +22,7 @@ from ..components.pairwise import inherited, side_of
 from ..components.sides import pooled_means
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import run
+from ..core.averages import KINDS
 from ..core.expansion import check_room
 from ..core.fourier import Linear
 from ..core.jit import inline, inner, jit
@@ -37,7 +38,7 @@ from ..merging.rules import Merging
 class Params(NamedTuple):
     eta: float
     lam: float
-    averaged: bool
+    output: int
 
 
 def outer(means: np.ndarray) -> np.ndarray:
@@ -116,7 +117,7 @@ def join(mean, covariance, z, n):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, moments, z = state.model, state.moments, features.Z[j]
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    keep_scores(state.recent, model, features, j, y, params.output)
     for o in range(f.size):
         own = side_of(y, o, f.size)
         other = 1 - own
@@ -129,7 +130,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(o["eta"], o["lam"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+    return Params(o["eta"], o["lam"], KINDS[o["output"]]), Needs(output=o["output"], notes=problem.outputs)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:

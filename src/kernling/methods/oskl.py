@@ -32,7 +32,7 @@ from ..core.updates import add, insert
 from ..estimators.constraints import POSITIVE, OneOf, Real
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.options import MeanOrLast, StepSize, TubeRegressor
+from ..estimators.options import Averaged, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge, each
@@ -67,7 +67,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     name = "smooth_epsilon" if problem.task == "regression" else o["loss"]
     loss = losses.Loss(losses.KINDS[name], o["tau"], o.get("epsilon", 0.0))
-    return Params(loss, o["eta"], o["G"]), Needs(output=o["output"], uniforms=1)
+    return Params(loss, o["eta"], o["G"]), Needs(output=o["output"], suffix=o["suffix"], uniforms=1)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -100,10 +100,11 @@ LEARNER = Learner(
 )
 
 
-class _OSKL(StepSize, MeanOrLast):
+class _OSKL(StepSize, Averaged):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
+    output: str = parameter(default="average")
     eta: float = parameter(default=1.0, doc="Step size of the gradient descent that is simulated.")
     G: float = parameter(
         default=1.0,

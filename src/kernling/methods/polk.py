@@ -156,7 +156,7 @@ class _POLK(RegularisedSteps, Forgets):
     """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
-    eta: float = parameter(default=10.0, search=Log(0.1, 30.0))
+    eta: float = parameter(default=7.5, search=Log(0.1, 30.0))
     lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; must be less than 1 / eta.")
     parsimony: float = parameter(
         default=0.01,
@@ -165,7 +165,7 @@ class _POLK(RegularisedSteps, Forgets):
         doc="K in eps = K eta^1.5, the radius of the ball within which points are pruned; larger values give smaller models.",
     )
     max_points: int | None = parameter(
-        default=400,
+        default=250,
         allowed=(NOTHING, Whole(1)),
         doc="Maximum number of points, even if pruning them takes more than eps; None: no limit, as in the paper.",
     )
@@ -175,7 +175,7 @@ class _POLK(RegularisedSteps, Forgets):
         doc="Whether the step size is eta, or eta / (t + 1) with eps = K eta_t^2.",
     )
     batch_size: int = parameter(
-        default=16,
+        default=12,
         allowed=Whole(1),
         doc="Number of rows per step; rows of an incomplete batch wait for the next call of ``partial_fit``.",
     )
@@ -189,13 +189,13 @@ class _POLK(RegularisedSteps, Forgets):
 
 
 class POLKClassifier(_POLK, LossClassifier):
-    """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 400 points."""
+    """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 250 points."""
 
-    example = Example("0.96", eta=20.0)
+    example = Example("0.95", eta=20.0)
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
-    """Parsimonious online regression with kernels, on at most 400 points."""
+    """Parsimonious online regression with kernels, on at most 250 points."""
 
     example = Example("1.00", gamma=1.0)
     eta: float = parameter(

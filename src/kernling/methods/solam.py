@@ -23,6 +23,7 @@ from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import run
+from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
@@ -39,7 +40,7 @@ from ..merging.rules import Merging
 class Params(NamedTuple):
     eta: float
     radius: float
-    averaged: bool
+    output: int
 
 
 class Saddle(NamedTuple):
@@ -90,7 +91,7 @@ def descend(w, z, f, saddle, p, own, eta, radius):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, counts, z = state.model, state.sides.counts, features.Z[j]
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    keep_scores(state.recent, model, features, j, y, params.output)
     eta = weight * params.eta / np.sqrt(model.clock[EVENTS])
     for o in range(f.size):
         own = side_of(y, o, f.size)
@@ -102,7 +103,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(o["eta"], o["radius"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+    return Params(o["eta"], o["radius"], KINDS[o["output"]]), Needs(output=o["output"], notes=problem.outputs)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:

@@ -232,4 +232,4 @@ class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     By default it stores at most 1,500 points.
     """
 
-    example = Example("0.96", random_state=0)
+    example = Example("0.97", random_state=0)

@@ -25,6 +25,7 @@ from ..components.pairwise import side_of
 from ..components.sides import Sides, join_mean, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import run
+from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.jit import inline, inner
@@ -40,7 +41,7 @@ class Params(NamedTuple):
     eta: float
     l1: float
     l2: float
-    averaged: bool
+    output: int
 
 
 class State(NamedTuple):
@@ -66,7 +67,7 @@ def descend(params, w, z, f, negative, positive, p, own, eta, weight):
 @inline
 def step(params, state, features, j, f, y, weight, u):
     model, sides, z = state.model, state.sides, features.Z[j]
-    keep_scores(state.recent, model, features, j, y, params.averaged)
+    keep_scores(state.recent, model, features, j, y, params.output)
     eta = params.eta / np.sqrt(model.clock[EVENTS])
     for o in range(f.size):
         own = side_of(y, o, f.size)
@@ -79,7 +80,7 @@ def step(params, state, features, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(o["eta"], o["l1"], o["l2"], o["output"] == "average"), Needs(output=o["output"], notes=problem.outputs)
+    return Params(o["eta"], o["l1"], o["l2"], KINDS[o["output"]]), Needs(output=o["output"], notes=problem.outputs)
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
