@@ -250,7 +250,6 @@ class OnlineRegressor(BaseOnlineRegressor):
         doc="Whether targets are learned by the mean and spread of the targets up to them, so that other parameters mean the "
         "same in all units. Predictions come in the targets' own units.",
     )
-    _target_scale: TargetScale | None
 
     @property
     def target_mean_(self) -> float:
@@ -286,7 +285,7 @@ class OnlineRegressor(BaseOnlineRegressor):
         return scores if self._target_scale is None else self._target_scale.meant(scores)
 
     def _begin_targets(self, y, classes=None):
-        self._target_scale = TargetScale() if self.standardise_target else None
+        self._target_scale: TargetScale | None = TargetScale() if self.standardise_target else None
         return super()._begin_targets(y, classes)
 
     def _targets(self, y, weights):
