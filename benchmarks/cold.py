@@ -57,7 +57,7 @@ def cost(arguments: list[str], cache: str, folder: str) -> Cost:
 
 def command(*words: str) -> list[str]:
     """Return Python's arguments for a command of kernling."""
-    return ["-c", "from kernling.cli import main; main()", *words]
+    return ["-m", "kernling", *words]
 
 
 def cases(folder: Path) -> dict[str, tuple[list[str], float, float]]:

@@ -40,9 +40,8 @@ class Service:
 
     def __init__(self, *further: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        command = "from kernling.cli import main; main()"
         options = ("serve", "--port", "0", "--data", self.folder.name, *further)
-        self.process = subprocess.Popen([sys.executable, "-c", command, *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([sys.executable, "-m", "kernling", *options], stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().split()[-1]  # type: ignore[union-attr]
 
     @property

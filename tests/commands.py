@@ -2,7 +2,7 @@
 
 from typer.testing import CliRunner
 
-from kernling.cli import app
+from kernling.cli.commands import app
 
 
 def call(*arguments, code=0, stdin=None):

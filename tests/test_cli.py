@@ -1,9 +1,9 @@
 """The command line, as a user meets it."""
 
+import os
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import kernling
 from kernling import demo, registry
-from kernling.cli import app
+from kernling.cli.commands import app
 
 WIDE = {"COLUMNS": "400"}
 
@@ -104,14 +104,21 @@ def test_wrong_arguments_are_refused_by_name(arguments, named):
 
 
 def test_help_is_quick():
-    command = [sys.executable, "-c", "from kernling.cli import main; main()", "--help"]
+    command = [sys.executable, "-m", "kernling", "--help"]
     times = []
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = os.times()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        times.append(time.perf_counter() - begun)
+        ended = os.times()
+        times.append(ended.children_user + ended.children_system - begun.children_user - begun.children_system)
     assert "demo" in done.stdout
     assert min(times) < 1.0, "half a second is the aim; twice that means that something heavy is imported"
+
+
+def test_summaries_of_commands_are_whole_at_80_columns():
+    output = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["--help"]).output
+    assert output.count(".\n") > len(app.registered_commands)
+    assert "..." not in output.partition("Commands:")[2]
 
 
 def test_names_of_methods_are_whole_at_80_columns():

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from pyarrow import csv
 
 import kernling
 from commands import call
+from kernling.cli import Early, main
 from kernling.cli.interrupts import Interrupts
-from kernling.cli.status import Progress
+from kernling.cli.status import Progress, fitted
 from kernling.evaluate import ProgressiveRun, read_rows, test_then_train
 from kernling.streams import stream, synthetic, write
 
@@ -124,7 +126,7 @@ def test_compare_shows_and_writes_what_came_before_the_damage(folder):
 def test_ctrl_c_keeps_what_was_learned(folder, command):
     own = ["--save", "m.kern", "--first", "300"] if command == "tune" else ["--learners", "avm,spa", "--every", "1000"]
     arguments = [command, "-", "--format", "csv", "--target", "target", "--results", "r.csv", *own]
-    program = [sys.executable, "-c", "from kernling.cli import main; main()", *arguments]
+    program = [sys.executable, "-m", "kernling", *arguments]
     process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     write(synthetic("spirals", 60_000), "rows.csv", ("x1", "x2"))
     process.stdin.write((folder / "rows.csv").read_bytes())  # done when the third block is read, and so two have been learned
@@ -139,6 +141,39 @@ def test_ctrl_c_keeps_what_was_learned(folder, command):
     if command == "tune":
         assert kernling.load("m.kern").t_ == learned
         assert "with --resume m.kern and the rows that follow" in told
+
+
+def test_ctrl_c_that_an_import_has_swallowed_still_ends_the_command():
+    before = signal.signal(signal.SIGINT, Early())
+    try:
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), Interrupts():
+            pytest.fail("the command goes on")
+        assert isinstance(signal.getsignal(signal.SIGINT), Early)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_before_anything_was_learned_is_told(capsys):
+    interrupts = Interrupts()
+    with interrupts, interrupts.held_back():
+        os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(typer.Exit) as ended:
+        interrupts.let_go()
+    assert ended.value.exit_code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_ctrl_c_ends_the_start_without_a_traceback(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("kernling.cli.commands.app", lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
 def test_signals_reach_the_command_line_while_pyarrow_reads():
@@ -194,3 +229,10 @@ def test_progress_has_a_line_for_each_method_that_fits_the_terminal():
     line = str(Progress(runs)).splitlines()[1]
     assert line.startswith("two: 300 events, mistakes ")
     assert "points" in line
+    late = runs["two"]
+    late.events, late.seconds = 12_345_678, 123.4
+    alone, named = (str(Progress({name: late})) for name in ("", "dualsvrg"))
+    wrong = 100 * late.value("mistakes")
+    facts = f"12,345,678 events, mistakes {wrong:.2f} % (window {wrong:.2f} %)"
+    assert fitted(alone, 80) == f"{facts}, 100,046 per second"
+    assert fitted(named, 76) == f"dualsvrg: {facts}"  # whole facts only

@@ -43,7 +43,7 @@ class Command:
     """The command line in a process of its own, with pipes at both ends."""
 
     def __init__(self, *arguments):
-        program = [sys.executable, "-c", "from kernling.cli import main; main()", *arguments]
+        program = [sys.executable, "-m", "kernling", *arguments]
         self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._rest = b""
 

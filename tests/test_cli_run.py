@@ -205,8 +205,7 @@ def test_resume_skips_what_was_learned(folder):
 
 
 def reading_a_pipe(*options):
-    program = "from kernling.cli import main; main()"
-    command = [sys.executable, "-c", program, "run", "-", "--format", "csv", "--target", "colour", *options]
+    command = [sys.executable, "-m", "kernling", "run", "-", "--format", "csv", "--target", "colour", *options]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -397,7 +396,7 @@ def test_stream_ten_times_larger_than_memory(folder):
     """RLIMIT_DATA is what ulimit -d sets: heap and private mappings."""
     limit = 512 << 20
     lines = libsvm().encode()
-    command = [sys.executable, "-c", "from kernling.cli import main; main()", "run", "-", "--n-features", "2", "--dense"]
+    command = [sys.executable, "-m", "kernling", "run", "-", "--n-features", "2", "--dense"]
     process = subprocess.Popen(
         [*command, "--format", "libsvm", *SETTINGS, "--save", "m.kern"],
         stdin=subprocess.PIPE,

@@ -8,6 +8,7 @@ import pytest
 
 import kernling
 from commands import call
+from kernling.evaluate import ConstantAnswer
 
 N = 2001
 RNG = np.random.default_rng(3)
@@ -52,7 +53,10 @@ def test_a_line_for_every_row():
     TABLE.assign(late=TABLE["late"].where(TABLE.index > 4)).to_csv("some.csv", index=False)
     result = call("predict", "m.kern", "some.csv")  # the model knows its target
     assert len(result.stdout.splitlines()) == N
+    constant = ConstantAnswer("classification").predict_then_learn(None, TABLE["late"][5:].to_numpy())
+    mistakes = (constant != TABLE["late"][5:]).mean()
     assert f"{N - 5:,} rows, mistakes" in result.stderr
+    assert f"constant answer {100 * mistakes:.2f} %" in result.stderr
     for name in ("without.csv", "without.jsonl"):
         rows = TABLE.drop(columns="late")
         rows.to_csv(name, index=False) if name.endswith("csv") else rows.to_json(name, orient="records", lines=True)
@@ -124,7 +128,7 @@ def test_treatments_are_shown_before_and_after_learning(folder):
     assert "boolean" not in other
     assert call("run", "checkerboard", "--dry-run").output.splitlines()[1] == "2 columns of numbers"
     refused = call("run", "rows.csv", "--target", "late", "--ignore", "miles", code=1).stderr
-    assert "ignore names 'miles', which is not among the columns" in refused
+    assert "ignore: there is no column 'miles'; the columns are" in refused
 
 
 def test_the_task_is_found_and_large_targets_are_learned():

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import checks
 import kernling
 from kernling import baselines, registry
-from kernling.cli import app
+from kernling.cli.commands import app
 from kernling.evaluate import search
 from kernling.streams import stream
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import kernling
 from checks import assert_identical
 from kernling import evaluate, models, papers
-from kernling.cli import app
+from kernling.cli.commands import app
 from kernling.estimators.ranges import GAMMA
 from kernling.streams import Encode, MinMax, Standardise, part_from_state
 from kernling.streams import stream as rows_of

@@ -322,7 +322,7 @@ def test_bad_addresses():
 
 
 def test_kernling_does_not_import_dask(run_python):
-    assert run_python("import sys, kernling, kernling.cli; print('dask' in sys.modules)") == "False\n"
+    assert run_python("import sys, kernling, kernling.cli.commands; print('dask' in sys.modules)") == "False\n"
 
 
 def test_a_cluster_that_grows_and_shrinks(client, files):

@@ -56,7 +56,7 @@ ROWS = {
     "no columns": (X[:, :0], r"0 feature\(s\)"),
     "one row as a vector": (X[0], "Reshape your data"),
     "three dimensions": (X[None], "dim 3"),
-    "strings": ([["a", "b", "c"]] * 20, "could not convert string to float"),
+    "strings": ([["a", "b", "c"]] * 20, "could not convert string to float.*StreamPipeline.auto"),
     "too few rows": (X[:5], r"inconsistent numbers of samples: \[5, 20\]"),
 }
 

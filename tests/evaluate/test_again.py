@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernling as kl
-from kernling.cli import app
+from kernling.cli.commands import app
 from kernling.evaluate import held_out, read_rows, search, test_then_train
 from kernling.papers import run_again
 from kernling.streams import stream, synthetic, write

@@ -99,7 +99,7 @@ def _category(column: dict[str, Any], value: str) -> list[float]:
 def _angles(seconds: int, clock: bool) -> list[float]:
     date = datetime.fromtimestamp(seconds, UTC)
     turns = [(date.month - 1) / 12, date.weekday() / 7, *([seconds % 86_400 / 86_400] if clock else [])]
-    return [f(2.0 * math.pi * turn) for turn in turns for f in (math.sin, math.cos)]
+    return [round(f(2.0 * math.pi * turn), 9) for turn in turns for f in (math.sin, math.cos)]
 
 
 # ---------------------------------------------------------------------- functions

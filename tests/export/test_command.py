@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernling as kl
-from kernling.cli import app
+from kernling.cli.commands import app
 
 X = np.random.default_rng(0).normal(size=(200, 2))
 Y = np.where(X[:, 0] > 0.0, "right", "left")

@@ -187,6 +187,14 @@ def test_booleans_that_may_be_missing_are_numbers(tmp_path):
     assert Exported(model, tmp_path).session.get_inputs()[0].type == "tensor(double)"
 
 
+def test_rules_on_the_angles_of_dates_do_not_depend_on_last_digits(tmp_path):
+    hours = np.arange(3000)
+    table = pd.DataFrame({"at": np.datetime64("2026-01-01T00:00:00") + hours * np.timedelta64(3600, "s"), "x": hours % 7.0})
+    value = 1.0 * (hours % 24 > 9) + (hours // 24 % 7 > 2) + 0.1 * table["x"].to_numpy()
+    model = kl.StreamPipeline.auto(kl.AutoRegressor()).partial_fit(table[:2000], value[:2000])
+    assert_same(model, table[2000:], tmp_path)
+
+
 @pytest.mark.parametrize("standardise_target", [True, False])
 def test_values_come_back_on_their_own_scale(standardise_target, tmp_path):
     steps = [("scale", Standardise()), ("model", kl.AVMRegressor(delta=0.5, standardise_target=standardise_target))]

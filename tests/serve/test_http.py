@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernling as kl
-from kernling.cli import app
+from kernling.cli.commands import app
 from kernling.serve.app import create_app
 from kernling.serve.guard import find_token
 from kernling.serve.service import Service

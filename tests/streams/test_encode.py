@@ -173,7 +173,7 @@ def test_treatments_can_be_given():
     encode = auto(categorical=["same"], numeric=["rain"], ignore=["km"], date=["at"]).begin(TABLE)
     found = treatments(encode)
     assert (found["same"], found["rain"], found["km"]) == (("category", 2), ("number", 1), ("ignore", 0))
-    with pytest.raises(ValueError, match="numeric names 'miles', which is not among the columns"):
+    with pytest.raises(ValueError, match="numeric: there is no column 'miles'; the columns are"):
         Encode(numeric=["miles"]).begin(TABLE)
     with pytest.raises(ValueError, match="column 'km' cannot be both number and ignore"):
         Encode(numeric=["km"], ignore=["km"]).begin(TABLE)

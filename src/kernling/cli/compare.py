@@ -37,7 +37,7 @@ def compare(
     results: Results = None,
     report: Report = None,
 ) -> None:
-    """Compare several methods on the same rows, in one pass over the data."""
+    """Compare several methods on the same rows, in one pass."""
     from ..evaluate import ProgressiveRuns, feed, write_rows
     from ..report import page
 
@@ -70,11 +70,11 @@ def compare(
             if interrupts.stopped:
                 break
     if rows:
-        _tell(rows, data, permutations, failed)
+        _tell(rows, source.name, permutations, failed)
     if rows and results:
         write_rows(rows, results)
     if rows and report:
-        page(rows, report, f"{', '.join(names)} on {data}")
+        page(rows, report, f"{', '.join(names)} on {source.name}")
     interrupts.let_go()
 
 

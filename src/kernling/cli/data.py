@@ -45,7 +45,7 @@ class Reading:
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
-    delimiter: Annotated[str | None, _option("CSV delimiter (default: comma; tab for .tsv).")] = None
+    delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
     n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
     dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
@@ -92,7 +92,8 @@ class Source:
         start: Start = START,
     ):
         self.data, self.reading = data, reading
-        self.name = data[0] if len(data) == 1 else f"{data[0]} and {len(data) - 1} more"
+        first = "standard input" if data[0] == "-" else data[0]
+        self.name = first if len(data) == 1 else f"{first} and {len(data) - 1} more"
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
         self.skip = reading.skip or start.skip

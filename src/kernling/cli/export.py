@@ -13,7 +13,7 @@ def export(
     model: Model,
     output: Annotated[Path, typer.Argument(help="A .onnx or .json file.")],
 ) -> None:
-    """Write a model for other programs: as an ONNX graph, or as plain JSON."""
+    """Write a model for other programs, as ONNX or JSON."""
     from .. import models
     from ..export import to_json, to_onnx
 

@@ -37,6 +37,9 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
             self._before = {one: signal.signal(one, self._arrived) for one in SIGNALS}
+            if any(getattr(one, "received", False) for one in self._before.values()):
+                self.__exit__()
+                raise KeyboardInterrupt  # it came while libraries were being imported, and one of them has swallowed it
             with suppress(ImportError):
                 import pyarrow
 
@@ -78,4 +81,5 @@ class Interrupts:
         if self.failure is not None:
             raise self.failure
         if self.received is not None:
+            typer.echo("interrupted", err=True)
             raise typer.Exit(self.exit_code)

@@ -52,7 +52,7 @@ def run(
     parts: spread.Parts = None,
     skip_bad: spread.SkipBad = False,
 ) -> None:
-    """Train a model on a stream: each event is first predicted, then learned.
+    """Train a model: each row is first predicted, then learned.
 
     With --dask, models are trained on the files in parallel and merged into one, without test-then-train evaluation.
     """
@@ -172,8 +172,12 @@ def _check_outputs(*paths: Path | None) -> None:
 
 def where_it_stopped(events: int, source: Source, save: Path | None, mend: bool) -> None:
     """Report how much was learned and how to continue."""
-    note = f"learned {events:,} events before it stopped"
+    note = f"learned {_counted(events, 'event')} before it stopped"
     typer.echo(f"{note}; {advice(save, source, mend)}" if save else note, err=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
@@ -215,13 +219,13 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
 ) -> None:
-    """Write the prediction for each row, one line per row; if the rows have targets, also print how accurate they are.
+    """Write the prediction for each row, one line per row.
 
-    The line is empty for rows with missing values that the model cannot impute.  With --probabilities, the first line names
-    the classes.
+    If the rows have targets, also print how accurate the predictions are.  The line is empty for rows with missing values that
+    the model cannot impute.  With --probabilities, the first line names the classes.
     """
     from .. import models
-    from ..evaluate import Batch, metric
+    from ..evaluate import Batch, ConstantAnswer, metric
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
@@ -239,7 +243,7 @@ def predict(
         raise ValueError(f"{learned} in {model} has no {method}: {cause}")
     source = Source([data], reading, saved=saved, every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
-    measured = metric(name)
+    measured, beside, constant = metric(name), metric(name), ConstantAnswer(saved.model.task)
     rows = 0
     seen = output is not None or not sys.stdout.isatty()  # a status line would run into predictions on the same terminal
     with Answers(output or STANDARD_OUTPUT) as answers, Status("reading", visible=seen) as status:
@@ -253,9 +257,11 @@ def predict(
                 targets = y[found.usable]
                 known = ~missing(targets)
                 measured.update(Batch(targets[known], found.values[known]))
+                beside.update(Batch(targets[known], constant.predict_then_learn(None, targets[known])))
                 rows += int(known.sum())
     if rows:
-        typer.echo(f"{rows:,} rows, {column(name).label} {tables.text(name, float(measured.value))}", err=True)
+        own, other = (tables.text(name, float(one.value)) for one in (measured, beside))
+        typer.echo(f"{_counted(rows, 'row')}, {column(name).label} {own}, constant answer {other}", err=True)
 
 
 def info(model: Model) -> None:
@@ -306,7 +312,10 @@ def convert(
     output: Annotated[Path, typer.Argument(help="A .libsvm, .csv, .parquet or .jsonl file; text also with .gz, .bz2 or .xz.")],
     reading: Reading,
 ) -> None:
-    """Convert data to another format; categories and dates become numbers."""
+    """Convert data to another format, as numbers.
+
+    Categories and dates become columns of numbers, as for a model.
+    """
     from ..streams import Stream, Table, write
 
     source = Source([data], replace(reading, scale=reading.scale or "none", missing=reading.missing or "error"))

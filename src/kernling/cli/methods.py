@@ -11,7 +11,7 @@ def demo(
     events: Annotated[int, typer.Option(min=10, help="Maximum number of events per stream.")] = 20_000,
     everything: Annotated[bool, typer.Option("--all", help="Include all baselines, each of which is compiled first.")] = False,
 ) -> None:
-    """Compare the main methods and a linear model on two small streams."""
+    """Compare the main methods on two small streams."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -9,7 +9,7 @@ import typer
 
 
 def papers() -> None:
-    """List the papers' tables and figures that 'kernling reproduce' can run."""
+    """List the papers' tables and figures that can be reproduced."""
     from ..papers.tables import tables
     from ..report import show
     from ..report.tables import Cells
@@ -42,9 +42,10 @@ def reproduce(
         bool, typer.Option("--again", help="With --record, rerun stored cells too, and repeat the parameter search.")
     ] = False,
 ) -> None:
-    """Reproduce a paper's table or figure: our result, the paper's, a constant prediction's, model size and time.
+    """Reproduce a paper's table or figure.
 
-    After Ctrl-C, the cells that are done are shown.
+    Shows our result, the paper's, that of a constant answer, the size of the model and the time.  After Ctrl-C, the cells
+    that are done are shown.
     """
     from ..papers import page as reports
     from ..papers import tables as tables

@@ -25,7 +25,7 @@ def serve(
     snapshot_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between snapshots of a model that learns.")] = 30.0,
     demo: Annotated[bool, typer.Option("--demo", help="Feed the service with drifting streams.")] = False,
 ) -> None:
-    """Predict and learn over HTTP; open the address in a browser to watch."""
+    """Predict and learn over HTTP, with a live page."""
     import platformdirs
 
     try:

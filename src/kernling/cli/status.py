@@ -30,8 +30,15 @@ def _progress_of(run: Any) -> str:
     return (
         f"{run.events:,} events, {column(main).label} {tables.text(main, run.value(main))} "
         f"(window {tables.text(main, run.lately(main))}), "
-        f"{run.model.n_stored_:,} points, {rate:,.0f} events a second"
+        f"{rate:,.0f} per second, {run.model.n_stored_:,} points"
     )
+
+
+def fitted(line: str, room: int) -> str:
+    """Return a line of facts without the last ones if there is no room for them."""
+    while len(line) > room and ", " in line:
+        line = line.rpartition(", ")[0]
+    return line[:room]
 
 
 class Status:
@@ -62,8 +69,7 @@ class Status:
         if self._line:
             self._latest = time.monotonic()
             room = self._line.console.width - 4  # behind the spinner
-            lines = [line if len(line) <= room else f"{line[: room - 1]}…" for line in str(progress).splitlines()]
-            self._line.update("\n".join(lines))
+            self._line.update("\n".join(fitted(line, room) for line in str(progress).splitlines()))
 
     def _show_if_quiet(self, words: str) -> None:
         if self._line and time.monotonic() - self._latest > QUIET:

@@ -45,7 +45,10 @@ def tune(
     ] = None,
     results: Results = None,
 ) -> None:
-    """Search for a method's parameters: many candidates learn in one pass, and the worse ones are dropped along the way."""
+    """Search for a method's parameters, in one pass.
+
+    Many candidates learn the same rows, and the worse ones are dropped along the way.
+    """
     from .. import models
     from ..evaluate import Search, feed, write_rows
 
@@ -82,7 +85,7 @@ def tune(
             models.save(found.model, save, source.kept(), place_of(source, source.rows_until(running.events)))
         if results:
             write_rows(found.rows, results)
-        _tell(found, running.metric, f"{learner} on {data}")
+        _tell(found, running.metric, f"{learner} on {source.name}")
         if interrupts.stopped:
             where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()

@@ -37,7 +37,8 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
         if isinstance(error, OverflowError) or "could not convert" in str(error) or "float() argument" in str(error):
             culprit = "y" if options.get("y_numeric") and not _is_numeric(arrays[1]) else "X"
             wrong = TypeError if isinstance(error, TypeError) else ValueError
-            raise wrong(f"{culprit} must contain only numbers: {error}") from None
+            cure = "; kernling.StreamPipeline.auto(model) encodes text and dates" if culprit == "X" else ""
+            raise wrong(f"{culprit} must contain only numbers: {error}{cure}") from None
         if "Complex" in str(error):  # its message contains all of the data
             raise ValueError("Complex data not supported: take real and imaginary parts as columns") from None
         raise

@@ -289,7 +289,7 @@ class OnlineRegressor(BaseOnlineRegressor):
         return scores if self._target_scale is None else self._target_scale.meant(scores)
 
     def _begin_targets(self, y, classes=None):
-        self._target_scale = TargetScale() if self.standardise_target else None
+        self._target_scale: TargetScale | None = TargetScale() if self.standardise_target else None
         return super()._begin_targets(y, classes)
 
     def _targets(self, y, weights):

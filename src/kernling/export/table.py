@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..streams.dates import DAY
+from ..streams.dates import DAY, DIGITS
 from .description import Affine, Column
 
 if TYPE_CHECKING:
@@ -122,14 +122,16 @@ def _angles(graph: Graph, column: Column, value: str) -> str:
     pairs = [graph.add("Gather", _circle(12), _month(graph, days)), graph.add("Gather", _circle(7), weekday)]
     if column.clock:
         angle = _upright(graph, graph.add("Mul", graph.cast(clock), 2.0 * math.pi / DAY))
-        pairs += [graph.sine(angle), graph.cosine(angle)]
+        unit = 10.0**DIGITS
+        for exact in (graph.sine(angle), graph.cosine(angle)):
+            pairs.append(graph.add("Div", graph.add("Round", graph.add("Mul", exact, unit)), unit))
     return graph.add("Where", _upright(graph, missing), 0.0, graph.beside(pairs))
 
 
 def _circle(steps: int) -> np.ndarray:
     """Return sine and cosine of all steps around a circle."""
     angle = 2.0 * np.pi * np.arange(steps) / steps
-    return np.column_stack([np.sin(angle), np.cos(angle)])
+    return np.round(np.column_stack([np.sin(angle), np.cos(angle)]), DIGITS)
 
 
 def _month(graph: Graph, days: str) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..extras import need
-from ..streams import files, libsvm
+from ..streams import libsvm
 from ..streams.base import _joined
 from ..streams.columns import Columns
+from ..streams.csv_text import read_csv
 from ..streams.tables import Table, joined
 
 Contents = dict[str, bytes]  # a part's files, in the catalogue's order
@@ -134,7 +135,7 @@ def _grey(content: bytes) -> np.ndarray:
 
 def _table(contents: Contents, header: bool, words=()) -> dict[str, np.ndarray]:
     (content,) = contents.values()
-    tables = list(files.read_csv(io.BytesIO(content), set(words), header, ","))
+    tables = list(read_csv(io.BytesIO(content), set(words), header, ","))
     return joined(tables).columns
 
 

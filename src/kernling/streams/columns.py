@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.constraints import short
 from .base import Chunk, Stream
 from .schema import kind_of
-from .tables import FEW, RowError, Table, category, check_plain, listed, missing, numbers
+from .tables import FEW, RowError, Table, category, check_plain, missing, no_column, numbers
 
 MISSING = ("error", "drop", "keep")
 
@@ -40,7 +39,8 @@ class Columns:
         self.missing = missing
         self.dropped = 0  # rows dropped because of missing values
         self._labels: bool | None = None  # whether targets are text, once known
-        self._numbers: frozenset[str] | None = None  # columns whose first values are numbers
+        self._rows = 0
+        self._numbers: frozenset[str] = frozenset()  # columns whose first values are numbers
 
     def split(self, table: Table, first_row: int = 0) -> tuple[Table, Any]:
         """Return the rows and targets of a table; ``first_row``, its offset in the stream, is used in messages."""
@@ -51,8 +51,9 @@ class Columns:
             return Table(rows), y
         for name in names:
             check_plain(name, rows[name])
-        if self._numbers is None:
+        if not self._rows:  # a header that arrives alone tells nothing
             self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
+        self._rows += len(table)
         rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
         good = self._complete(rows, y, first_row)
         places = first_row + np.arange(len(table)) if self.missing == "drop" else None
@@ -73,13 +74,13 @@ class Columns:
             self.features = tuple(name for name in names if name != self.target)
             unknown = [name for name in self.categorical if name not in names]
             if unknown:
-                raise ValueError(f"categorical names {unknown[0]!r}, which is not among the columns {listed(names)}")
+                raise ValueError(f"categorical: {no_column(unknown[0], names)}")
         if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
         known = set(names)
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
         if lacking:
-            raise ValueError(f"there is no column {short(lacking[0])}; the columns are {listed(names)}")
+            raise ValueError(no_column(lacking[0], names))
         return self.features
 
     def _targets(self, table: Table, first_row: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 DAY = 86_400  # seconds
+DIGITS = 9  # of sines and cosines: last digits differ between libraries, and rules of models compare with values seen before
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)?")
 
 
@@ -49,7 +50,7 @@ def angles(times: np.ndarray, clock: bool) -> np.ndarray:
     if clock:
         turns.append(seconds % DAY / DAY)
     angle = 2.0 * np.pi * np.column_stack(turns)
-    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=2).reshape(len(times), -1)
+    pairs = np.round(np.stack([np.sin(angle), np.cos(angle)], axis=2), DIGITS).reshape(len(times), -1)
     pairs[np.isnat(times)] = 0.0
     return pairs
 

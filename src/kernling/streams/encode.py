@@ -19,7 +19,7 @@ from .frames import as_table, has_names, one_row
 from .parts import SCALED, MinMax, Scale, Standardise
 from .plain import PlainRows, PlainStatistics
 from .schema import Column, Schema, dates_of, decide, names_of
-from .tables import RowError, Table, category, listed, numbers
+from .tables import RowError, Table, category, listed, no_column, numbers
 
 MOST = 2**31 - 1  # columns
 
@@ -132,7 +132,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         unknown = [name for name in given if name not in table.columns]
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
-            raise ValueError(f"{option} names {unknown[0]!r}, which is not among the columns {listed(table.names)}")
+            raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
         schema = decide(table, given, self.missing == "impute", self.limit)
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale))
         if self.missing == "impute":
@@ -283,9 +283,10 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _check_names(self, found: Mapping[str, Any]) -> None:
         lacking = [column.name for column in self.schema_ if column.treatment != "ignore" and column.name not in found]
+        if len(lacking) == 1:
+            raise ValueError(no_column(lacking[0], found))
         if lacking:
-            what = "there is no column" if len(lacking) == 1 else "there are no columns"
-            raise ValueError(f"{what} {listed(lacking)}; the columns are {listed(found)}")
+            raise ValueError(f"there are no columns {listed(lacking)}; the columns are {listed(found)}")
         new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
         if new:
             self._warn("", f"the columns {listed(sorted(new))} were not present in the first rows and are ignored")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from . import files, libsvm
+from . import csv_text, files, libsvm
 from .base import CHUNK, Chunk, Stream, dense_pieces
 from .columns import Columns, table_chunks
 from .frames import frames
@@ -65,8 +65,8 @@ def stream(
     header : bool
         False if the first line of a CSV file is data; columns are then called f0, f1, ...
     delimiter : str, optional
-        CSV delimiter; by default a comma for .csv, a tab for .tsv, otherwise the most frequent of comma, tab and semicolon in
-        the first line.
+        CSV delimiter; by default a tab for .tsv, otherwise the most frequent of comma, tab, semicolon and vertical bar in the
+        first line.  With semicolons, numbers may have decimal commas.
     n_features : int, optional
         Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
         read only once, such as standard input, use the largest index of the first 8,192 rows.
@@ -151,7 +151,7 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
     """Yield the tables of an open file."""
     if kind == "csv":
         words = set(how.columns.categorical)
-        return files.read_csv(file, words, how.header, how.delimiter or files.delimiter_of(source, file))
+        return csv_text.read_csv(file, words, how.header, how.delimiter or csv_text.delimiter_of(source, file))
     if kind == "parquet":
         return files.read_parquet(file, self.chunk)
     if kind == "arrow":

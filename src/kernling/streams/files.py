@@ -28,7 +28,7 @@ from ..estimators.constraints import short
 from ..extras import need
 from . import progress
 from .lines import BLOCK, MARK, line_blocks
-from .tables import FEW, Table, listed, objects
+from .tables import Table, listed, objects
 
 FORMATS = {
     "libsvm": (".libsvm", ".svm", ".svmlight"),
@@ -37,7 +37,7 @@ FORMATS = {
     "arrow": (".arrow", ".feather", ".ipc"),
     "jsonl": (".jsonl", ".ndjson"),
 }
-DELIMITERS = (",", "\t", ";")
+DELIMITERS = (",", "\t", ";", "|")
 STEP = 1 << 16  # bytes decompressed at a time
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst", ".zip")
@@ -264,125 +264,9 @@ def _is_text(line: bytes) -> bool:
         return False
 
 
-def delimiter_of(source: Any, file: io.BufferedReader) -> str:
-    """Detect the CSV delimiter from the file name, or else as the most frequent one in the first line."""
-    suffixes = Path(str(source).lower()).suffixes if source != "-" and isinstance(source, (str, os.PathLike)) else []
-    if ".tsv" in suffixes or ".csv" in suffixes:
-        return "\t" if ".tsv" in suffixes else ","
-    first = file.peek(4096).split(b"\n", 1)[0]
-    return max(DELIMITERS, key=lambda mark: first.count(mark.encode()))
-
-
-def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> Iterator[Table]:
-    """Yield the tables of a CSV file; numeric columns are float64, whatever the first rows look like.
-
-    The rows before a damaged one are yielded before the error is raised; values that are not numbers are kept as text, so that
-    the code that converts the column can name the row.
-    """
-    pyarrow = need_pyarrow()
-    csv = pyarrow.csv
-    none = csv.ConvertOptions().null_values
-    names: list[str] | None = None
-    types: dict[str, Any] = {}  # of columns with at least one value so far
-    rows = 0
-    for block in _utf8_blocks(file, delimiter):
-        damaged: list[Any] = []
-        written: list[str] = []  # columns with values of several types
-        top = int(names is None and header)
-        reading = csv.ReadOptions(
-            block_size=len(block) + 1,
-            column_names=names,
-            autogenerate_column_names=names is None and not header,
-            use_threads=False,
-        )
-        parsing = csv.ParseOptions(
-            delimiter=delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=lambda row, found=damaged: found.append(row) or "skip",
-        )
-        try:
-            if names is None or len(types) < len(names):
-                first = csv.read_csv(io.BytesIO(block), reading, parsing)
-                check_names(first.column_names)
-                kinds = {name: _settled(pyarrow, first[name], name in words, none) for name in first.column_names} | types
-                empty = {name for name in kinds if pyarrow.types.is_null(first[name].type)}
-                types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
-            try:
-                table = csv.read_csv(io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=kinds))
-            except pyarrow.ArrowInvalid:
-                table = csv.read_csv(
-                    io.BytesIO(block), reading, parsing, csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
-                )
-                written = [name for name, kind in kinds.items() if kind != pyarrow.string()]
-        except pyarrow.ArrowInvalid as error:
-            raise ValueError(f"damaged CSV after row {rows}: {_in_one_line(error)}") from error
-        names = table.column_names
-        if damaged:
-            bad = damaged[0]
-            good = bad.number - 1 - top
-            yield _csv_table(table.slice(0, good), written, none)
-            raise ValueError(
-                f"row {rows + good + 1} has {bad.actual_columns} columns, not {bad.expected_columns}: {bad.text[:80]!r}"
-            )
-        yield _csv_table(table, written, none)
-        rows += table.num_rows
-    if names is None:
-        raise ValueError("the CSV file is empty")
-
-
-def _utf8_blocks(file: IO[bytes], delimiter: str) -> Iterator[bytes]:
-    """Yield blocks of whole lines of CSV; the lines before one that is not UTF-8 are yielded before the error is raised."""
-    lines = 0
-    for block in line_blocks(file, delimiter=delimiter):
-        try:
-            block.decode()
-        except UnicodeDecodeError as error:
-            good = block[: block.rfind(b"\n", 0, error.start) + 1]
-            if good:
-                yield good
-            line = lines + good.count(b"\n") + 1
-            raise ValueError(f"line {line} is not UTF-8 text ({error.reason}): save the file as UTF-8") from error
-        lines += block.count(b"\n")
-        yield block
-
-
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
     """Return the message of a library that may take several lines."""
     return " ".join(str(error).split())[:200]
-
-
-def _csv_table(table: Any, written: list[str], none: list[str]) -> Table:
-    read = arrow_table(table)
-    for name in written:
-        read.columns[name][:] = [_as_written(text, none) for text in read.columns[name]]
-    return read
-
-
-def _settled(pyarrow: Any, column: Any, words: bool, none: list[str]) -> Any:
-    """Return the type of a column for the whole file; a few non-numeric values do not make a numeric column text."""
-    types = pyarrow.types
-    if words:
-        return pyarrow.string()
-    if types.is_boolean(column.type):
-        return pyarrow.bool_()
-    if types.is_integer(column.type) or types.is_floating(column.type) or types.is_null(column.type):
-        return pyarrow.float64()
-    if types.is_string(column.type):
-        texts = sum(isinstance(_as_written(value, none), str) for value in column.to_pylist())
-        return pyarrow.float64() if texts <= FEW * len(column) else pyarrow.string()
-    return pyarrow.string()
-
-
-def _as_written(text: str, none: list[str]) -> Any:
-    """Parse a CSV value as a number, True, False or None; return any other text unchanged."""
-    if text in none:
-        return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return text if "_" in text else float(text)
-    except ValueError:
-        return text
 
 
 def check_names(names: list[str]) -> None:
@@ -402,7 +286,7 @@ def read_parquet(file: Any, rows: int) -> Iterator[Table]:
             for batch in pyarrow.parquet.ParquetFile(_seekable(file, stack)).iter_batches(rows):
                 yield arrow_table(batch)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"damaged Parquet file: {_in_one_line(error)}") from error
+            raise ValueError(f"damaged Parquet file: {in_one_line(error)}") from error
 
 
 def read_arrow(file: Any) -> Iterator[Table]:
@@ -418,7 +302,7 @@ def read_arrow(file: Any) -> Iterator[Table]:
                 for batch in pyarrow.ipc.open_stream(file):
                     yield arrow_table(batch)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"damaged Arrow file: {_in_one_line(error)}") from error
+            raise ValueError(f"damaged Arrow file: {in_one_line(error)}") from error
 
 
 def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]:

@@ -149,7 +149,8 @@ def _told(column: Column) -> str:
     what = column.treatment
     if what == "category":
         hashed = f", others hashed into {column.others}" if column.others > 1 else ""
-        what += f" ({len(column.categories)} values{hashed})"
+        count = len(column.categories)
+        what += f" ({count} {'value' if count == 1 else 'values'}{hashed})"
     elif what == "date":
         what += " with time of day" if column.clock else ""
     elif what == "ignore":

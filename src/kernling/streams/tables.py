@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,14 @@ def listed(names: Iterable[str]) -> str:
     names = list(names)
     rest = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return ", ".join(map(short, names[:SHOWN])) + rest
+
+
+def no_column(name: str, names: Iterable[str]) -> str:
+    """Return the message that there is no column of this name; it suggests a similar one."""
+    by_small_letters = {known.lower(): known for known in names}
+    close = get_close_matches(name.lower(), by_small_letters, n=1)
+    cure = f"did you mean {short(by_small_letters[close[0]])}?" if close else f"the columns are {listed(names)}"
+    return f"there is no column {short(name)}; {cure}"
 
 
 def check_plain(name: str, values: np.ndarray) -> None:
