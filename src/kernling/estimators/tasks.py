@@ -306,7 +306,7 @@ class OnlineRegressor(BaseOnlineRegressor):
 
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, its target on the scale of those up to it."""
-        if weight > 0.0:
+        if weight > 0.0 and self._target_scale is not None:
             scale = self._target_scale.with_one(target)
             self._learn_event(x, scale.scaled(target), weight)
             self._target_scale = scale
@@ -409,7 +409,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         scores = self.recent_scores_
         if self.contamination is None or not len(scores):
             return self._learned_offset
-        return border(np.sort(scores), self.contamination)
+        return border(np.sort(scores).tolist(), self.contamination)
 
     @property
     def recent_scores_(self) -> np.ndarray:
