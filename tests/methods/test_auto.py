@@ -155,7 +155,7 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 400
     assert np.isfinite(merged.predict(X)).all()
-    kept, *sums = (np.tril(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
+    kept, *sums = (np.triu(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
 
 
