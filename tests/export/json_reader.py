@@ -142,7 +142,7 @@ def _average(function: dict[str, Any], row: Row) -> np.ndarray:
 
 
 def _nearest(function: dict[str, Any], row: Row) -> np.ndarray:
-    k, count, tie = np.maximum(row.kernels[function["kernel"]], function["far"]), function["count"], 1.0 + function["tie"]
+    k, count, tie = np.maximum(row.kernels[function["kernel"]], function["far"]), function["neighbours"], 1.0 + function["tie"]
     last = np.sort(k)[-count]
     nearer, equal = np.flatnonzero(k > last * tie), np.flatnonzero((k <= last * tie) & (k >= last / tie))
     chosen = [*nearer, *equal[: count - len(nearer)]]

@@ -157,9 +157,13 @@ def avm(dtype):
     return kl.AVMClassifier(delta=1.0, loss="logistic", dtype=dtype)
 
 
+def auto(dtype):
+    return kl.AutoClassifier(dtype=dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("scale", [None, MinMax(-1.0, 2.0), Standardise(clip=1.0)])
-@pytest.mark.parametrize("given", [avm, kl.AutoClassifier])
+@pytest.mark.parametrize("given", [avm, auto])
 def test_tables_as_one_graph(given, dtype, scale, tmp_path):
     """Scaling, encoding and imputation are in the graph; its inputs are the columns, by name and type."""
     X, y = table(300)

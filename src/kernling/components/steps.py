@@ -2,7 +2,7 @@
 
 The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
 of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
-more than 200.
+more than 200.  They are halfway to the next larger value: an edge that is a value of many rows would be a matter of rounding.
 """
 
 from __future__ import annotations
@@ -97,8 +97,11 @@ def place_edges(steps: Steps, X: np.ndarray) -> None:
     else:
         return
     steps.columns[:], steps.edges[:] = 0, NEVER
-    steps.columns[:count] = np.nonzero(used.T)[0]
-    steps.edges[:count] = quantiles.T[used.T]
+    steps.columns[:count] = columns = np.nonzero(used.T)[0]
+    below = quantiles.T[used.T]
+    above = np.array([ordered[np.searchsorted(ordered[:, c], q, "right"), c] for c, q in zip(columns, below, strict=True)])
+    middle = 0.5 * below.astype(np.float64) + 0.5 * above
+    steps.edges[:count] = np.where(middle < above, middle, below)
 
 
 def features(steps: Steps, X: np.ndarray) -> np.ndarray:
