@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BINS = 16  # of a column at most
 MOST = 200  # edges of all columns
+SAME = 1e-6  # of the range of a column: values that differ by less may be the same up to rounding
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
@@ -86,12 +87,12 @@ def new_steps(ridge: Ridge, d: int, outputs: int) -> Steps:
 
 def place_edges(steps: Steps, X: np.ndarray) -> None:
     """Replace the edges by quantiles of these rows: as many for each column as there is room for, without repetitions."""
-    ordered = np.sort(X, axis=0)
-    n = len(X)
+    ordered = np.sort(X, axis=0).astype(np.float64)
+    n, same = len(X), SAME * (ordered[-1] - ordered[0])
     for bins in range(BINS, 1, -1):
         quantiles = ordered[(np.arange(1, bins) * n + bins - 1) // bins - 1]
-        used = quantiles < ordered[-1]
-        used[1:] &= quantiles[1:] > quantiles[:-1]
+        used = quantiles < ordered[-1] - same
+        used[1:] &= quantiles[1:] > quantiles[:-1] + same
         if (count := np.count_nonzero(used)) <= len(steps.edges):
             break
     else:
@@ -99,9 +100,8 @@ def place_edges(steps: Steps, X: np.ndarray) -> None:
     steps.columns[:], steps.edges[:] = 0, NEVER
     steps.columns[:count] = columns = np.nonzero(used.T)[0]
     below = quantiles.T[used.T]
-    above = np.array([ordered[np.searchsorted(ordered[:, c], q, "right"), c] for c, q in zip(columns, below, strict=True)])
-    middle = 0.5 * below.astype(np.float64) + 0.5 * above
-    steps.edges[:count] = np.where(middle < above, middle, below)
+    places = [np.searchsorted(ordered[:, c], value + same[c], "right") for c, value in zip(columns, below, strict=True)]
+    steps.edges[:count] = 0.5 * below + 0.5 * ordered[places, columns]
 
 
 def features(steps: Steps, X: np.ndarray) -> np.ndarray:
