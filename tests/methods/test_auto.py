@@ -199,6 +199,20 @@ def test_edges_are_quantiles_and_fit_into_the_room():
     assert (too_wide.edges == NEVER).all()
 
 
+def test_edges_are_not_decided_by_rounding():
+    """They lie halfway between values, and values that differ by rounding only have no edge between them."""
+    rng = np.random.default_rng(6)
+    X = np.column_stack([rng.integers(0, 4, 900), 1e3 + rng.integers(0, 2, 900)]).astype(float)
+    noise = 1e-13 * rng.normal(size=X.shape)
+    exact, noisy = new_steps(STEPPED, 2, 1), new_steps(STEPPED, 2, 1)
+    place_edges(exact, X)
+    place_edges(noisy, X * (1.0 + noise))
+    np.testing.assert_array_equal(exact.edges[:4], [0.5, 1.5, 2.5, 1000.5])
+    np.testing.assert_array_equal(noisy.columns, exact.columns)
+    np.testing.assert_allclose(noisy.edges, exact.edges, rtol=1e-12)
+    np.testing.assert_array_equal(features(exact, X), features(exact, X * (1.0 - noise)))
+
+
 def test_borders_along_the_axes_are_found():
     X, y = boxes(4000)
     additive = ((X[:, 0] > 0.5) | (X[:, 1] > 0.3)).astype(int)
