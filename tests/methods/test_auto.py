@@ -155,7 +155,7 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 400
     assert np.isfinite(merged.predict(X)).all()
-    kept, *sums = (np.tril(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
+    kept, *sums = (np.triu(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
 
 
@@ -197,6 +197,20 @@ def test_edges_are_quantiles_and_fit_into_the_room():
     too_wide = new_steps(STEPPED, MOST + 1, 1)
     place_edges(too_wide, rng.normal(size=(300, MOST + 1)))
     assert (too_wide.edges == NEVER).all()
+
+
+def test_edges_are_not_decided_by_rounding():
+    """They lie halfway between values, and values that differ by rounding only have no edge between them."""
+    rng = np.random.default_rng(6)
+    X = np.column_stack([rng.integers(0, 4, 900), 1e3 + rng.integers(0, 2, 900)]).astype(float)
+    noise = 1e-13 * rng.normal(size=X.shape)
+    exact, noisy = new_steps(STEPPED, 2, 1), new_steps(STEPPED, 2, 1)
+    place_edges(exact, X)
+    place_edges(noisy, X * (1.0 + noise))
+    np.testing.assert_array_equal(exact.edges[:4], [0.5, 1.5, 2.5, 1000.5])
+    np.testing.assert_array_equal(noisy.columns, exact.columns)
+    np.testing.assert_allclose(noisy.edges, exact.edges, rtol=1e-12)
+    np.testing.assert_array_equal(features(exact, X), features(exact, X * (1.0 - noise)))
 
 
 def test_borders_along_the_axes_are_found():

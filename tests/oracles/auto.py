@@ -98,10 +98,10 @@ def quantile_edges(rows: np.ndarray) -> list[tuple[int, float]]:
     """Pairs of a column and an edge, by the most bins of each column for which there is room."""
     for bins in range(16, 1, -1):
         edges = [
-            (c, (edge + column[column > edge + 1e-9 * np.ptp(column)].min()) / 2.0)
+            (c, (value + column[column > value].min()) / 2.0)
             for c, column in enumerate(rows.T)
-            for edge in np.unique(np.quantile(column, np.arange(1, bins) / bins, method="inverted_cdf"))
-            if edge < column.max()
+            for value in np.unique(np.quantile(column, np.arange(1, bins) / bins, method="inverted_cdf"))
+            if value < column.max()
         ]
         if len(edges) <= min(15 * rows.shape[1], 200):
             return edges

@@ -104,7 +104,7 @@ def look(experts: Experts, kernel: Kernel, rows: np.ndarray, X: np.ndarray, room
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current scores of the experts, (experts, outputs, events)."""
-    return np.stack([*_squares(experts, seen), *window.see(experts.window, seen.kernel, seen.X, seen.norms).sums])
+    return np.stack([*_squares(experts, seen), *window.scores_of(experts.window, seen.kernel, seen.X, seen.norms)])
 
 
 def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -1,31 +1,33 @@
 """Recursive least squares in exact blocks: ridge regression on features, one pass over the events, as if one by one.
 
-With A = rho I + S, where S is the sum of s z z' over the events (features z, weight s, targets t), the weights are W = P B with
-P = A^-1 and B the sum of s t z.  For a block of events Z, with U = P Z' and the factor C of G = Z U plus the noise 1 / s on the
-diagonal,
+With A = rho I + S, where S is the sum of s z z' over the events (features z, weight s, targets t), the weights are W = A^-1 B
+with B the sum of s t z.  For a block of events Z, with A = L L', Y = L^-1 Z and C the factor of Y' Y plus the noise 1 / s on
+the diagonal,
 
-    a = C^-1 (T - Z W),  V = C^-1 U',  W <- W + V' a,  P <- P - V' V,
+    a = C^-1 (T - Z W),  S <- S + Z s Z',  B <- B + Z s T,  L L' = rho I + S,  W = A^-1 B,
 
-and T - a diag(C) are the scores just before each event was learned: the factorisation goes through the block in order.
+and T - a diag(C) are the scores just before each event was learned: the factorisation of C goes through the block in order.
+This takes fewer operations than updates of A^-1, and since L and W come from the sums, rounding errors do not accumulate.
+Single events, and those of few features, update L and W themselves; after some of them, both are computed from the sums again.
 
 Forgetting by beta an event, A <- beta A + s z z', is the same on rows that are multiplied by beta^(-i/2), i = 1, 2, ... in the
-block.  It forgets the ridge as well: rho is what is left of it, until it is restored from the sum S at fixed counts of events.
+block.  It forgets the ridge as well: rho is what is left of it, until it is restored at fixed counts of events.
 
-Features may join at any time, as if they had been 0 before.  Matrices are flat arrays without gaps, of which BLAS sees one
-triangle.  S is stored for what the inverse alone cannot do: restoring the ridge, merging with other models, and correcting P,
-which is compared with it periodically and recomputed once rounding errors have accumulated.
+Features may join at any time, as if they had been 0 before.  Matrices are flat arrays without gaps, of which only one triangle
+is used.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..core.expansion import check_room, padded
-from ..core.jit import jit
+from ..core.jit import inline, jit
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import Widening, added
@@ -34,13 +36,16 @@ from .whitened import point_factor, solve
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-PROBE = 64  # blocks between checks of the inverse; more frequent at first, when most digits are lost
-DRIFT = 1e-9  # of P A from the identity, above which P is recomputed
+BLOCK = 256  # events that are learned at once: longer blocks need fewer factors of S, but cost more inside
+SHORT = 128  # the same for fewer features than BLOCK
+FEW = 16  # events in a row that are learned one by one: less than the factor of a block costs
+NARROW = 16  # features, up to which events are learned one by one: calls of BLAS take longer
+RENEW = 1000  # events learned one by one, after which L and W are computed from the sums
 UNHEARD = 1e200  # noise of an event that is only scored
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
-RHO, EVENTS, COUNT, REGRET, LARGEST, BLOCKS, FLOOR, WORST, RENEWED, FULL = range(10)  # what record holds; FULL is the ridge
-RECORDS = 10
+RHO, EVENTS, COUNT, REGRET, LARGEST, FULL = range(6)  # what record holds; FULL is the ridge
+RECORDS = 6
 
 
 class Ridge(NamedTuple):
@@ -52,7 +57,7 @@ class Ridge(NamedTuple):
 
 
 class LeastSquares(NamedTuple):
-    inverse: np.ndarray  # P, its lower triangle row by row in the first features^2 numbers
+    factor: np.ndarray  # L', its upper triangle row by row in the first features^2 numbers
     squares: np.ndarray  # S, likewise
     weights: np.ndarray  # W, (outputs, capacity)
     moments: np.ndarray  # B, (outputs, capacity)
@@ -67,7 +72,7 @@ class LeastSquares(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """Return the mean of e^2 / (1/s + z'Pz) over all events and outputs, e the error before learning."""
+        """Return the mean of e^2 / (1/s + z'A^-1 z) over all events and outputs, e the error before learning."""
         return float(self.losses.mean() / self.record[COUNT]) if self.record[COUNT] > 0.0 else math.inf
 
     def grown(self, capacity: int) -> LeastSquares:
@@ -77,7 +82,7 @@ class LeastSquares(NamedTuple):
             return self
         check_room(n, n, "features")
         return self._replace(
-            inverse=padded(self.inverse, 0, n * n),
+            factor=padded(self.factor, 0, n * n),
             squares=padded(self.squares, 0, n * n),
             weights=padded(self.weights, 1, n),
             moments=padded(self.moments, 1, n),
@@ -87,7 +92,7 @@ class LeastSquares(NamedTuple):
         """Return a copy without spare room."""
         n = self.count
         return self._replace(
-            inverse=self.inverse[: n * n].copy(),
+            factor=self.factor[: n * n].copy(),
             squares=self.squares[: n * n].copy(),
             weights=self.weights[:, :n].copy(),
             moments=self.moments[:, :n].copy(),
@@ -102,7 +107,7 @@ class LeastSquares(NamedTuple):
         sums = _symmetric(self.squares, n)
         q = sums[:1].T.ravel() if n else np.zeros(0)  # the sum of s z, since the first feature is 1
         new = np.zeros(self.weights.shape[1])
-        new[:n] = -_times(_matrix(self.inverse, n), q[:, np.newaxis])[:, 0]
+        new[:n] = -_solved(self, q[np.newaxis])[0]
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
@@ -141,7 +146,6 @@ class LeastSquares(NamedTuple):
         record = total(lambda sums: sums.record)
         record[RHO] = record[FULL] = self.record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
-        record[FLOOR] = 0.0
         size = np.array([n, *self.size[FIXED:]])
         sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
@@ -158,7 +162,8 @@ class LeastSquares(NamedTuple):
         fits = (
             (n == fixed + joined or n == joined == 0)
             and fixed >= 0
-            and self.inverse.shape == self.squares.shape == (n * n,)
+            and self.factor.shape == self.squares.shape == (n * n,)
+            and bool((self.factor[:: n + 1] > 0.0).all())
             and self.weights.shape == self.moments.shape == (outputs, n)
             and self.losses.shape == (outputs,)
             and self.record.shape == (RECORDS,)
@@ -209,75 +214,94 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
     """Learn events; return the scores before each, (outputs, events).
 
     Z is (features, events), and may have more features than were known, which are then 0 for the events before they came;
-    targets are (outputs, events).  Events of weight 0 are only scored.  Raises Diverged before anything has changed, unless
-    the events end more than one period.
+    targets are (outputs, events).  Events of weight 0 are only scored.  Raises Diverged, if a score is too large, before the
+    event is learned.
     """
     extend(sums, len(Z))
-    if len(weights) == 1:
-        return _learn_event(sums, ridge, Z, targets, float(weights[0]))
-    if ridge.period == 0:
-        return _learn_block(sums, ridge, Z, targets, weights)
     scores = np.empty_like(targets)
-    first = 0
+    one_by_one = len(weights) <= FEW or sums.count <= NARROW
+    learn_part = _learn_in_order if one_by_one else _learn_block
+    period = ridge.period or (RENEW if one_by_one else sys.maxsize)
+    most = BLOCK if sums.count >= BLOCK else SHORT
     learned = np.cumsum(weights > 0.0)
+    first = 0
     while first < len(weights):
-        ahead = ridge.period - int(sums.record[EVENTS]) % ridge.period
+        ahead = period - int(sums.record[EVENTS]) % period
         done = learned[first - 1] if first else 0
-        last = int(np.searchsorted(learned, done + ahead)) + 1
+        end = int(np.searchsorted(learned, done + ahead)) + 1  # of the period
+        last = min(end, first + most)
         part = slice(first, last)
-        scores[:, part] = _learn_block(sums, ridge, np.ascontiguousarray(Z[:, part]), targets[:, part], weights[part])
-        if last <= len(weights):
+        scores[:, part] = learn_part(sums, ridge, Z[:, part], targets[:, part], weights[part])
+        if last == end <= len(weights):
             sums.record[RHO] = ridge.ridge
             renew(sums)
         first = last
     return scores
 
 
-def _learn_event(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weight: float) -> np.ndarray:
-    """Do the same for one event, without the matrices of a block."""
-    scores = scores_of(sums, Z)
-    if weight == 0.0:
-        return scores
-    if not (np.abs(scores) <= SCORE).all():
+def _learn_in_order(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray, s: np.ndarray) -> np.ndarray:
+    scores = np.empty(T.shape)
+    if not _learn_each(sums, ridge.keep, np.ascontiguousarray(Z.T), T, s, scores):
         raise Diverged
-    if not _learn_single(sums, ridge.keep, Z[:, 0].copy(), targets[:, 0], scores[:, 0], weight):
-        return _learn_block(sums, ridge, Z, targets, np.array([weight]))  # rounding has spoilt P
-    _look_after(sums)
-    if ridge.period and sums.record[EVENTS] % ridge.period == 0:
-        sums.record[RHO] = ridge.ridge
-        renew(sums)
     return scores
 
 
 @jit
-def _learn_single(sums, keep, z, targets, scores, weight):
-    """One step of recursive least squares on triangles that lie row by row; whether P was fit for it."""
+def _learn_each(sums, keep, rows, targets, weights, scores):
+    """Learn events one by one; whether all scores are within their limit."""
+    n = rows.shape[1]
+    left, gain = np.empty(n), np.empty(n)
+    for e in range(weights.size):
+        for o in range(scores.shape[0]):
+            total = 0.0
+            for i in range(n):
+                total += sums.weights[o, i] * rows[e, i]
+            scores[o, e] = total
+            if weights[e] > 0.0 and not abs(total) <= SCORE:
+                return False
+        if weights[e] > 0.0:
+            _learn_event(sums, keep, rows[e], targets[:, e], scores[:, e], weights[e], left, gain)
+    return True
+
+
+@inline
+def _learn_event(sums, keep, z, targets, scores, weight, left, gain):
+    """One step of recursive least squares.
+
+    While z is solved for, row by row, the factor is updated with the same numbers: P. E. Gill, G. H. Golub, W. Murray,
+    M. A. Saunders, Methods for Modifying Matrix Factorizations, 1974.  ``left`` is what the rows so far leave of z, ``gain``
+    becomes A^-1 z / (noise + z'A^-1 z).
+    """
     n = z.size
-    P, S, record = sums.inverse, sums.squares, sums.record
-    u = np.zeros(n)
-    for i in range(n):
-        row = P[i * n : i * n + i]
-        total = 0.0
-        for j in range(i):
-            total += row[j] * z[j]
-            u[j] += row[j] * z[i]
-        u[i] += total + P[i * n + i] * z[i]
-    spread = 0.0
-    for i in range(n):
-        spread += u[i] * z[i]
+    R, S, record = sums.factor, sums.squares, sums.record
     noise = keep / max(weight, 1.0 / UNHEARD)
-    d = noise + spread
-    if not d >= 0.5 * noise:
-        return False
+    spread, rest, root = 0.0, 1.0, math.sqrt(keep)
     for i in range(n):
-        pull, push = u[i] / d, weight * z[i]
-        for j in range(i + 1):
-            P[i * n + j] = (P[i * n + j] - pull * u[j]) / keep
+        left[i] = z[i]
+    for i in range(n):
+        p, r, push = left[i], R[i * n + i], weight * z[i]
+        share = rest * p / noise
+        new = math.sqrt(r * r + share * p)
+        step, stretch, add = p / r, root * new / r, root * share / new
+        spread += step * step
+        rest *= (r / new) ** 2
+        gain[i] = add
+        R[i * n + i] = root * new
+        S[i * n + i] = keep * S[i * n + i] + push * z[i]
+        for j in range(i + 1, n):
+            left[j] -= step * R[i * n + j]
+            R[i * n + j] = stretch * R[i * n + j] + add * left[j]
             S[i * n + j] = keep * S[i * n + j] + push * z[j]
+    for i in range(n - 1, -1, -1):
+        total = 0.0
+        for j in range(i + 1, n):
+            total += R[i * n + j] * gain[j]
+        gain[i] = (gain[i] - total) / R[i * n + i]
+    d = noise + spread
     for o in range(targets.size):
         error = targets[o] - scores[o]
         for i in range(n):
-            sums.weights[o, i] += error / d * u[i]
+            sums.weights[o, i] += error * gain[i]
             sums.moments[o, i] = keep * sums.moments[o, i] + weight * targets[o] * z[i]
         sums.losses[o] = keep * (sums.losses[o] + error * error / d)
         record[LARGEST] = max(record[LARGEST], abs(targets[o]))
@@ -285,39 +309,27 @@ def _learn_single(sums, keep, z, targets, scores, weight):
     record[COUNT] = keep * record[COUNT] + 1.0
     record[EVENTS] += 1.0
     record[REGRET] += weight * math.log(max(1.0, weight * d / keep))
-    return True
-
-
-def _look_after(sums: LeastSquares) -> None:
-    """Count a block, and look at the inverse now and then."""
-    blocks = sums.record[BLOCKS] = sums.record[BLOCKS] + 1.0
-    if blocks % PROBE == 0 or (blocks < PROBE and math.log2(blocks).is_integer()):
-        mind_drift(sums)
 
 
 def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray, s: np.ndarray) -> np.ndarray:
     n = sums.count
+    Z = np.ascontiguousarray(Z)
     heard = s > 0.0
-    record, W, B = sums.record, sums.weights[:, :n], sums.moments[:, :n]
-    P, S = _matrix(sums.inverse, n), _matrix(sums.squares, n)
+    record, B = sums.record, sums.moments[:, :n]
     fade = 1.0
     stretch: np.ndarray = np.ones(len(s))
     if ridge.keep < 1.0:
         stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
         fade = ridge.keep ** int(np.count_nonzero(heard))
         Z, T = Z * stretch, T * stretch
-    noise = np.minimum(1.0 / np.maximum(s, 1.0 / UNHEARD), UNHEARD)
-    C, U = _factorised(sums, Z, noise)
+    C = _block_factor(sums, Z, np.minimum(1.0 / np.maximum(s, 1.0 / UNHEARD), UNHEARD))
     d = C.diagonal()
-    a = blas.dtrsm(1.0, C, (T - W @ Z).T, lower=1).T
+    a = blas.dtrsm(1.0, C, (T - sums.weights[:, :n] @ Z).T, lower=1).T
     scores = (T - a * d) / stretch
     if not (np.abs(scores) <= SCORE).all():
         raise Diverged
-    V = blas.dtrsm(1.0, C, U, lower=1, overwrite_b=1)
-    _add_squares(P, V, -1.0 / fade, 1.0 / fade)
-    W += a @ V
     Zs = Z if (s == 1.0).all() else Z * np.sqrt(s)
-    _add_squares(S, Zs.T, fade, fade)
+    blas.dsyrk(fade, Zs.T, beta=fade, trans=1, c=_matrix(sums.squares, n), lower=1, overwrite_c=1)
     B += (T * s) @ Z.T
     B *= fade
     sums.losses[:] = fade * (sums.losses + np.square(a).sum(axis=1))
@@ -326,28 +338,24 @@ def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray,
     record[EVENTS] += np.count_nonzero(heard)
     record[REGRET] += s[heard] @ np.log(np.maximum(1.0, s[heard] * np.square(d[heard])))
     record[LARGEST] = max(record[LARGEST], np.abs(T[:, heard] / stretch[heard]).max(initial=0.0))
-    _look_after(sums)
+    renew(sums)
     return scores
 
 
-def _factorised(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the factor of G + noise, and U', (events, features).
+def _block_factor(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the factor of Z'A^-1 Z + noise.
 
-    No pivot can be below its noise, unless rounding errors have spoiled P; then P is recomputed.  If even that does not help
-    (rows of 1e20 that repeat), the noise is lifted above the rounding errors of G.
+    No pivot can be below its noise, unless that is lost in rounding errors (rows of 1e20 that repeat): then it is lifted
+    above them.
     """
-    P = _matrix(sums.inverse, sums.count)
-    for attempt, lift in enumerate(LIFTS):
-        if attempt < 2:
-            U = _times(P, Z)
-            G = Z.T @ U
-        M = G.copy()
-        M.ravel()[:: len(M) + 1] += noise + lift * np.trace(G)
-        C, failed = lapack.dpotrf(M, lower=1)
+    Y = _whitened(sums, Z)
+    for lift in LIFTS:
+        G = blas.dsyrk(1.0, Y, lower=1)
+        diagonal = G.T.ravel()[:: len(G) + 1]
+        diagonal += noise + lift * diagonal.sum()
+        C, failed = lapack.dpotrf(G, lower=1, clean=0, overwrite_a=1)
         if not failed and (np.square(C.diagonal()) >= 0.5 * noise).all():
-            return C, U.T
-        if attempt == 0:
-            renew(sums)
+            return C
     raise Diverged
 
 
@@ -356,11 +364,11 @@ def extend(sums: LeastSquares, n: int) -> None:
     known = sums.count
     if n == known:
         return
-    for flat in (sums.inverse, sums.squares):
+    for flat in (sums.factor, sums.squares):
         before = flat[: known * known].reshape(known, known).copy()
         flat[: n * n] = 0.0
         flat[: n * n].reshape(n, n)[:known, :known] = before
-    sums.inverse[: n * n].reshape(n, n)[range(known, n), range(known, n)] = 1.0 / sums.record[RHO]
+    sums.factor[: n * n].reshape(n, n)[range(known, n), range(known, n)] = math.sqrt(sums.record[RHO])
     sums.weights[:, known:n] = 0.0
     sums.moments[:, known:n] = 0.0
     sums.size[FEATURES] = n
@@ -383,83 +391,53 @@ def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarra
 
 
 def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
-    """Return the sums of features ``turn @ z``; P is left for ``renew``."""
+    """Return the sums of features ``turn @ z``; the factor is left for ``renew``."""
     n, room = len(turn), (len(sums.weights), len(turn))
     S = turn @ _symmetric(sums.squares, sums.count) @ turn.T
     weights, moments = (part[:, : sums.count] @ turn.T for part in (sums.weights, sums.moments))
     size = np.array([n, *sums.size[FIXED:]])
     return sums._replace(
-        inverse=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
+        factor=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
     )
 
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """Return z'Pz for the columns of Z: the uncertainty there, as a multiple of the noise."""
-    n = sums.count
-    return np.maximum(0.0, np.einsum("ij,ij->j", Z, _times(_matrix(sums.inverse, n), Z)))
-
-
-# ---------------------------------------------------------------------- numerics
-
-
-def mind_drift(sums: LeastSquares) -> None:
-    """Compare P with the sum and recompute it if it has drifted, unless that would not improve it."""
-    record = sums.record
-    drift = probe(sums)
-    record[WORST] = max(record[WORST], drift)
-    if not drift <= max(DRIFT, 4.0 * record[FLOOR]):
-        renew(sums)
-        record[FLOOR] = probe(sums)
-        record[RENEWED] += 1
-
-
-def probe(sums: LeastSquares) -> float:
-    """Return how far P A is from the identity, applied to a vector of signs."""
-    n = sums.count
-    signs = np.where(np.arange(n) * 2654435761 % 2**32 < 2**31, 1.0, -1.0)[:, np.newaxis]
-    there = _times(_matrix(sums.squares, n), signs) + sums.record[RHO] * signs
-    return float(np.abs(_times(_matrix(sums.inverse, n), there) - signs).max(initial=0.0))
+    """Return z'A^-1 z for the columns of Z: the uncertainty there, as a multiple of the noise."""
+    return np.square(_whitened(sums, Z)).sum(axis=1)
 
 
 def renew(sums: LeastSquares) -> None:
-    """Compute P and W from the sums."""
+    """Compute L and W from the sums."""
     n = sums.count
     if not n:
         return
-    S = _matrix(sums.squares, n)
+    L, diagonal = _matrix(sums.factor, n), sums.factor[: n * n : n + 1]
     for lift in LIFTS:
-        A = S.copy(order="F")
-        A[np.diag_indices(n)] += sums.record[RHO] + lift * A.diagonal()
-        factor, failed = lapack.dpotrf(A, overwrite_a=1)
-        if not failed:
+        sums.factor[: n * n] = sums.squares[: n * n]
+        diagonal += sums.record[RHO] + lift * diagonal
+        if not lapack.dpotrf(L, lower=1, clean=0, overwrite_a=1)[1]:
             break
     else:
         raise Diverged
-    sums.weights[:, :n] = lapack.dpotrs(factor, sums.moments[:, :n].T)[0].T
-    _matrix(sums.inverse, n)[:] = lapack.dpotri(factor, overwrite_c=1)[0]
+    sums.weights[:, :n] = _solved(sums, sums.moments[:, :n])
 
 
 def _matrix(flat: np.ndarray, n: int) -> np.ndarray:
-    """Return a matrix as BLAS sees it: in Fortran order, of which the upper triangle counts."""
+    """Return a matrix as BLAS sees it: in Fortran order, of which the lower triangle counts."""
     return flat[: n * n].reshape(n, n).T
 
 
 def _symmetric(flat: np.ndarray, n: int) -> np.ndarray:
     """Both triangles."""
-    lower = np.tril(flat[: n * n].reshape(n, n))
-    return lower + np.tril(lower, -1).T
+    upper = np.triu(flat[: n * n].reshape(n, n))
+    return upper + np.triu(upper, 1).T
 
 
-def _times(matrix: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Return a symmetric matrix times Z, (features, events)."""
-    if Z.shape[1] == 1:
-        return blas.dsymv(1.0, matrix, Z[:, 0])[:, np.newaxis]
-    return blas.dsymm(1.0, matrix, Z.T, side=1).T
+def _solved(sums: LeastSquares, B: np.ndarray) -> np.ndarray:
+    """Return A^-1 b for the rows b of B."""
+    return lapack.dpotrs(_matrix(sums.factor, sums.count), B.T, lower=1)[0].T
 
 
-def _add_squares(matrix: np.ndarray, rows: np.ndarray, factor: float, keep: float) -> None:
-    """matrix <- keep * matrix + factor * rows' rows."""
-    if len(rows) == 1 and keep == 1.0:
-        blas.dsyr(factor, rows[0], a=matrix, overwrite_a=1)
-    else:
-        blas.dsyrk(factor, rows, beta=keep, trans=1, c=matrix, overwrite_c=1)
+def _whitened(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
+    """Return L^-1 z for the columns of Z, (events, features)."""
+    return blas.dtrsm(1.0, _matrix(sums.factor, sums.count), Z.T, side=1, lower=1, trans_a=1)

@@ -2,8 +2,7 @@
 
 The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
 of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
-more than 200.  They lie halfway to the next larger number, so that rounding does not move a row to the other side; numbers that
-are equal up to rounding are the same.
+more than 200.  They are halfway to the next larger value: an edge that is a value of many rows would be a matter of rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 BINS = 16  # of a column at most
 MOST = 200  # edges of all columns
-EQUAL, EQUAL_32 = 1e-9, 1e-5  # relative to the range of a column: numbers that differ by less are the same
+SAME = 1e-6  # of the range of a column: values that differ by less may be the same up to rounding
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
@@ -88,24 +87,21 @@ def new_steps(ridge: Ridge, d: int, outputs: int) -> Steps:
 
 def place_edges(steps: Steps, X: np.ndarray) -> None:
     """Replace the edges by quantiles of these rows: as many for each column as there is room for, without repetitions."""
-    ordered = np.sort(X, axis=0)
-    n = len(X)
-    gap = (EQUAL_32 if X.itemsize == 4 else EQUAL) * (ordered[-1] - ordered[0])
+    ordered = np.sort(X, axis=0).astype(np.float64)
+    n, same = len(X), SAME * (ordered[-1] - ordered[0])
     for bins in range(BINS, 1, -1):
         quantiles = ordered[(np.arange(1, bins) * n + bins - 1) // bins - 1]
-        used = quantiles < ordered[-1] - gap
-        used[1:] &= quantiles[1:] > quantiles[:-1] + gap
+        used = quantiles < ordered[-1] - same
+        used[1:] &= quantiles[1:] > quantiles[:-1] + same
         if (count := np.count_nonzero(used)) <= len(steps.edges):
             break
     else:
         return
     steps.columns[:], steps.edges[:] = 0, NEVER
-    steps.columns[:count] = np.nonzero(used.T)[0]
-    steps.edges[:count] = quantiles.T[used.T]
-    for i, c in enumerate(steps.columns[:count]):
-        low = steps.edges[i]
-        high = ordered[min(np.searchsorted(ordered[:, c], low + gap[c], side="right"), n - 1), c]
-        steps.edges[i] = low + 0.5 * (high - low)
+    steps.columns[:count] = columns = np.nonzero(used.T)[0]
+    below = quantiles.T[used.T]
+    places = [np.searchsorted(ordered[:, c], value + same[c], "right") for c, value in zip(columns, below, strict=True)]
+    steps.edges[:count] = 0.5 * below + 0.5 * ordered[places, columns]
 
 
 def features(steps: Steps, X: np.ndarray) -> np.ndarray:

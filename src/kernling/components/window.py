@@ -10,6 +10,7 @@ the sums of the events behind it are corrected by the column that came and the o
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,13 +20,14 @@ from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
 from ..core.kernels import Kernel
 from ..core.limits import COEFFICIENT
-from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.minibatch import kernel_matrix, kernel_values, squared_norms
 from ..core.state import Widening
 from ..core.vector import exp
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
+BLOCK = 128  # events that are learned at once: in longer blocks, corrections cost more than is saved
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 POWER = 4  # of a kernel is the next one
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
@@ -121,16 +123,33 @@ def clear(window: Window) -> None:
 
 
 class Seen(NamedTuple):
-    """A block of events as the window sees them."""
+    """A block of events as the window sees them, until the same thread looks at another one."""
 
     values: np.ndarray  # (views, places now or soon taken, events)
     sums: np.ndarray  # (views, columns, events)
 
 
+class _Spare(threading.local):
+    """Memory that a thread uses again and again: to get megabytes from the system takes longer than to fill them."""
+
+    def __init__(self) -> None:
+        self.memory = np.empty(0)
+
+    def array(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array that is valid until the next call."""
+        size = math.prod(shape)
+        if len(self.memory) < size:
+            self.memory = np.empty(size)
+        return self.memory[:size].reshape(shape)
+
+
+_spare = _Spare()
+
+
 def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
     """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients."""
     n, views = window.stored, len(window.coef)
-    values = np.empty((views, min(n + room, len(window.norms)), len(X)))
+    values = _spare.array((views, min(n + room, len(window.norms)), len(X)))
     _view(kernel, window.points[:n], window.norms[:n], X, norms, values)
     sums = np.empty((views, window.coef.shape[1], len(X)))
     for v in range(views):
@@ -150,10 +169,18 @@ def _view(
 ) -> None:
     """Write the values of both kernels and their powers, for the first places."""
     n, powers = len(points), len(values) // KINDS
-    values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
+    if X.dtype == values.dtype:
+        kernel_values(kernel, points, point_norms, X, norms, values[0, :n])
+    else:
+        values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
     _city_values(city_rate(kernel), points, X, values[powers])
     for kind in range(KINDS):
         _raise(values[kind * powers : (kind + 1) * powers], n)
+
+
+def _parts(events: int) -> list[slice]:
+    """Return the blocks of events."""
+    return [slice(first, first + BLOCK) for first in range(0, events, BLOCK)]
 
 
 def city_rate(kernel: Kernel) -> float:
@@ -175,7 +202,12 @@ def _city_values(rate, points, X, values):
             distances[0] = total
         else:
             distances[:] = 0.0
-            for c in range(d):
+            for c in range(0, d - 3, 4):  # several columns at once, since distances have to be read and written each time
+                p0, p1, p2, p3 = p[c], p[c + 1], p[c + 2], p[c + 3]
+                x0, x1, x2, x3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
+                for j in range(b):
+                    distances[j] += (abs(p0 - x0[j]) + abs(p1 - x1[j])) + (abs(p2 - x2[j]) + abs(p3 - x3[j]))
+            for c in range(d // 4 * 4, d):
                 for j in range(b):
                     distances[j] += abs(p[c] - columns[c, j])
         for j in range(b):
@@ -220,6 +252,11 @@ def _enter(window, values, sums, among, X, norms, j, entry):
 # ---------------------------------------------------------------------- classes
 
 
+def scores_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Return the current scores of rows, (views, outputs, rows)."""
+    return np.concatenate([see(window, kernel, X[part], norms[part]).sums for part in _parts(len(X))], axis=2)
+
+
 def learn_classes(
     window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
@@ -227,9 +264,13 @@ def learn_classes(
 
     Returns the scores before each event, (views, outputs, events).
     """
-    seen = see(window, kernel, X, norms, room=len(X))
-    _learn_classes(window, *seen, _among(kernel, X, norms, len(window.coef)), X, norms, targets, weights)
-    return seen.sums
+    scores = np.empty((*window.coef.shape[:2], len(X)))
+    for part in _parts(len(X)):
+        rows = (X[part], norms[part])
+        seen = see(window, kernel, *rows, room=len(rows[0]))
+        _learn_classes(window, *seen, _among(kernel, *rows, len(window.coef)), *rows, targets[part], weights[part])
+        scores[:, :, part] = seen.sums
+    return scores
 
 
 @jit
@@ -277,19 +318,26 @@ def learn_values(
 
     Returns the predictions before each event, (2 views + 1, events): least mean squares, weighted neighbours, the nearest few.
     """
-    seen = see(window, kernel, X, norms, room=len(X))
-    nearest = np.empty(len(X))
-    among = _among(kernel, X, norms, len(window.coef))
-    _learn_values(window, *seen, among, X, norms, targets, weights, window.tie, nearest)
-    return _predictions(seen.sums, nearest)
+    found = np.empty((2 * len(window.coef) + 1, len(X)))
+    for part in _parts(len(X)):
+        rows = (X[part], norms[part])
+        seen = see(window, kernel, *rows, room=len(rows[0]))
+        nearest = np.empty(len(rows[0]))
+        among = _among(kernel, *rows, len(window.coef))
+        _learn_values(window, *seen, among, *rows, targets[part], weights[part], window.tie, nearest)
+        found[:, part] = _predictions(seen.sums, nearest)
+    return found
 
 
 def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """Return the current predictions of rows."""
-    seen = see(window, kernel, X, norms)
-    nearest = np.empty(len(X))
-    _predict_nearest(window, seen.values, window.tie, nearest)
-    return _predictions(seen.sums, nearest)
+    found = np.empty((2 * len(window.coef) + 1, len(X)))
+    for part in _parts(len(X)):
+        seen = see(window, kernel, X[part], norms[part])
+        nearest = np.empty(len(norms[part]))
+        _predict_nearest(window, seen.values, window.tie, nearest)
+        found[:, part] = _predictions(seen.sums, nearest)
+    return found
 
 
 def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:

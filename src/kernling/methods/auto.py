@@ -33,7 +33,7 @@ import numpy as np
 from ..components import combination, early, experts, least_squares
 from ..components.early import Early, new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
-from ..components.least_squares import LeastSquares
+from ..components.least_squares import BLOCK, LeastSquares
 from ..components.line import Line
 from ..components.mixture import Mixture, learn_mixed, mixed, new_mixture
 from ..components.scaling import (
@@ -62,8 +62,6 @@ from ..estimators.mixed import Mixed, dense_rows
 from ..estimators.parameters import parameter
 from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
 from ..merging.rules import Merge, within_limit
-
-BLOCK = 128  # maximum number of events: in longer blocks, the work inside a block costs more than it saves
 
 
 class Params(NamedTuple):
@@ -211,6 +209,7 @@ class _Auto(Mixed):
         allowed=Whole(1),
         doc="Maximum number of points of the smooth expert. Time and memory grow with its square.",
     )
+    block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
 
 

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components.least_squares import (
+    BLOCK,
     FIXED,
     LARGEST,
     REGRET,
@@ -60,7 +61,6 @@ from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..estimators.turns import predicting
 from ..merging.rules import Merge, within_limit
 
-BLOCK = 128  # maximum number of events: in longer blocks, the work inside a block costs more than it saves
 WIDE = 512  # maximum number of columns that are used as features in addition to the points
 SHORTEST = 16  # minimum number of events after which the ridge is restored if events are forgotten
 
@@ -243,6 +243,7 @@ class _KRLS(Forgets):
         search=Log(0.001, 0.3),
         doc="An event is stored, while there is room, if the stored points leave more than this fraction of it unexplained.",
     )
+    block_size: int = parameter(default=BLOCK)
     forget: float | None = parameter(
         default=None,
         doc="Half-life in events, for streams that drift: after this many events, the weight of an event is halved.",
