@@ -44,18 +44,21 @@ def contents(model) -> dict[str, Any]:
         found |= {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in state_of(model).items()}
         found["random"] = repr(model._rng.bit_generator.state)
     for name in ("classes_", "n_features_in_", "feature_names_in_", "gamma_", "delta_"):
-        found[name] = repr(getattr(model, name, None))
+        value = getattr(model, name, None)
+        found[name] = value.tolist() if isinstance(value, np.ndarray) else value  # repr of an array takes longer than learning
     found["names"] = sorted(vars(model).keys() - BUFFERS)
     return found
 
 
 def _contents_of_steps(model) -> dict[str, Any]:
     if not hasattr(model, "steps_"):
-        return {"fitted": False, "names": sorted(vars(model))}
+        return {"fitted": False, "names": sorted(vars(model).keys() - BUFFERS)}
     if not hasattr(model, "t_"):
         return {"steps": repr([(name, vars(step)) for name, step in model.steps_])}
-    held = model.to_contents()
-    return {"header": repr(held.header)} | {name: array.tobytes() for name, array in held.arrays.items()}
+    found = {"columns": repr((model.n_features_in_, getattr(model, "feature_names_in_", None)))}
+    for name, step in model.steps_:
+        found[name] = repr(step.to_state()) if hasattr(step, "to_state") else contents(step)
+    return found
 
 
 def attempt(model, call: Callable[[], Any], before: dict[str, Any] | None = None) -> Any:

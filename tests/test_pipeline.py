@@ -335,7 +335,7 @@ def test_evaluation_and_running_again():
 
 def test_search_for_the_last_steps_parameters():
     found = evaluate.search(classifier(model=kernling.AVMClassifier()), rows_of(X, LABELS), candidates=4, first=100, factor=2)
-    assert sorted(found.params) == ["model__delta", "model__gamma", "model__lam", "model__output"]
+    assert sorted(found.params) == ["model__delta", "model__eta", "model__gamma", "model__lam", "model__output"]
     assert found.model.t_ == 300
     given, *drawn = (json.loads(row["params"])["gamma"] for row in found.rows)
     assert given == "scale"  # the first candidate is the estimator as it is

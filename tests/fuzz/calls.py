@@ -152,13 +152,13 @@ class Session:
     def _call(self) -> None:
         rng = self.rng
         roll = rng.random()
-        if roll < 0.4:
+        if roll < 0.35:
             name = pick(rng, self.learning)
             X = rows(rng)
             y = targets(rng, X, self.kind)
             weight = weights(rng, len(y) if hasattr(y, "__len__") else 1)
             self._make(name, X, y, **({} if weight is None else {"sample_weight": weight}))
-        elif roll < 0.65:
+        elif roll < 0.55:
             name = pick(rng, self.reading)
             X = rows(rng)
             self._make(name, X)
@@ -211,7 +211,7 @@ class Session:
                 hostile.call(trial, "fit", X, y)
 
 
-def run(seed: int, classes: list[type], calls: int, each: int = 25) -> int:
+def run(seed: int, classes: list[type], calls: int, each: int = 50) -> int:
     """Make so many calls in sessions of ``each``; returns how many were made, or raises all that went wrong."""
     made = 0
     failures: list[Exception] = []

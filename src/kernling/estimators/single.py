@@ -14,7 +14,7 @@ from ..core.limits import TARGET, WEIGHT
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
-from .turns import OwnTurns
+from .turns import TakesTurns
 
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
@@ -22,10 +22,9 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 BUFFERS = ("_one", "_few", "_allowed")  # attributes that only make the next call faster
 
 
-class SingleEvents:
+class SingleEvents(TakesTurns):
     """The methods for single events and small batches; arrays of the model's type and width are checked by compiled code."""
 
-    _turns = OwnTurns()
     learner: ClassVar[Any]
     _setup: Any
     _params: Any
