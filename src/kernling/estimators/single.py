@@ -102,7 +102,8 @@ class SingleEvents(TakesTurns):
         batches = self.__dict__.get("_few")
         if batches is None:
             batches = self._few = loop.SmallBatches(self.learner.loop, self._setup, self._params, self._state)
-        self._state = batches.learn(self._state, X, targets, weights, self._rng)
+        with loop.deferred_interrupt():
+            self._state = batches.learn(self._state, X, targets, weights, self._rng)
 
     def _drop_buffers(self) -> None:
         """Drop what was made for other parameters."""
