@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -76,6 +77,7 @@ SHARED = {  # models that threads share, and the form of their rows
     "AVMClassifier": (kernling.AVMClassifier(gamma=1.0), np.asarray),
     "SPAClassifier": (kernling.SPAClassifier(gamma=1.0, random_state=0), np.asarray),
     "AOGDClassifier": (kernling.AOGDClassifier(gamma=1.0, random_state=0), np.asarray),
+    "SPAOneClass": (kernling.SPAOneClass(gamma=1.0, random_state=0), np.asarray),
     "KRLSRegressor": (kernling.KRLSRegressor(gamma=1.0), np.asarray),
     "scaled": (scaled(kernling.AVMClassifier(gamma=1.0)), np.asarray),
     "encoded": (kernling.StreamPipeline.auto(kernling.AVMClassifier(gamma=1.0)), as_dicts),
@@ -119,7 +121,7 @@ def test_threads_share_a_model_that_predicts(name, impatient):
 
 
 def scores_of(model, X):
-    return (model.decision_function if hasattr(model, "classes_") else model.predict)(X).tobytes()
+    return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X).tobytes()
 
 
 @pytest.mark.parametrize("bulk", [False, True], ids=["events", "chunks"])
@@ -150,3 +152,21 @@ def test_answers_beside_learning_are_those_of_a_model_between_two_calls(name, bu
             assert scores_of(model, X[:5]) in tables
         done.result()
     assert_same(model, twin)
+
+
+def test_scores_and_the_boundary_of_one_class_are_of_one_moment():
+    model, X, _ = fitted("SPAOneClass")
+    score, offset, before = model.score_samples, model.offset_, model.score_samples(X[:5])
+    learning = threading.Thread(target=model.partial_fit, args=(X[100:400],))
+
+    def score_while_another_thread_learns(rows):
+        scores = score(rows)
+        learning.start()
+        learning.join(0.5)
+        return scores
+
+    model.score_samples = score_while_another_thread_learns
+    decision = model.decision_function(X[:5])
+    learning.join()
+    np.testing.assert_array_equal(decision, before - offset)
+    assert model.offset_ != offset
