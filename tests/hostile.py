@@ -39,40 +39,38 @@ def contents(model) -> dict[str, Any]:
     """Everything that a call may not change when it raises."""
     if hasattr(model, "steps"):
         return _contents_of_steps(model)
-    found: dict[str, Any] = {
-        name: repr(value) for name, value in model.get_params(deep=False).items() if name != "random_state"
-    }
+    found: dict[str, Any] = {name: repr(getattr(model, name)) for name in model.parameters if name != "random_state"}
     if "_state" in vars(model):
         found |= {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in state_of(model).items()}
         found["random"] = repr(model._rng.bit_generator.state)
     for name in ("classes_", "n_features_in_", "feature_names_in_", "gamma_", "delta_"):
-        found[name] = repr(getattr(model, name, None))
+        value = getattr(model, name, None)
+        found[name] = value.tolist() if isinstance(value, np.ndarray) else value  # repr of an array takes longer than learning
     found["names"] = sorted(vars(model).keys() - BUFFERS)
     return found
 
 
 def _contents_of_steps(model) -> dict[str, Any]:
     if not hasattr(model, "steps_"):
-        return {"fitted": False, "names": sorted(vars(model))}
+        return {"fitted": False, "names": sorted(vars(model).keys() - BUFFERS)}
     if not hasattr(model, "t_"):
         return {"steps": repr([(name, vars(step)) for name, step in model.steps_])}
-    held = model.to_contents()
-    return {"header": repr(held.header)} | {name: array.tobytes() for name, array in held.arrays.items()}
+    found = {"columns": repr((model.n_features_in_, getattr(model, "feature_names_in_", None)))}
+    for name, step in model.steps_:
+        found[name] = repr(step.to_state()) if hasattr(step, "to_state") else contents(step)
+    return found
 
 
-def attempt(model, call: Callable[[], Any]) -> Any:
+def attempt(model, call: Callable[[], Any], before: dict[str, Any] | None = None) -> Any:
     """Make the call; returns what it gives, or the error, once that has proved to be a good one."""
-    before = contents(model)
+    before = contents(model) if before is None else before
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call()
     except (ValueError, TypeError) as error:
         check_message(error)
-        after = contents(model)
-        changed = [name for name in before | after if before.get(name) != after.get(name)]
-        if changed:
-            raise Broken(f"the call raised, but changed {changed}") from error
+        check_unchanged(model, before)
         return error
     except AttributeError as error:  # a method that this estimator does not have
         if "has no attribute" in str(error) or "predict_proba" in str(error):
@@ -80,6 +78,14 @@ def attempt(model, call: Callable[[], Any]) -> Any:
         raise
     check_sound(model)
     return result
+
+
+def check_unchanged(model, before: dict[str, Any]) -> None:
+    """The model has these contents still."""
+    after = contents(model)
+    changed = [name for name in before | after if before.get(name) != after.get(name)]
+    if changed:
+        raise Broken(f"the call changed {changed}")
 
 
 def check_message(error: Exception) -> None:

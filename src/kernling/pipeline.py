@@ -20,6 +20,7 @@ from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents
 from .estimators.facts import ShowsFacts
+from .estimators.turns import TakesTurns, learning, predicting
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
@@ -53,10 +54,10 @@ def _scores(name: str, what: str):
         return getattr(self._learned(), name)(self.passed(X))
 
     method.__name__, method.__doc__ = name, what
-    return _last_has(name)(method)
+    return _last_has(name)(predicting(method))
 
 
-class StreamPipeline(ShowsFacts, Steps):
+class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -131,6 +132,7 @@ class StreamPipeline(ShowsFacts, Steps):
 
     # ------------------------------------------------------------------ learning
 
+    @learning
     def fit(self, X, y=None, sample_weight=None):
         """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
         with self._untouched_on_error():
@@ -143,6 +145,7 @@ class StreamPipeline(ShowsFacts, Steps):
             self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
         return self
 
+    @learning
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
         with self._untouched_on_error(self._twin()):
@@ -151,6 +154,7 @@ class StreamPipeline(ShowsFacts, Steps):
         return self
 
     @_last_has("predict_then_learn")
+    @learning
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
         with self._untouched_on_error(self._twin()):
@@ -161,6 +165,13 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
+        turns = self._turns
+        with turns.lock:
+            if turns.predicting:
+                turns.wait()
+            return self._learn_one(x, y, sample_weight)
+
+    def _learn_one(self, x, y, sample_weight) -> StreamPipeline:
         encode, last = self._quick_steps()
         table = None if encode is None else encode.learned_numbers(x)
         if table is not None:
@@ -186,6 +197,7 @@ class StreamPipeline(ShowsFacts, Steps):
                 return encode, last
         return None, None
 
+    @learning
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
 
@@ -260,6 +272,7 @@ class StreamPipeline(ShowsFacts, Steps):
         return self.fit(X, y, **options).transform(X)
 
     @_last_has("score")
+    @predicting
     def score(self, X, y=None, sample_weight=None):
         """Return the last step's score."""
         return self._learned().score(self.passed(X), y, **_given(sample_weight=sample_weight))
@@ -267,12 +280,14 @@ class StreamPipeline(ShowsFacts, Steps):
     @_last_has("predict_one")
     def predict_one(self, x):
         """Predict the label or value of one event; None before any learning."""
-        return self.steps_[-1][1].predict_one(self._passed_one(x)) if hasattr(self, "steps_") else None
+        with self._turns.lock:
+            return self.steps_[-1][1].predict_one(self._passed_one(x)) if "steps_" in self.__dict__ else None
 
     @_last_has("score_one")
     def score_one(self, x):
         """Return the last step's score of one event; 0 before any learning."""
-        return self.steps_[-1][1].score_one(self._passed_one(x)) if hasattr(self, "steps_") else 0.0
+        with self._turns.lock:
+            return self.steps_[-1][1].score_one(self._passed_one(x)) if "steps_" in self.__dict__ else 0.0
 
     def passed(self, X) -> Any:
         """Return the rows as the last step receives them, without learning."""
@@ -447,11 +462,9 @@ class StreamPipeline(ShowsFacts, Steps):
         try:
             yield
         except BaseException as error:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            _restore(self, before)
             for part, attributes in zip(parts, held, strict=True):
-                part.__dict__.clear()
-                part.__dict__.update(attributes)
+                _restore(part, attributes)
             if not isinstance(error, Interrupted):
                 raise
             if twin is not None:
@@ -463,6 +476,13 @@ class StreamPipeline(ShowsFacts, Steps):
         last = self.steps_[-1][1] if hasattr(self, "steps_") else None
         can_stop = threading.current_thread() is threading.main_thread()
         return copy.deepcopy(last) if can_stop and isinstance(last, OnlineEstimator) else None
+
+
+def _restore(model: Any, attributes: dict[str, Any]) -> None:
+    """Restore the attributes, without removing those that other threads may read meanwhile."""
+    model.__dict__.update(attributes)
+    for name in model.__dict__.keys() - attributes.keys():
+        del model.__dict__[name]
 
 
 def last_step(model: Any) -> Any:

@@ -160,3 +160,53 @@ print("only what was learned")
 
 def test_statistics_of_targets_are_those_of_the_rows_learned(run_python):
     assert run_python(TARGETS).strip() == "only what was learned"
+
+
+SHORT = """
+import signal
+import numpy as np
+import kernling as kl
+from kernling.core import run
+
+rng = np.random.default_rng(0)
+X = rng.normal(50.0, 3.0, size=(500, 3))
+y = X[:, 0] + X[:, 1]
+usual = run.Run.__call__
+
+
+def contents(model):
+    held = model.to_contents()
+    return held.header, {name: array.tobytes() for name, array in held.arrays.items()}
+
+
+def stopped_in(change):
+    def learn(self, *arguments):
+        found = usual(self, *arguments)
+        signal.raise_signal(signal.SIGINT)  # as if it had arrived while the events were learned
+        return change(found)
+
+    model, straight = (kl.SPARegressor(gamma=0.5, random_state=0).partial_fit(X[:100], y[:100]) for _ in range(2))
+    run.Run.__call__ = learn
+    try:
+        model.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
+        raise SystemExit("not stopped")
+    except KeyboardInterrupt:
+        pass
+    finally:
+        run.Run.__call__ = usual
+    return model, straight
+
+
+for rows in (1, 20):
+    model, straight = stopped_in(lambda found: found)
+    straight.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
+    assert contents(model) == contents(straight), f"{rows} rows: between two events"
+for rows in (20, 300):
+    model, straight = stopped_in(lambda found: -1)  # diverged
+    assert contents(model) == contents(straight), f"{rows} rows: a call that fails changes nothing"
+print("stopped")
+"""
+
+
+def test_a_signal_in_a_short_call_or_in_one_that_fails(run_python):
+    assert run_python(SHORT).strip() == "stopped"

@@ -21,8 +21,11 @@ from kernling.core.kernels import KINDS
 from kernling.streams import Encode, MinMax, Standardise
 
 HOSTILE = [np.nan, np.inf, -np.inf, 5e-324, 1e-300, 1e15, 1e38, 1e49, 1e51, 1e149, 1e151, 1e300, -1.7e308]
+MOST = 20  # failures in one report
 LENGTHS = [0, 1, 1, 2, 3, 17, 60, 130]
 COLUMNS = 3
+LEARNING = (*("partial_fit",) * 2, *("predict_then_learn",) * 2, "fit")  # a model that is fitted anew forgets what went before
+SINGLE = ("learn_one", "learn_one", "predict_one", "score_one")
 LABELS: list[Any] = [0, 1, 2, -1, 7.0, 7.5, "a", "b", "", None, True, np.nan, np.datetime64(3, "D"), b"x", (1,), 2**70]
 
 
@@ -123,7 +126,11 @@ class Session:
         self.params = {name: value for name, value in params.items() if name in self.cls.parameters}
         self.kind = getattr(self.cls, "task", "classification")
         self.model = self._wrapped(self.cls(**self.params))
+        self.learning, self.reading, self.single = (
+            [name for name in names if hasattr(self.model, name)] for names in (LEARNING, hostile.READING, SINGLE)
+        )
         self.calls = 0
+        self.before: dict[str, Any] | None = None  # contents of the model, if no call has changed it since
         self.last: tuple[Any, ...] = ()  # what was called; written out only on failure, since that is slower than most calls
 
     def _wrapped(self, model: Any) -> Any:
@@ -143,30 +150,42 @@ class Session:
             self.calls += 1
 
     def _call(self) -> None:
-        rng, model = self.rng, self.model
+        rng = self.rng
         roll = rng.random()
-        if roll < 0.45:
-            name = pick(rng, hostile.LEARNING if rng.random() < 0.9 else ("fit",))
+        if roll < 0.35:
+            name = pick(rng, self.learning)
             X = rows(rng)
             y = targets(rng, X, self.kind)
             weight = weights(rng, len(y) if hasattr(y, "__len__") else 1)
-            self.last = (name, X, y, weight)
-            hostile.call(model, name, X, y, **({} if weight is None else {"sample_weight": weight}))
-        elif roll < 0.7:
-            name = pick(rng, hostile.READING)
+            self._make(name, X, y, **({} if weight is None else {"sample_weight": weight}))
+        elif roll < 0.55:
+            name = pick(rng, self.reading)
             X = rows(rng)
-            self.last = (name, X)
-            hostile.call(model, name, X)
+            self._make(name, X)
         elif roll < 0.95:
-            name = pick(rng, ["learn_one", "learn_one", "predict_one", "score_one"])
+            name = pick(rng, self.single)
             x = event(rng)
             y = targets(rng, [0], self.kind)
             label = y[0] if isinstance(y, (list, np.ndarray)) and len(y) else y
             arguments = (x, label) if name == "learn_one" else (x,)
-            self.last = (name, *arguments)
-            hostile.call(model, name, *arguments)
+            self._make(name, *arguments)
         else:
+            self.before = None
             self._replace(pick(rng, ["pickle", "copy", "file", "clone", "parameter"]))
+
+    def _make(self, name: str, *arguments: Any, **options: Any) -> None:
+        """Make a call; one that does not learn, or raises, changes nothing."""
+        self.last = (name, arguments, options)
+        model = self.model
+        before = hostile.contents(model) if self.before is None else self.before
+        self.before = None
+        result = hostile.attempt(model, lambda: getattr(model, name)(*arguments, **options), before)
+        hostile.check_result(result)
+        if not isinstance(result, Exception):
+            if name in (*LEARNING, "learn_one"):
+                return
+            hostile.check_unchanged(model, before)
+        self.before = before
 
     def _replace(self, way: str) -> None:
         """Go on with a copy of the model, or with another parameter."""
@@ -192,11 +211,17 @@ class Session:
                 hostile.call(trial, "fit", X, y)
 
 
-def run(seed: int, classes: list[type], calls: int, each: int = 25) -> int:
-    """Make so many calls in sessions of ``each``; returns how many were made."""
+def run(seed: int, classes: list[type], calls: int, each: int = 50) -> int:
+    """Make so many calls in sessions of ``each``; returns how many were made, or raises all that went wrong."""
     made = 0
-    while made < calls:
-        session = Session(np.random.default_rng([seed, made]), classes)
-        session.run(each)
+    failures: list[Exception] = []
+    while made < calls and len(failures) < MOST:
+        try:
+            Session(np.random.default_rng([seed, made]), classes).run(each)
+        except Exception as error:
+            error.add_note(f"seed {[seed, made]}")
+            failures.append(error)
         made += each
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {made // each} sessions of {classes}", failures)
     return made

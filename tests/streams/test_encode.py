@@ -210,6 +210,15 @@ def test_a_column_that_changes_its_kind():
         Encode().fit(TABLE).transform(TABLE[:5].assign(km="far"))
 
 
+@pytest.mark.parametrize("value", [[1], {"a": 1}, np.zeros(2)], ids=["list", "dict", "array"])
+def test_later_rows_with_values_inside_of_values(value):
+    rows = [{"city": "Oslo", "km": 1.0}, {"city": "Rome", "km": 2.0}] * 20
+    encode = Encode().fit(rows)
+    for call in (encode.transform_one, encode.learn_transform_one):
+        with pytest.raises(ValueError, match=r"column 'city' holds .*: give each of their values a column of its own"):
+            call({"city": value, "km": 3.0})
+
+
 def test_the_schema_is_shown_and_saved():
     encode = auto()
     encode.learn_transform(GAPS)

@@ -139,6 +139,7 @@ class Compiled:
     def __init__(self, function: Callable, owner: Callable, kind: str, options: dict[str, Any]):
         update_wrapper(self, function)
         self.py_func, self.owner, self._kind, self._options = function, owner, kind, options
+        self._addresses: dict[tuple, int] = {}
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -169,8 +170,17 @@ class Compiled:
 
     def overload(self, signature: tuple) -> Any:
         """Return Numba's result of compiling the function for arguments of these types."""
-        self.dispatcher.compile(signature)
-        return self.dispatcher.overloads[signature]
+        overloads = self.dispatcher.overloads
+        if signature not in overloads:
+            self.dispatcher.compile(signature)
+        return overloads[signature]
+
+    def address(self, signature: tuple) -> int:
+        """Return the address of the machine code for arguments of these types."""
+        if signature not in self._addresses:
+            result = self.overload(signature)
+            self._addresses[signature] = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        return self._addresses[signature]
 
 
 def _hide_from_python(dispatcher: Any) -> None:

@@ -66,7 +66,7 @@ def learn(
     nothing = no_event(events.rows.dense.dtype)
     run = _runner(loop, setup, params, Stretch(*events, read_only(uniforms), before), nothing)
     first = 0
-    with _deferred_interrupt() as interrupted:
+    with deferred_interrupt() as interrupted:
         while first < n:
             state = _with_room(state, max(setup.block_size, setup.room))
             last = min(n, first + _call_length(state, setup))
@@ -275,7 +275,7 @@ def _with_room(state: Any, points: int) -> Any:
 
 
 @contextmanager
-def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Defer Ctrl-C: the loop checks for it between compiled calls; after the last one, it is raised here."""
     hits: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -288,6 +288,12 @@ def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
     signal.signal(signal.SIGINT, lambda number, frame: hits.append(number))
     try:
         yield lambda: bool(hits)
+    except Interrupted:
+        raise
+    except Exception as error:
+        if hits:  # not an Interrupted: the caller has to restore the state, as after the error
+            raise KeyboardInterrupt(f"stopped in a call that failed: {error or type(error).__name__}") from error
+        raise
     finally:
         signal.signal(signal.SIGINT, usual)
     if hits:

@@ -101,7 +101,8 @@ class Timed(Protocol):
 def _replaced(state: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     """Return the state with every part of this kind replaced."""
     parts = zip(state._fields, state, strict=True)
-    return state._replace(**{name: change(part) for name, part in parts if isinstance(part, kind)})
+    # issubclass remembers its answers for a protocol, isinstance takes 20 microseconds each time
+    return state._replace(**{name: change(part) for name, part in parts if issubclass(type(part), kind)})
 
 
 def grown(state: Any, capacity: int) -> Any:

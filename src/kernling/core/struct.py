@@ -53,8 +53,7 @@ class Plug:
     def address(self) -> int:
         """Return the address of its machine code, compiling it if needed."""
         kinds = tuple(_struct(_shape_of(a)) if _is_record(a) else typeof(a) for a in self.arguments)
-        result = self.function.overload(kinds)
-        return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        return self.function.address(kinds)
 
 
 def _is_record(value: Any) -> bool:

@@ -356,7 +356,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in (*BUFFERS, "_turns")}
+        return {name: value for name, value in state.items() if name not in BUFFERS}
 
     def __setstate__(self, state):
         super().__setstate__(state)

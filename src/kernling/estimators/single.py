@@ -15,7 +15,7 @@ from ..core.limits import TARGET, WEIGHT
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
-from .turns import OwnTurns, learning
+from .turns import TakesTurns, learning
 
 PLAIN = 2**17  # numbers in the points of a model of which a second copy is kept, to restore it
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
@@ -24,10 +24,9 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 BUFFERS = ("_one", "_few", "_allowed")  # attributes that only make the next call faster
 
 
-class SingleEvents:
+class SingleEvents(TakesTurns):
     """The methods for single events and small batches; arrays of the model's type and width are checked by compiled code."""
 
-    _turns = OwnTurns()
     _learn_with_statistics: Callable
     _few: Any = None
     check_own_parameters: Callable
@@ -110,7 +109,8 @@ class SingleEvents:
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
-        self._state = self._batches().learn(self._state, X, targets, weights, self._rng)
+        with loop.deferred_interrupt():
+            self._state = self._batches().learn(self._state, X, targets, weights, self._rng)
 
     def _batches(self) -> loop.SmallBatches:
         if self._few is None:
@@ -133,7 +133,8 @@ class SingleEvents:
             return False
         if not few.is_within(X, self._largest):
             return False
-        self._state = one_thread(few.learn_all)(self._state, X, targets, self._rng)
+        with loop.deferred_interrupt():
+            self._state = one_thread(few.learn_all)(self._state, X, targets, self._rng)
         return True
 
     def _learns_plainly(self) -> bool:

@@ -384,10 +384,12 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         scores = self._scores(X)[:, 0]
         return self._similarity(scores, self._squared_norm(), X)
 
+    @predicting
     def decision_function(self, X):
         """Return positive values for inliers, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
+    @predicting
     def predict(self, X):
         """Return 1 for inliers, -1 for outliers."""
         return self._labels(self.decision_function(X))

@@ -69,6 +69,16 @@ class OwnTurns:
         return model.__dict__.setdefault(self.name, Turns())
 
 
+class TakesTurns:
+    """A model whose copies and pickles have turns of their own."""
+
+    _turns = OwnTurns()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_turns"}
+
+
 def learning(method: Callable) -> Callable:
     """Decorate a method that changes the model."""
 

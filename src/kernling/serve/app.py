@@ -24,7 +24,7 @@ from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import TARGET, parse, take_ids
+from .rows import ID, TARGET, ids_of, parse
 from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
 from .service import Service
 
@@ -125,8 +125,9 @@ class Endpoints:
         """Predict rows, and store them for labels that arrive later with the same id."""
         model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
-        ids = [one or secrets.token_hex(12) for one in take_ids(rows, self.settings)]
+        ids = [one or secrets.token_hex(12) for one in ids_of(rows, self.settings)]
         for row in rows:
+            row.pop(ID, None)
             row.pop(TARGET, None)
         state, layout = model.published, model.traits.layout
         if len(rows) <= FEW:

@@ -10,7 +10,7 @@ from .ids import KnownIds
 from .jobs import Job
 from .live import LiveModel, Traits
 from .refusal import Refused, bad_row
-from .rows import ID, TARGET, take_ids
+from .rows import ID, has_columns, ids_of, targets_of
 from .settings import Settings
 from .waiting import Waiting
 
@@ -33,21 +33,23 @@ class Draft:
 
     def add(self, job: Job, waiting: Waiting) -> None:
         """Add the rows of a request; if one of them is invalid, raise and change nothing."""
-        rows = [row.copy() for row in job.rows]
-        ids, targets = take_ids(rows, self.settings), _take_targets(rows)
-        late = [one for one, row in zip(ids, rows, strict=True) if one is not None and not row]
+        rows = list(job.rows)
+        ids, targets = ids_of(rows, self.settings), targets_of(rows)
+        full = list(map(has_columns, rows))
+        late = [one for one, whole in zip(ids, full, strict=True) if one is not None and not whole]
         found = waiting.find(self.model.number, late) if late else {}
         places, repeated, unknown = [], [], []
         own: set[str] = set()
-        for place, (one, row) in enumerate(zip(ids, rows, strict=True)):
+        for place, (one, whole) in enumerate(zip(ids, full, strict=True)):
             if one is not None and (one in own or one in self._taken or one in self.known):
                 repeated.append(one)
-            elif not row and one not in found:
+            elif not whole and one not in found:
                 if one is None:
                     raise bad_row(place, f"must have columns, or the {ID} of a row that was predicted before")
                 unknown.append(one)
             else:
-                rows[place] = row or found[one]  # type: ignore[index]
+                if not whole:
+                    rows[place] = found[one]  # type: ignore[index]
                 places.append(place)
                 if one is not None:
                     own.add(one)
@@ -89,10 +91,3 @@ class Draft:
     def block(self) -> Block:
         """All rows, in the order of the requests."""
         return joined(self.pieces)
-
-
-def _take_targets(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    targets = [row.pop(TARGET, None) for row in rows]
-    if None in targets:
-        raise bad_row(targets.index(None), f"there is no {TARGET!r}")
-    return targets

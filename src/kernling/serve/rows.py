@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -77,10 +79,23 @@ def check_name(name: str) -> str:
     return name
 
 
-def take_ids(rows: Sequence[dict[str, Any]], settings: Settings) -> list[str | None]:
-    """Remove the ids from rows and return them, None where there is none."""
-    found = [row.pop(ID, None) for row in rows]
+def ids_of(rows: Sequence[dict[str, Any]], settings: Settings) -> list[str | None]:
+    """Return the ids of rows, None where there is none."""
+    found = [row.get(ID) for row in rows]
     return [one if one is None else _checked_id(one, place, settings) for place, one in enumerate(found)]
+
+
+def targets_of(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the targets of rows; raise for the first without one."""
+    found = [row.get(TARGET) for row in rows]
+    if None in found:
+        raise bad_row(found.index(None), f"there is no {TARGET!r}")
+    return found
+
+
+def has_columns(row: dict[str, Any]) -> bool:
+    """Return whether a row has more than an id and a target."""
+    return len(row) > 2 or not row.keys() <= {ID, TARGET}
 
 
 def _checked_id(found: Any, place: int, settings: Settings) -> str:
@@ -97,7 +112,7 @@ class Layout(NamedTuple):
 
     def widened(self, rows: Sequence[dict[str, Any]], settings: Settings) -> Layout:
         """Return the layout after these rows, which determine all names if there are none yet, and unknown types."""
-        columns = self.columns or dict.fromkeys(rows[0])
+        columns = self.columns or {name: None for name in rows[0] if name not in (ID, TARGET)}
         if not self.columns:
             _check_columns(columns, settings)
         opened = [name for name, kind in columns.items() if kind is None]
@@ -121,6 +136,9 @@ class Layout(NamedTuple):
 
     def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         """Convert rows to columns, float64 for numbers; raise for the first row that does not fit."""
+        numbers = self._numbers(rows)
+        if numbers is not None:
+            return dict(zip(self.columns, numbers, strict=True))
         found = {}
         for name, kind in self.columns.items():
             try:
@@ -130,6 +148,22 @@ class Layout(NamedTuple):
                 raise bad_row(place, f"there is no column {name!r}") from None
             found[name] = _column(values, name, kind, self.gaps)
         return found
+
+    def _numbers(self, rows: Sequence[dict[str, Any]]) -> np.ndarray | None:
+        """Return the columns as a matrix if all of them are numbers without gaps, in a few calls for all of the rows."""
+        if len(self.columns) < 2 or set(self.columns.values()) != {"numbers"}:
+            return None
+        try:
+            values = list(chain.from_iterable(map(itemgetter(*self.columns), rows)))
+        except KeyError:
+            return None
+        if not TYPES["numbers"].issuperset(map(type, values)):
+            return None
+        try:
+            matrix = np.frombuffer(array("d", values)).reshape(len(rows), len(self.columns))
+        except OverflowError:
+            return None
+        return np.ascontiguousarray(matrix.T) if (np.abs(matrix) <= MOST).all() else None
 
 
 def _check_columns(columns: Iterable[str], settings: Settings) -> None:

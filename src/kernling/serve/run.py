@@ -70,7 +70,8 @@ def serve(
                 app, log_level="warning", access_log=False, proxy_headers=False, timeout_graceful_shutdown=GRACE
             )
             gc.freeze()  # what was loaded by now stays: the collector need not look at it again while predictions wait
-            tell(f"kernling serves {len(service.models)} models on http://{_shown(host)}:{listener.getsockname()[1]}")
+            count = len(service.models)
+            tell(f"kernling serves {count} model{'s' * (count != 1)} on http://{_shown(host)}:{listener.getsockname()[1]}")
             Server(config, stopping).run(sockets=[listener])
         finally:
             if demonstration:

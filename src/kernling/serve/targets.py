@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,16 +33,12 @@ class Targets(NamedTuple):
     def read(self, values: Sequence[Any], places: Sequence[int], settings: Settings) -> list[Any]:
         """Return checked targets; ``places`` are the indices of their rows in the request."""
         check = self._value if self.task == "regression" else self._label
-        found: list[Any] = []
-        known: set[str] = set()  # checked labels, since labels repeat
-        for value, place in zip(values, places, strict=True):
-            if type(value) is str and value in known:
-                found.append(value)
-                continue
-            found.append(check(value, place, settings))
-            if type(value) is str:
-                known.add(value)
-        return found
+        if self.task == "regression" or not set(map(type, values)) <= {str, bool}:
+            return [check(value, place, settings) for value, place in zip(values, places, strict=True)]
+        firsts = dict(zip(reversed(values), reversed(places), strict=True))  # labels repeat: each is checked once
+        for value, place in sorted(firsts.items(), key=itemgetter(1)):
+            check(value, place, settings)
+        return list(values)
 
     def _value(self, value: Any, place: int, settings: Settings) -> float:
         if type(value) not in (int, float) or not -TARGET["float64"] <= value <= TARGET["float64"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -108,7 +108,10 @@ class Table:
             found: dict[Any, int] = {}
             column = self.columns[name]
             values = (column.astype("datetime64[s]") if column.dtype.kind == "M" else column).tolist()
-            raw = np.array([found.setdefault((type(v), v), len(found)) for v in values], dtype=np.intp)
+            try:
+                raw = np.array([found.setdefault((type(v), v), len(found)) for v in values], dtype=np.intp)
+            except TypeError:  # only values with other values inside cannot be looked up
+                raise _nested(name, next(v for v in values if not isinstance(v, Hashable))) from None
             words = {place: category(v) for (_, v), place in found.items()}  # 3, 3.0 and "3" are one category
             known = {word: place for place, word in enumerate(sorted(set(words.values())))}
             codes = np.array([known[words[place]] for place in range(len(words))], dtype=np.intp)
@@ -155,8 +158,12 @@ def check_plain(name: str, values: np.ndarray) -> None:
     if values.dtype.kind == "O":
         first = next((value for value in values if value is not None), None)
         if isinstance(first, (list, tuple, dict, set, np.ndarray)):
-            kind = "structs or maps" if isinstance(first, dict) else "lists"
-            raise ValueError(f"column {name!r} holds {kind}: give each of their values a column of its own, or ignore it")
+            raise _nested(name, first)
+
+
+def _nested(name: str, value: Any) -> ValueError:
+    kind = "structs or maps" if isinstance(value, dict) else "lists"
+    return ValueError(f"column {name!r} holds {kind}: give each of their values a column of its own, or ignore it")
 
 
 def _durations_as_seconds(values: np.ndarray) -> np.ndarray:
