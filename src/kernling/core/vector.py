@@ -152,6 +152,9 @@ if COMPILED:
     from numba import types
     from numba.extending import overload
 
+    exp.by_type = {"float32": exp32, "float64": exp64}  # type: ignore[attr-defined]  # read by front.py, which needs no overload
+    sincos.by_type = {"float32": sincos32, "float64": sincos64}  # type: ignore[attr-defined]
+
     @overload(exp)
     def _exp_by_type(x):
         if x == types.float32:
