@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import types
+from numba.np.linalg import ensure_blas
 
 from .values import (
     ADDRESS,
@@ -25,10 +26,12 @@ from .values import (
     View,
     constant,
     is_number,
+    item_size,
     joined,
     number_type,
     parts_of,
     split,
+    stored_type,
     word,
 )
 
@@ -58,6 +61,9 @@ class Calls(Arithmetic):
     should_inline: Any  # whether a function becomes part of those that call it
     scope: Any
     libraries: list
+    allocated: list  # variables that hold the addresses of arrays created here
+    depth: int  # of loops
+    slots_of_entry: Any  # where variables are created
     _value: Any  # translates an expression
     _run: Any  # translates a function
     _slot: Any  # creates a variable
@@ -137,6 +143,7 @@ class Calls(Arithmetic):
         self.builder.cbranch(self.builder.icmp_signed("==", code, ir.Constant(code.type, 0)), after, failed)
         self.builder.position_at_end(failed)
         self.builder.store(self.builder.load(failure), function.args[1])
+        self._free()
         self.builder.ret(code)
         self.builder.position_at_end(after)
 
@@ -144,7 +151,7 @@ class Calls(Arithmetic):
         """Return a value as arguments of a call, as Numba passes them."""
         if isinstance(value, View):
             nothing = ir.Constant(ADDRESS, None)
-            itemsize = word(value.kind.dtype.bitwidth // 8)
+            itemsize = word(item_size(value))
             return [nothing, nothing, self.size(value).value, itemsize, value.data, *value.shape, *self.strides(value)]
         if isinstance(value, Group):
             return [leaf for one in value.items for leaf in self._leaves(one)]
@@ -197,6 +204,10 @@ class Calls(Arithmetic):
             view, shape = arguments
             kind = types.Array(view.kind.dtype, len(shape.items), "C")
             return View(kind, view.data, [self.cast(one, types.int64).value for one in shape.items], None)
+        if called in (np.empty, np.zeros):
+            return self._new_array(called, *arguments)
+        if called is np.dot and len(arguments) == 3:
+            return self._product(*arguments)
         if not arguments or not all(isinstance(argument, Number) for argument in arguments):
             raise Unsupported(f"{called} of these arguments")
         if called in (max, min):
@@ -216,17 +227,62 @@ class Calls(Arithmetic):
         if called in INTRINSICS:
             return self.intrinsic(INTRINSICS[called], number if number.kind in FLOATS else self.cast(number, types.float64))
         if called is np.log1p and number.kind == types.float64:
-            return self._external("log1p", number)
+            return Number(number.kind, self._external("log1p", FLOATS[number.kind], [number.value]))
         if called is np.sign and number.kind in FLOATS:
             return self._sign(number)
         raise Unsupported(str(called))
 
-    def _external(self, name: str, number: Number) -> Number:
-        """Call a function of C's library."""
+    def _external(self, name: str, result: Any, values: list) -> Any:
+        """Call a function of C's library, or one of Numba's."""
         module = self.builder.module
-        kind = FLOATS[number.kind]
-        function = module.globals.get(name) or ir.Function(module, ir.FunctionType(kind, [kind]), name)
-        return Number(number.kind, self.builder.call(function, [number.value], fastmath=self.flags))
+        kind = ir.FunctionType(result, [value.type for value in values])
+        return self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), values)
+
+    def _new_array(self, called: Any, shape: Any, dtype: Any = Static(types.float64)) -> View:  # noqa: B008 - immutable
+        """Create an array that lasts until the function returns."""
+        if self.depth:
+            raise Unsupported("an array that is created in a loop")
+        kind = dtype.value if isinstance(dtype.value, types.Type) else TYPES.get(dtype.value)
+        lengths = [self.cast(one, types.int64).value for one in (shape.items if isinstance(shape, Group) else [shape])]
+        data = stored_type(kind).as_pointer()
+        view = View(types.Array(kind, len(lengths), "C"), ir.Constant(data, None), lengths, None)
+        count, size = self.size(view).value, word(item_size(view))
+        if called is np.zeros:
+            memory = self._external("calloc", ADDRESS, [count, size])
+        else:
+            memory = self._external("malloc", ADDRESS, [self.builder.mul(count, size)])
+        slot = self._slot(ADDRESS)
+        self.slots_of_entry.store(ir.Constant(ADDRESS, None), slot)
+        self.builder.store(memory, slot)
+        self.allocated.append(slot)
+        return view._replace(data=self.builder.bitcast(memory, data))
+
+    def _free(self) -> None:
+        for slot in self.allocated:
+            self._external("free", ir.VoidType(), [self.builder.load(slot)])
+
+    def _product(self, a: Any, b: Any, out: Any) -> None:
+        """Compute a matrix product, all of one type, by the function with which Numba calls BLAS."""
+        views = (a, b, out)
+        if not all(
+            isinstance(view, View) and view.kind.ndim == 2 and view.kind.dtype == a.kind.dtype in FLOATS for view in views
+        ):
+            raise Unsupported("a product of other than two matrices")
+        if not all(view.kind.layout in "CF" for view in (a, b)) or out.kind.layout != "C":
+            raise Unsupported("a product of matrices that are not contiguous")
+        ensure_blas()
+        number = FLOATS[a.kind.dtype]
+        one, zero = self._slot(number), self._slot(number)
+        self.builder.store(ir.Constant(number, 1.0), one)
+        self.builder.store(ir.Constant(number, 0.0), zero)
+        (m, k), n = a.shape, b.shape[1]
+        letter = lambda text: ir.Constant(BYTE, ord(text))  # noqa: E731
+        turned = [letter("n" if view.kind.layout == "C" else "t") for view in (b, a)]  # BLAS counts by columns
+        widths = [view.shape[1 if view.kind.layout == "C" else 0] for view in (b, a)]
+        data = [self.builder.bitcast(pointer, ADDRESS) for pointer in (one, b.data, a.data, zero, out.data)]
+        kind = letter("d" if a.kind.dtype == types.float64 else "s")
+        arguments = [kind, *turned, n, m, k, data[0], data[1], widths[0], data[2], widths[1], data[3], data[4], n]
+        self._external("numba_xxgemm", ir.IntType(32), arguments)
 
     def _sign(self, number: Number) -> Number:
         zero = self.cast(constant(0.0), number.kind)

@@ -37,6 +37,7 @@ from .values import (
     View,
     constant,
     is_number,
+    item_size,
     joined,
     parts_of,
     split,
@@ -95,7 +96,7 @@ class Front(Calls):
 
     def emit(self, target: ir.Function) -> bool:
         """Write the body of a function; return False if types were wrong, and it must be repeated."""
-        self.stale = False
+        self.stale, self.depth, self.allocated = False, 0, []
         assumed = self.result
         self.entry = target.append_basic_block("entry")
         self.builder = ir.IRBuilder(target.append_basic_block("begin"))
@@ -107,6 +108,7 @@ class Front(Calls):
             self.builder.store(ir.Constant(ADDRESS, None), self.builder.bitcast(target.args[0], ADDRESS.as_pointer()))
         elif value.kind == assumed:
             self._save(value, target.args[0])
+        self._free()
         self.builder.ret(ir.Constant(ir.IntType(32), 0))
         self.slots_of_entry.branch(target.blocks[1])
         return not self.stale and assumed == self.result
@@ -276,12 +278,14 @@ class Front(Calls):
             self.builder.unreachable()
 
     def _loop_body(self, statements: list, body: Any, again: Any, after: Any) -> None:
+        self.depth += 1
         self.scope.loops.append((again, after))
         self.builder.position_at_end(body)
         self._block(statements)
         if not self.builder.block.is_terminated:
             self.builder.branch(again)
         self.scope.loops.pop()
+        self.depth -= 1
 
     def _do_For(self, node: ast.For) -> None:
         call: Any = node.iter
@@ -423,7 +427,9 @@ class Front(Calls):
         if name == "dtype":
             return Static(view.kind.dtype)
         if name == "itemsize":
-            return constant(view.kind.dtype.bitwidth // 8)
+            return constant(item_size(view))
+        if name == "T":
+            return self.transposed(view)
         raise Unsupported(f"array.{name}")
 
     def _of_Subscript(self, node: ast.Subscript) -> Any:

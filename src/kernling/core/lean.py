@@ -15,15 +15,9 @@ from types import SimpleNamespace
 
 from numba.core import types
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
-from numba.core.funcdesc import PythonFunctionDescriptor
-from numba.core.lowering import Environment
-from numba.core.runtime import rtsys
-from numba.core.typing import signature
+from numba.core.compiler import Compiler
 
 from .compiling import compiling
-from .front import Front
-from .values import Unsupported
 
 _EXPECTED = {
     JITCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"),
@@ -84,7 +78,8 @@ class _Lean(Compiler):
                 self._name()
                 try:
                     return self._compile_directly()
-                except Unsupported:
+                except Exception:  # not part of its language, or Numba is not as expected
+                    self.state.library = self._new_library()
                     return super()._compile_core()
         finally:
             if collecting:
@@ -92,6 +87,14 @@ class _Lean(Compiler):
 
     def _compile_directly(self):
         """Compile without Numba's front end."""
+        from numba.core.compiler import compile_result  # only compiling needs all this
+        from numba.core.funcdesc import PythonFunctionDescriptor
+        from numba.core.lowering import Environment
+        from numba.core.runtime import rtsys
+        from numba.core.typing import signature
+
+        from .front import Front
+
         state = self.state
         context, flags, identity = state.targetctx, state.flags, state.func_id
         front = Front(identity.func, state.args, flags.fastmath.flags, context, is_part_of_callers)

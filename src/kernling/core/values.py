@@ -87,6 +87,11 @@ def stored_type(kind: Any) -> Any:
     return BYTE if isinstance(kind, types.Boolean) else number_type(kind)
 
 
+def item_size(view: Any) -> int:
+    """Return the size of an element in bytes."""
+    return stored_type(view.kind.dtype).width // 8 if view.kind.dtype not in FLOATS else view.kind.dtype.bitwidth // 8
+
+
 def word(number: int) -> Any:
     return ir.Constant(WORD, number)
 
@@ -334,10 +339,15 @@ class Arithmetic:
     def strides(self, view: View) -> list:
         if view.strides is not None:
             return view.strides
-        strides = [word(view.kind.dtype.bitwidth // 8)]
+        strides = [word(item_size(view))]
         for length in reversed(view.shape[1:]):
             strides.insert(0, self.builder.mul(strides[0], length, flags=("nsw",)))
         return strides
+
+    def transposed(self, view: View) -> View:
+        layout = {"C": "F", "F": "C"}.get(view.kind.layout, "A")
+        kind = types.Array(view.kind.dtype, view.kind.ndim, layout, readonly=not view.kind.mutable)
+        return View(kind, view.data, view.shape[::-1], None if layout == "C" else self.strides(view)[::-1])
 
     def size(self, view: View) -> Number:
         total = view.shape[0]
