@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
 from numba.np.linalg import ensure_blas
 
 from .values import (
@@ -32,6 +31,7 @@ from .values import (
     parts_of,
     split,
     stored_type,
+    types,
     word,
 )
 
@@ -77,9 +77,11 @@ class Calls(Arithmetic):
         arguments = [self._value(one) for one in node.args]
         if not isinstance(callee, Static):
             raise Unsupported("a call of what is not a function")
-        called = callee.value
+        called: Any = callee.value
         if isinstance(called, tuple):
-            return self._call_pointer(*called, arguments)
+            pointer_kind, pointer = called
+            self._call_pointer(pointer_kind, pointer, arguments)
+            return None
         called = self._by_type(called, arguments)
         if hasattr(called, "py_func"):
             return self._call_compiled(node, called, arguments)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
 
 from .calls import Calls
 from .values import (
@@ -41,6 +40,7 @@ from .values import (
     joined,
     parts_of,
     split,
+    types,
     unified,
     whole,
     word,
@@ -387,7 +387,8 @@ class Front(Calls):
         return self._choice(node, "chain", first.value, *((rest, same) if every else (same, rest)))
 
     def _of_Compare(self, node: ast.Compare) -> Any:
-        left, found = self._value(node.left), None
+        left = self._value(node.left)
+        found: Any = None
         for i, (sign, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
             if type(sign) not in OPERATIONS:
                 raise Unsupported(type(sign).__name__)
@@ -443,7 +444,8 @@ class Front(Calls):
 
     def _member(self, group: Group, index: Any) -> Any:
         if isinstance(index, ast.Slice) and index.lower is None and isinstance(index.upper, ast.Constant):
-            items = group.items[: index.upper.value]
+            last: Any = index.upper.value
+            items = group.items[:last]
             return Group(types.BaseTuple.from_types([item.kind for item in items]), items)
         place = self._value(index).constant
         if place is None:

@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import types as numba_types
 from numba.core.registry import cpu_target
 
+types: Any = numba_types  # declared as more or less than they are
 WORD, BIT, BYTE, ADDRESS = ir.IntType(64), ir.IntType(1), ir.IntType(8), ir.IntType(8).as_pointer()
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 NOTHING = types.none
