@@ -371,15 +371,14 @@ class Front(Calls):
             node, "if", self.truth(self._value(node.test)), lambda: self._value(node.body), lambda: self._value(node.orelse)
         )
 
-    def _bit(self, node: Any) -> Number:
-        return Number(types.boolean, self.truth(self._value(node)))
-
     def _of_BoolOp(self, node: ast.BoolOp) -> Any:
-        """Return whether all or any are true; values other than truth values are not returned, unlike in Python."""
         return self._chain(node, node.values, isinstance(node.op, ast.And))
 
     def _chain(self, node: Any, parts: list, every: bool) -> Number:
-        first = self._bit(parts[0])
+        """Return whether all of some truth values are true, or any."""
+        first = self._value(parts[0])
+        if first.kind != types.boolean:
+            raise Unsupported("and, or of other than truth values")
         if len(parts) == 1:
             return first
         rest = lambda: self._chain(parts[1], parts[1:], every)  # noqa: E731 - as short as what it stands for
