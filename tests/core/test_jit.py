@@ -113,9 +113,10 @@ def test_an_edited_source_changes_the_key(edited):
         ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
         ("core/run.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
         ("components/coverage.py", "inside = False", "inside = 0 > 1"),
+        ("core/values.py", "", "\n# how values are compiled\n"),
     ]:
         found.add(edited(path, old, new)[0])
-    assert len(found) == 5
+    assert len(found) == 6
 
 
 def test_an_edited_merge_rule_compiles_nothing_again(edited):

@@ -125,12 +125,17 @@ def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
     return learn_mixed(mixture, scores, np.zeros(n), np.zeros(n))
 
 
-@jit
-def learn_mixed(mixture, scores, targets, weights):
+def learn_mixed(mixture: Mixture, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Say of each event what ``mixed`` would say before it is learned, and learn it."""
+    out = np.empty(scores.shape[1:])
+    _learn_mixed(mixture, scores, targets, weights, out)
+    return out
+
+
+@jit
+def _learn_mixed(mixture, scores, targets, weights, out):
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
-    out = np.empty((outputs, n))
     x = np.empty((experts, classes))
     chosen = np.empty(experts + 1, np.int64)
     wrong = np.empty(experts + 1)
@@ -163,7 +168,6 @@ def learn_mixed(mixture, scores, targets, weights):
             _learn_sure(mixture, said, winner == label, weights[j])
             _learn_scales(mixture, scores, j)
             mixture.record[EVENTS] += 1.0
-    return out
 
 
 @inline

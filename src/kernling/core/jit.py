@@ -54,6 +54,7 @@ _EXACT = _Flags({"contract"})
 _FREEDOMS = _Flags({"reassoc", "contract", "nsz", "arcp"})
 _MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
+COMPILER = ("calls.py", "front.py", "lean.py", "struct.py", "values.py")
 ENTRY, UNIT, FRAGMENT = "entry", "unit", "fragment"
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
@@ -138,13 +139,14 @@ class Compiled:
 
     def __init__(self, function: Callable, owner: Callable, kind: str, options: dict[str, Any]):
         update_wrapper(self, function)
-        self.py_func, self.owner, self._kind, self._options = function, owner, kind, options
+        self.py_func, self.owner, self.kind, self._options = function, owner, kind, options
+        self.freedoms, self.counts_references = options["fastmath"], options["_nrt"]
         self._addresses: dict[tuple, int] = {}
 
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
-        options, kind = self._options, self._kind
+        options, kind = self._options, self.kind
         if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
             kind = ENTRY
         else:
@@ -200,6 +202,8 @@ def _shared_hash() -> str:
     for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version, str(lean is None)):
         text.update(version.encode())
     package = Path(__file__).parents[1]
+    for name in COMPILER:
+        text.update((package / "core" / name).read_bytes())
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
         text.update(_file_hash(str(path)).encode())
     return text.hexdigest()[:16]

@@ -57,14 +57,17 @@ class _Fragment(_Unit):
 class _Lean(Compiler):
     library: type
 
-    def define_pipelines(self):
+    def _name(self):
         codegen, identity = self.state.targetctx.codegen(), self.state.func_id
         if hasattr(identity.func, "symbol_number"):  # instead of Numba's, which counts the functions of this process
             identity.unique_id = identity.func.symbol_number(self.state.args, codegen)
             identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
-        self.state.library = self.library(codegen, identity.func_qualname)
-        self.state.library.enable_object_caching()
-        return super().define_pipelines()
+        self.state.library = self._new_library()
+
+    def _new_library(self):
+        library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        library.enable_object_caching()
+        return library
 
     def _compile_core(self):
         """Compile without garbage collection: there are many new objects, and few of them are garbage."""
@@ -72,10 +75,69 @@ class _Lean(Compiler):
         gc.disable()
         try:
             with compiling.function():
-                return super()._compile_core()
+                self._name()
+                try:
+                    return self._compile_directly()
+                except Exception:  # not part of its language, or Numba is not as expected
+                    self.state.library = self._new_library()
+                    return super()._compile_core()
         finally:
             if collecting:
                 gc.enable()
+
+    def _compile_directly(self):
+        """Compile without Numba's front end."""
+        from numba.core.compiler import compile_result  # only compiling needs all this
+        from numba.core.funcdesc import PythonFunctionDescriptor
+        from numba.core.lowering import Environment
+        from numba.core.runtime import rtsys
+        from numba.core.typing import signature
+
+        from .front import Front
+
+        state = self.state
+        context, flags, identity = state.targetctx, state.flags, state.func_id
+        front = Front(identity.func, state.args, flags.fastmath.flags, context, is_part_of_callers)
+        described = SimpleNamespace(func_id=identity, arg_names=identity.arg_names)
+        kinds = {f"arg.{name}": kind for name, kind in zip(identity.arg_names, state.args, strict=True)}
+        done = False
+        while not done:
+            description = PythonFunctionDescriptor.from_specialized_function(
+                described, kinds, front.result, {}, context.mangler, flags.forceinline, False, [flags.get_mangle_string()]
+            )
+            module = state.library.create_ir_module(description.unique_name)
+            context.declare_env_global(module, context.get_env_name(description))
+            done = front.emit(context.declare_function(module, description))
+        library = state.library
+        for callee in front.libraries:
+            library.add_linking_library(callee)
+        if flags.nrt:
+            library.add_linking_library(rtsys.library)
+        library.add_ir_module(module)
+        environment = Environment.from_fndesc(description)
+        with context.push_code_library(library):
+            if not flags.no_cpython_wrapper:
+                context.create_cpython_wrapper(library, description, environment, None, release_gil=flags.release_gil)
+            if not flags.no_cfunc_wrapper:
+                context.create_cfunc_wrapper(library, description, environment, None)
+        entry = context.get_executable(library, description, environment)
+        context.insert_user_function(entry, description, [library])
+        return compile_result(
+            typing_context=state.typingctx,
+            target_context=context,
+            entry_point=entry,
+            typing_error=None,
+            type_annotation=None,
+            library=library,
+            call_helper=None,
+            signature=signature(front.result, *state.args),
+            objectmode=False,
+            lifted=(),
+            fndesc=description,
+            environment=environment,
+            metadata={},
+            reload_init=[],
+        )
 
 
 class UnitCompiler(_Lean):
@@ -87,9 +149,14 @@ class UnitCompiler(_Lean):
 class InnerCompiler(_Lean):
     """Compiles a function that is called only by compiled code: a unit, unless a call would cost more than the function."""
 
-    def define_pipelines(self):
+    def _new_library(self):
         self.library = _Fragment if takes_arrays_by_value(self.state.args) else _Unit
-        return super().define_pipelines()
+        return super()._new_library()
+
+
+def is_part_of_callers(compiled, arguments):
+    """Return whether a function becomes part of those that call it with arguments of these types."""
+    return compiled.kind == "fragment" or (compiled.kind == "unit" and takes_arrays_by_value(arguments))
 
 
 def takes_arrays_by_value(arguments):

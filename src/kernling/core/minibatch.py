@@ -17,6 +17,7 @@ from .kernels import Kernel
 from .limits import SCORE, Diverged
 from .rows import Rows, centred_row
 from .state import Widening, are_targets, copied, recoded, restore
+from .struct import shaped
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -89,13 +90,12 @@ def kernel_values(kernel, A, a_norms, B, b_norms, out):
         products(A, B, out)
         if kernels.is_isotropic(kernel):
             as_distances(out, 0, A.shape[0], a_norms, b_norms)
-        kernels.transform(kernel, out.reshape(out.size))
+        kernels.transform(kernel, shaped(out, (out.size,)))
 
 
-@jit
-def kernel_matrix(kernel, A, a_norms, B, b_norms):
+def kernel_matrix(kernel: Kernel, A: np.ndarray, a_norms: np.ndarray, B: np.ndarray, b_norms: np.ndarray) -> np.ndarray:
     """Return the kernel values of two tables."""
-    out = np.empty((A.shape[0], B.shape[0]), A.dtype)
+    out = np.empty((len(A), len(B)), A.dtype)
     kernel_values(kernel, A, a_norms, B, b_norms, out)
     return out
 

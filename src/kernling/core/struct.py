@@ -229,22 +229,24 @@ if COMPILED:
     @lower_getattr_generic(Struct)
     def _read(context, builder, struct, pointer, name):
         kind = struct.fields[name]
+        value = read_field(context, builder, struct, pointer, name)
+        return _make_array(context, builder, kind, *value) if isinstance(kind, types.Array) else value
+
+    def read_field(context, builder, struct, pointer, name):
+        """Return a field: of an array, its address and shape; of a record, its address."""
+        kind = struct.fields[name]
         word = _word(builder, pointer, struct.places[name])
         lasting = name not in struct.assigned
         if isinstance(kind, Struct):
             return builder.bitcast(word, context.get_value_type(kind))
         if isinstance(kind, types.Array):
-            return _read_array(context, builder, kind, word, lasting)
+            data = builder.inttoptr(_load(builder, word, lasting), context.get_data_type(kind.dtype).as_pointer())
+            return data, [_load(builder, _word(builder, word, 1 + i), lasting) for i in range(kind.ndim)]
         if kind is types.boolean:
             return builder.trunc(_load(builder, word, lasting), ir.IntType(1))
         if isinstance(kind, types.ExternalFunctionPointer):
             return builder.inttoptr(_load(builder, word, lasting), context.get_value_type(kind))
         return _load(builder, builder.bitcast(word, context.get_value_type(kind).as_pointer()), lasting)
-
-    def _read_array(context, builder, kind, word, lasting):
-        data = builder.inttoptr(_load(builder, word, lasting), context.get_data_type(kind.dtype).as_pointer())
-        lengths = [builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True) for i in range(kind.ndim)]
-        return _make_array(context, builder, kind, data, [_load(builder, length, lasting) for length in lengths])
 
     def _make_array(context, builder, kind, data, shape):
         from numba.np.arrayobj import populate_array  # only compiling needs it, and it is slow to import
@@ -286,20 +288,26 @@ if COMPILED:
     @lower_setattr_generic(Struct)
     def _write(context, builder, signature, arguments, name):
         struct = signature.args[0]
-        if name not in struct.assigned:
-            raise TypeError(f"{struct.owner.__name__}.{name} is assigned to, but is not among its ASSIGNED")
         pointer, value = arguments
         kind = struct.fields[name]
-        word = _word(builder, pointer, struct.places[name])
+        parts = [value]
         if isinstance(kind, types.Array):
             array = context.make_array(kind)(context, builder, value)
-            builder.store(builder.ptrtoint(array.data, WORD), word)
-            for i, length in enumerate(cgutils.unpack_tuple(builder, array.shape, kind.ndim)):
-                builder.store(length, builder.gep(word, [ir.Constant(WORD, 1 + i)], inbounds=True))
-        elif kind is types.boolean:
-            builder.store(builder.zext(value, WORD), word)
+            parts = [array.data, *cgutils.unpack_tuple(builder, array.shape, kind.ndim)]
+        write_field(builder, struct, pointer, name, parts)
+
+    def write_field(builder, struct, pointer, name, parts):
+        """Assign to a field: a number, or the address and the shape of an array."""
+        if name not in struct.assigned:
+            raise TypeError(f"{struct.owner.__name__}.{name} is assigned to, but is not among its ASSIGNED")
+        word = _word(builder, pointer, struct.places[name])
+        if isinstance(struct.fields[name], types.Array):
+            for i, part in enumerate((builder.ptrtoint(parts[0], WORD), *parts[1:])):
+                builder.store(part, _word(builder, word, i))
+        elif struct.fields[name] is types.boolean:
+            builder.store(builder.zext(parts[0], WORD), word)
         else:
-            builder.store(value, builder.bitcast(word, value.type.as_pointer()))
+            builder.store(parts[0], builder.bitcast(word, parts[0].type.as_pointer()))
 else:
 
     def _plain_shaped(values, shape):

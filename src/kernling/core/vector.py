@@ -152,6 +152,8 @@ if COMPILED:
     from numba import types
     from numba.extending import overload
 
+    exp.by_type = {"float32": exp32, "float64": exp64}  # type: ignore[attr-defined]  # for front.py; with sincos its loops would not be vectorised
+
     @overload(exp)
     def _exp_by_type(x):
         if x == types.float32:

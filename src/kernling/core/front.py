@@ -1,0 +1,493 @@
+"""From Python's syntax tree to LLVM: a small compiler for the functions that are executed at every event.
+
+Numba takes about 0.1 s for each function, nearly all of it for what these functions do not contain.  Their language is small:
+numbers, arrays, records by address, tuples, loops over ranges and conditions, ``if``, and calls.  It is translated in one pass.
+Functions marked ``inline`` are translated where they are called; others are called by their symbol, by the same convention
+as Numba's, so functions of both kinds can call each other.  Whatever is not part of the language raises ``Unsupported``,
+and Numba compiles the function.
+
+A variable has one type, that which holds all values assigned to it.  If a type turns out to be too narrow, or an index that was
+taken for natural may be negative, the pass is repeated with what has been learned.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from .calls import Calls
+from .values import (
+    ADDRESS,
+    NOTHING,
+    OPERATIONS,
+    WORD,
+    Bounds,
+    Group,
+    Number,
+    Record,
+    Static,
+    Unsupported,
+    View,
+    constant,
+    is_number,
+    item_size,
+    joined,
+    parts_of,
+    split,
+    types,
+    unified,
+    whole,
+    word,
+)
+
+
+@cache
+def _functions(path: str) -> dict[int, ast.FunctionDef]:
+    """Return the functions of a file by the line at which they begin."""
+    try:
+        tree = ast.parse(Path(path).read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise Unsupported(str(error)) from error
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return {min([node.lineno, *(mark.lineno for mark in node.decorator_list)]): node for node in found}
+
+
+def _syntax(function: Any) -> ast.FunctionDef:
+    code = function.__code__
+    node = _functions(code.co_filename).get(code.co_firstlineno)
+    if node is None or node.name != code.co_name or code.co_freevars:
+        raise Unsupported(f"the source of {function.__name__}")
+    return node
+
+
+class _Scope:
+    """A function that is being translated."""
+
+    def __init__(self, function: Any, path: tuple):
+        self.globals, self.path = function.__globals__, path
+        self.slots: dict[str, Any] = {}  # of variables: type and addresses
+        self.statics: dict[str, Static] = {}
+        self.loops: list[tuple] = []  # blocks for continue and break
+        self.end: Any = None  # block after the function
+        self.result: Any = None
+
+
+class Front(Calls):
+    """Translates one function for arguments of given types."""
+
+    def __init__(self, function: Any, kinds: tuple, flags: set, context: Any, should_inline: Any):
+        self.function, self.kinds, self.context, self.should_inline = function, kinds, context, should_inline
+        self.freedoms = tuple(sorted(flags))
+        self.facts: dict[tuple, Any] = {}
+        self.libraries: list[Any] = []
+        self.scope: Any = None
+        self.flags = ()
+
+    @property
+    def result(self) -> Any:
+        """The type of what the function returns."""
+        return self.facts.get(((), "return"), NOTHING)
+
+    def emit(self, target: ir.Function) -> bool:
+        """Write the body of a function; return False if types were wrong, and it must be repeated."""
+        self.stale, self.depth, self.allocated = False, 0, []
+        assumed = self.result
+        self.entry = target.append_basic_block("entry")
+        self.builder = ir.IRBuilder(target.append_basic_block("begin"))
+        self.slots_of_entry = ir.IRBuilder(self.entry)
+        leaves = iter(target.args[2:])
+        arguments = [self._from_leaves(kind, leaves) for kind in self.kinds]
+        value = self._run(self.function, (), self.freedoms, arguments)
+        if value is None:
+            self.builder.store(ir.Constant(ADDRESS, None), self.builder.bitcast(target.args[0], ADDRESS.as_pointer()))
+        elif value.kind == assumed:
+            self._save(value, target.args[0])
+        self._free()
+        self.builder.ret(ir.Constant(ir.IntType(32), 0))
+        self.slots_of_entry.branch(target.blocks[1])
+        return not self.stale and assumed == self.result
+
+    def _run(self, function: Any, path: tuple, flags: tuple, arguments: list) -> Any:
+        """Translate a function here; return what it returns, or None."""
+        scope = _Scope(function, path)
+        node = _syntax(function)
+        names = [argument.arg for argument in node.args.args]
+        if len(names) != len(arguments) or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
+            raise Unsupported("other than positional arguments")
+        outer = self.scope, self.flags
+        self.scope, self.flags = scope, flags
+        scope.end = self.builder.append_basic_block("end")
+        for name, argument in zip(names, arguments, strict=True):
+            self._assign(name, argument)
+        self._block(node.body)
+        if not self.builder.block.is_terminated:
+            if (scope.path, "return") in self.facts:
+                raise Unsupported("a function that may or may not return a value")
+            self.builder.branch(scope.end)
+        self.builder.position_at_end(scope.end)
+        self.scope, self.flags = outer
+        return None if scope.result is None else self._loaded(scope.result)
+
+    # variables
+
+    def _slot(self, kind: Any) -> Any:
+        return self.slots_of_entry.alloca(kind)
+
+    def _merged(self, key: tuple, value: Any) -> Any:
+        """Return the type of a variable that is also assigned this value."""
+        if isinstance(value, Static):
+            raise Unsupported("a function or type that depends on values")
+        known = self.facts.get(key)
+        kind = value.kind if known is None else unified(known, value.kind)
+        natural = getattr(value, "natural", False) and self.facts.get((*key, "natural"), True)
+        if (known is not None and kind != known) or natural != self.facts.get((*key, "natural"), natural):
+            self.stale = True
+        self.facts[key] = kind
+        self.facts[(*key, "natural")] = natural
+        return kind
+
+    def _kept(self, kept: Any, key: tuple, value: Any) -> Any:
+        """Store a value in slots, which are created for the first one."""
+        kind = self._merged(key, value)
+        if kept is None or kept[0] != kind:
+            kept = kind, [self._slot(part) for part in parts_of(kind)], key
+        for part, slot in zip(split(self.cast(value, kind)), kept[1], strict=True):
+            self.builder.store(part, slot)
+        return kept
+
+    def _loaded(self, kept: Any) -> Any:
+        kind, slots, key = kept
+        return joined(kind, iter([self.builder.load(slot) for slot in slots]), self.facts[(*key, "natural")])
+
+    def _assign(self, name: str, value: Any) -> None:
+        scope = self.scope
+        if isinstance(value, Static):
+            if name in scope.slots or scope.statics.setdefault(name, value) != value:
+                raise Unsupported(f"{name} with several meanings")
+            return
+        if name in scope.statics:
+            raise Unsupported(f"{name} with several meanings")
+        scope.slots[name] = self._kept(scope.slots.get(name), (scope.path, name), value)
+
+    def _named(self, name: str) -> Any:
+        scope = self.scope
+        if name in scope.slots:
+            return self._loaded(scope.slots[name])
+        if name in scope.statics:
+            return scope.statics[name]
+        for known in (scope.globals, vars(builtins)):
+            if name in known:
+                return self._static(known[name])
+        raise Unsupported(f"{name} without a value")
+
+    @staticmethod
+    def _static(value: Any) -> Any:
+        return constant(value) if isinstance(value, (int, float, np.generic)) else Static(value)
+
+    # statements
+
+    def _block(self, statements: list) -> None:
+        for statement in statements:
+            if self.builder.block.is_terminated:
+                return
+            emit = getattr(self, f"_do_{type(statement).__name__}", None)
+            if emit is None:
+                raise Unsupported(type(statement).__name__)
+            emit(statement)
+
+    def _do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self._value(node.value)
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        value = self._value(node.value)
+        for target in node.targets:
+            self._put(target, value)
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        target: Any = node.target
+        if isinstance(target, ast.Subscript):
+            view, address = self._element(target)
+            before = self.load(view.kind.dtype, address)
+            self.store(self.compute(OPERATIONS[type(node.op)], before, self._value(node.value)), view.kind.dtype, address)
+            return
+        reading = type(target)(**{**vars(target), "ctx": ast.Load()})
+        self._put(target, self.compute(OPERATIONS[type(node.op)], self._value(reading), self._value(node.value)))
+
+    def _put(self, target: Any, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self._assign(target.id, value)
+        elif isinstance(target, ast.Tuple):
+            if not isinstance(value, Group) or len(value.items) != len(target.elts):
+                raise Unsupported("unpacking")
+            for one, item in zip(target.elts, value.items, strict=True):
+                self._put(one, item)
+        elif isinstance(target, ast.Subscript):
+            view, address = self._element(target)
+            self.store(value, view.kind.dtype, address)
+        elif isinstance(target, ast.Attribute):
+            self._set_field(self._value(target.value), target.attr, value)
+        else:
+            raise Unsupported("assignment")
+
+    def _do_Return(self, node: ast.Return) -> None:
+        scope = self.scope
+        if node.value is not None:
+            scope.result = self._kept(scope.result, (scope.path, "return"), self._value(node.value))
+        elif (scope.path, "return") in self.facts:
+            raise Unsupported("a function that may or may not return a value")
+        self.builder.branch(scope.end)
+
+    def _do_If(self, node: ast.If) -> None:
+        then, other, after = (self.builder.append_basic_block(name) for name in ("then", "else", "after"))
+        self.builder.cbranch(self.truth(self._value(node.test)), then, other)
+        goes_on = False
+        for block, body in ((then, node.body), (other, node.orelse)):
+            self.builder.position_at_end(block)
+            self._block(body)
+            if not self.builder.block.is_terminated:
+                self.builder.branch(after)
+                goes_on = True
+        self.builder.position_at_end(after)
+        if not goes_on:
+            self.builder.unreachable()
+
+    def _do_While(self, node: ast.While) -> None:
+        if node.orelse:
+            raise Unsupported("else after a loop")
+        head, body, after = (self.builder.append_basic_block(name) for name in ("while", "body", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        endless = isinstance(node.test, ast.Constant) and node.test.value is True
+        if endless:
+            self.builder.branch(body)
+        else:
+            self.builder.cbranch(self.truth(self._value(node.test)), body, after)
+        self._loop_body(node.body, body, head, after)
+        self.builder.position_at_end(after)
+        if endless and not any(isinstance(inside, ast.Break) for inside in ast.walk(node)):
+            self.builder.unreachable()
+
+    def _loop_body(self, statements: list, body: Any, again: Any, after: Any) -> None:
+        self.depth += 1
+        self.scope.loops.append((again, after))
+        self.builder.position_at_end(body)
+        self._block(statements)
+        if not self.builder.block.is_terminated:
+            self.builder.branch(again)
+        self.scope.loops.pop()
+        self.depth -= 1
+
+    def _do_For(self, node: ast.For) -> None:
+        call: Any = node.iter
+        if node.orelse or not isinstance(call, ast.Call) or self._value(call.func) != Static(range):
+            raise Unsupported("a loop over something else than a range")
+        bounds = [self.cast(self._value(one), types.int64) for one in call.args]
+        start, stop = (constant(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = bounds[2] if len(bounds) == 3 else constant(1)
+        counter = self._slot(WORD)
+        self.builder.store(start.value, counter)
+        head, body, again, after = (self.builder.append_basic_block(name) for name in ("for", "body", "next", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        i = self.builder.load(counter)
+        self.builder.cbranch(self._goes_on(i, stop.value, step), body, after)
+        self.builder.position_at_end(body)
+        self._put(node.target, whole(i, natural=start.natural and step.natural))
+        self._loop_body(node.body, body, again, after)
+        self.builder.position_at_end(again)
+        self.builder.store(self.builder.add(self.builder.load(counter), step.value, flags=("nsw",)), counter)
+        self.builder.branch(head)
+        self.builder.position_at_end(after)
+
+    def _goes_on(self, i: Any, stop: Any, step: Number) -> Any:
+        up = self.builder.icmp_signed("<", i, stop)
+        if step.natural:
+            return up
+        down = self.builder.icmp_signed(">", i, stop)
+        return self.builder.select(self.builder.icmp_signed("<", step.value, word(0)), down, up)
+
+    def _do_Continue(self, node: ast.Continue) -> None:
+        self.builder.branch(self.scope.loops[-1][0])
+
+    def _do_Break(self, node: ast.Break) -> None:
+        self.builder.branch(self.scope.loops[-1][1])
+
+    # expressions
+
+    def _value(self, node: Any) -> Any:
+        emit = getattr(self, f"_of_{type(node).__name__}", None)
+        if emit is None:
+            raise Unsupported(type(node).__name__)
+        return emit(node)
+
+    def _of_Constant(self, node: ast.Constant) -> Any:
+        return constant(node.value)
+
+    def _of_Name(self, node: ast.Name) -> Any:
+        return self._named(node.id)
+
+    def _of_Tuple(self, node: ast.Tuple) -> Any:
+        items = [self._value(one) for one in node.elts]
+        if any(isinstance(item, Static) for item in items):
+            raise Unsupported("a tuple of functions or types")
+        return Group(types.BaseTuple.from_types([item.kind for item in items]), items)
+
+    def _of_BinOp(self, node: ast.BinOp) -> Any:
+        return self.compute(OPERATIONS[type(node.op)], self._value(node.left), self._value(node.right))
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        value = self._value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return Number(types.boolean, self.builder.not_(self.truth(value)))
+        if isinstance(node.op, ast.USub) and isinstance(value, Number):
+            return self.negative(value)
+        raise Unsupported(type(node.op).__name__)
+
+    def _choice(self, node: Any, what: str, condition: Any, then: Any, other: Any) -> Any:
+        """Return one of two values, which are computed only if needed."""
+        key = (*self.scope.path, node.lineno, node.col_offset, node.end_lineno, node.end_col_offset), what
+        blocks = [self.builder.append_basic_block(name) for name in ("then", "else", "chosen")]
+        self.builder.cbranch(condition, blocks[0], blocks[1])
+        kept = None
+        for block, compute in zip(blocks, (then, other), strict=False):
+            self.builder.position_at_end(block)
+            kept = self._kept(kept, key, compute())
+            self.builder.branch(blocks[2])
+        self.builder.position_at_end(blocks[2])
+        return self._loaded(kept)
+
+    def _of_IfExp(self, node: ast.IfExp) -> Any:
+        return self._choice(
+            node, "if", self.truth(self._value(node.test)), lambda: self._value(node.body), lambda: self._value(node.orelse)
+        )
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._chain(node, node.values, isinstance(node.op, ast.And))
+
+    def _chain(self, node: Any, parts: list, every: bool) -> Number:
+        """Return whether all of some truth values are true, or any."""
+        first = self._value(parts[0])
+        if first.kind != types.boolean:
+            raise Unsupported("and, or of other than truth values")
+        if len(parts) == 1:
+            return first
+        rest = lambda: self._chain(parts[1], parts[1:], every)  # noqa: E731 - as short as what it stands for
+        same = lambda: first  # noqa: E731
+        return self._choice(node, "chain", first.value, *((rest, same) if every else (same, rest)))
+
+    def _of_Compare(self, node: ast.Compare) -> Any:
+        left = self._value(node.left)
+        found: Any = None
+        for i, (sign, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            if type(sign) not in OPERATIONS:
+                raise Unsupported(type(sign).__name__)
+            value = self._value(right)
+            one = self.compute(OPERATIONS[type(sign)], left, value)
+            found = one if i == 0 else Number(types.boolean, self.builder.and_(found.value, one.value))
+            left = value
+        return found
+
+    def _of_Attribute(self, node: ast.Attribute) -> Any:
+        owner, name = self._value(node.value), node.attr
+        if isinstance(owner, Static):
+            return (
+                self._type_of_dtype(owner, name)
+                if isinstance(owner.value, types.Type)
+                else self._static(getattr(owner.value, name))
+            )
+        if isinstance(owner, Record):
+            return self._field(owner, name)
+        if isinstance(owner, Group) and isinstance(owner.kind, types.NamedTuple):
+            return owner.items[owner.kind.fields.index(name)]
+        if isinstance(owner, View):
+            return self._property(owner, name)
+        raise Unsupported(f".{name}")
+
+    @staticmethod
+    def _type_of_dtype(owner: Static, name: str) -> Static:
+        if name != "type":
+            raise Unsupported(f"dtype.{name}")
+        return owner
+
+    def _property(self, view: View, name: str) -> Any:
+        if name == "size":
+            return self.size(view)
+        if name == "shape":
+            return Group(types.UniTuple(types.int64, len(view.shape)), [whole(length, natural=True) for length in view.shape])
+        if name == "dtype":
+            return Static(view.kind.dtype)
+        if name == "itemsize":
+            return constant(item_size(view))
+        if name == "T":
+            return self.transposed(view)
+        raise Unsupported(f"array.{name}")
+
+    def _of_Subscript(self, node: ast.Subscript) -> Any:
+        owner = self._value(node.value)
+        if isinstance(owner, Group):
+            return self._member(owner, node.slice)
+        if not isinstance(owner, View):
+            raise Unsupported("an index of what is not an array")
+        found = self.item(owner, self._indices(node.slice))
+        return found if isinstance(found, View) else self.load(owner.kind.dtype, found)
+
+    def _member(self, group: Group, index: Any) -> Any:
+        if isinstance(index, ast.Slice) and index.lower is None and isinstance(index.upper, ast.Constant):
+            last: Any = index.upper.value
+            items = group.items[:last]
+            return Group(types.BaseTuple.from_types([item.kind for item in items]), items)
+        place = self._value(index).constant
+        if place is None:
+            raise Unsupported("an index of a tuple that is not constant")
+        return group.items[place]
+
+    def _indices(self, node: Any) -> list:
+        nodes = node.elts if isinstance(node, ast.Tuple) else [node]
+        return [self._bounds(one) if isinstance(one, ast.Slice) else self._value(one) for one in nodes]
+
+    def _bounds(self, node: ast.Slice) -> Bounds:
+        if node.step is not None:
+            raise Unsupported("a slice with a step")
+        return Bounds(*(None if bound is None else self._value(bound) for bound in (node.lower, node.upper)))
+
+    def _element(self, node: ast.Subscript) -> tuple:
+        view = self._value(node.value)
+        if not isinstance(view, View) or not view.kind.mutable:
+            raise Unsupported("assignment to elements of what is not an array")
+        address = self.item(view, self._indices(node.slice))
+        if isinstance(address, View):
+            raise Unsupported("assignment to a slice")
+        return view, address
+
+    # records
+
+    def _field(self, record: Record, name: str) -> Any:
+        from .struct import read_field
+
+        kind = record.kind.fields[name]
+        if hasattr(kind, "places"):
+            return Record(kind, read_field(self.context, self.builder, record.kind, record.pointer, name))
+        if not isinstance(kind, types.Array):
+            value = read_field(self.context, self.builder, record.kind, record.pointer, name)
+            return Number(kind, value) if is_number(kind) else Static((kind, value))
+        parts = read_field(self.context, self.builder, record.kind, record.pointer, name)
+        return View(kind, parts[0], parts[1], None)
+
+    def _set_field(self, record: Any, name: str, value: Any) -> None:
+        from .struct import write_field
+
+        if not isinstance(record, Record):
+            raise Unsupported("assignment to a field of what is not a record")
+        kind = record.kind.fields[name]
+        parts = split(self.cast(value, kind))
+        write_field(self.builder, record.kind, record.pointer, name, parts)
