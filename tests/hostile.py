@@ -20,10 +20,11 @@ from sklearn.base import is_classifier
 
 from checks import learn, make, state_of
 from kernling.core.state import is_finite
+from kernling.estimators import single
 from oracles import Case, stream
 
 LENGTH = 40
-BUFFERS = {"_one", "_turns", "_encoded"}  # made when first needed, and never part of the model
+BUFFERS = {*single.BUFFERS, "_turns"}  # made when first needed, and never part of the model
 OF_SCIKIT_LEARN = ("Reshape your data", "The feature names should match")  # its own checks want these at length
 TINY = 5e-324  # the smallest positive number
 

@@ -166,7 +166,7 @@ def test_ctrl_c_before_anything_was_learned_is_told(capsys):
 
 
 def test_ctrl_c_ends_the_start_without_a_traceback(monkeypatch, capsys):
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as in the background of a script
     monkeypatch.setattr("kernling.cli.commands.app", lambda: os.kill(os.getpid(), signal.SIGINT))
     try:
         with pytest.raises(SystemExit) as ended:

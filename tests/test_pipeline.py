@@ -408,7 +408,7 @@ def test_a_first_call_that_raises_leaves_it_new():
     pipeline = classifier()
     with pytest.raises(ValueError, match="NaN"):
         pipeline.partial_fit(nan_at_the_end(), LABELS)
-    assert vars(pipeline).keys() == {"steps"}
+    assert vars(pipeline).keys() - {"_turns"} == {"steps"}
 
 
 @pytest.mark.parametrize(

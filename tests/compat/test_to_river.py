@@ -136,7 +136,7 @@ def test_the_width_goes_by_the_features_of_the_first_row():
     assert wrapped.clone().learned.gamma == "scale"
     detector = to_river(kernling.SPAOneClass(), columns=64)
     detector.learn_one({"a": 1.0, "b": 2.0})
-    assert detector.learned.gamma_ == 16.0 / 2.0
+    assert detector.learned.gamma_ == 32.0 / 2.0
 
 
 def test_a_model_that_has_learned_goes_on():

@@ -56,7 +56,7 @@ def to_river(model: Any, columns: int = 128, seed: int | None = None) -> Any:
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | to_river(kl.AVMClassifier(loss="logistic", delta=1.0))
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 89.91%
+    Accuracy: 89.83%
     """
     kinds = {"classification": RiverClassifier, "regression": RiverRegressor, "oneclass": RiverAnomalyDetector}
     task = getattr(model, "task", None)

@@ -16,6 +16,7 @@ from .values import (
     BYTE,
     FLOATS,
     NOTHING,
+    WORD,
     Arithmetic,
     Group,
     Number,
@@ -200,12 +201,16 @@ class Calls(Arithmetic):
         return Number(kind, self.builder.bitcast(value.value, number_type(kind)))
 
     def _builtin(self, called: Any, arguments: list) -> Any:
-        from .struct import shaped
+        from .struct import number_of, shaped
 
         if called is shaped:
             view, shape = arguments
             kind = types.Array(view.kind.dtype, len(shape.items), "C")
             return View(kind, view.data, [self.cast(one, types.int64).value for one in shape.items], None)
+        if called is number_of:
+            function, argument = (one.value for one in arguments)
+            kind = ir.FunctionType(ir.DoubleType(), [WORD])
+            return Number(types.float64, self.builder.call(self.builder.inttoptr(function, kind.as_pointer()), [argument]))
         if called in (np.empty, np.zeros):
             return self._new_array(called, *arguments)
         if called is np.dot and len(arguments) == 3:

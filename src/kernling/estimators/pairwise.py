@@ -33,7 +33,7 @@ class PairwiseClassifier(BaseOnlineClassifier):
         return self._state.recent.threshold
 
     def _score_event(self, x):
-        score, threshold = super()._score_event(x), self._state.recent.threshold
+        score, threshold = super()._score_event(x), self._threshold()
         return score - (threshold.item() if type(score) is float else threshold)
 
     def _offset(self):

@@ -21,7 +21,7 @@ PLAIN = 2**17  # numbers in the points of a model of which a second copy is kept
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
-BUFFERS = ("_one", "_few", "_allowed")  # attributes that only make the next call faster
+BUFFERS = ("_one", "_few", "_allowed", "_encoded")  # attributes that only make the next call faster
 
 
 class SingleEvents(TakesTurns):
@@ -31,7 +31,6 @@ class SingleEvents(TakesTurns):
     _few: Any = None
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
-    class_weight: Any = None
     _target_scale: Any = None
     learner: ClassVar[Any]
     _setup: Any
@@ -58,7 +57,7 @@ class SingleEvents(TakesTurns):
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             x = self._event(x)
-            if self.class_weight is None and self._target_scale is None:
+            if self._target_scale is None and getattr(self, "class_weight", None) is None:
                 self._learn_event(x, target, sample_weight)
             else:
                 self._learn_with_statistics(x, y, target, sample_weight)
@@ -139,7 +138,7 @@ class SingleEvents(TakesTurns):
 
     def _learns_plainly(self) -> bool:
         """Return whether nothing but the model learns, in double precision, and all that it needs is known."""
-        if "_state" not in self.__dict__ or self.class_weight is not None or self.verbose:
+        if "_state" not in self.__dict__ or self.verbose or getattr(self, "class_weight", None) is not None:
             return False
         self.check_own_parameters()
         return (

@@ -120,4 +120,4 @@ class PassiveAggressiveOneClass(_PassiveAggressive, OnlineOneClass):
     afterwards; the expected share of new ones is.
     """
 
-    example = Example("0.96", C=0.01)
+    example = Example("0.98", C=0.01)
