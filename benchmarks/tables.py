@@ -22,7 +22,7 @@ from river import compose, linear_model, preprocessing
 import kernling as kl
 from kernling.streams import stream
 
-ROWS, RIVER_ROWS, ROUNDS = 50_000, 3_000, 3
+ROWS, RIVER_ROWS, ROUNDS = 50_000, 10_000, 3
 KNOWN_LATER = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
 
 

@@ -74,6 +74,10 @@ class Graph:
         """Concatenate tables horizontally."""
         return self.add("Concat", *values, axis=1) if len(values) > 1 else values[0]
 
+    def columns(self, values: str, chosen: np.ndarray) -> str:
+        """Return the columns of a table that a mask chooses."""
+        return values if chosen.all() else self.add("Gather", values, np.flatnonzero(chosen), axis=1)
+
     def sine(self, angles: str) -> str:
         """Return the sine of angles."""
         return self.add("Sin", angles)

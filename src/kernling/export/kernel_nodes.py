@@ -46,7 +46,27 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
 
 
 def _city_distances(graph: Graph, points: np.ndarray, X: str) -> str:
-    """Return city-block distances of rows and points, row by row, and for so many points at once as a cache can hold."""
+    """Return city-block distances of rows and points: of columns in which points have at most two values by a product."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    two = ((points == low) | (points == high)).all(axis=0)
+    found = []
+    if two.any():
+        found.append(_distances_of_two(graph, graph.columns(X, two), low[two], high[two], points[:, two] == high[two]))
+    if not two.all():
+        found.append(_distances_by_row(graph, points[:, ~two], graph.columns(X, ~two)))
+    return graph.total(found)
+
+
+def _distances_of_two(graph: Graph, X: str, low: np.ndarray, high: np.ndarray, is_high: np.ndarray) -> str:
+    """Return the sums of |x - low| or |x - high|: the first for all columns, and the difference where a point is high."""
+    to_low = graph.add("Abs", graph.add("Sub", X, low))
+    more = graph.add("Sub", graph.add("Abs", graph.add("Sub", X, high)), to_low)
+    total = graph.add("ReduceSum", to_low, np.array([1]), keepdims=1)
+    return graph.add("Add", graph.add("Gemm", more, is_high.T.astype(np.float64)), total)
+
+
+def _distances_by_row(graph: Graph, points: np.ndarray, X: str) -> str:
+    """Return city-block distances row by row, and for so many points at once as a cache can hold."""
     several = max(1, CACHED // points.shape[1])
 
     def distances(inner: Graph, row: str) -> str:
