@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -25,26 +24,9 @@ from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
 from .streams.plain import OUT
-from .streams.steps import Steps, check_own, estimator_class, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import Steps, check_own, estimator_class, last_has, learned_and_transformed, plain_step, step_from_plain
 
 OUTLIER = 5.0  # deviations
-
-
-class _last_has:
-    """A decorator of a method that is there if the last step has one of that name; faster than scikit-learn's."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __call__(self, method: Callable) -> Any:
-        self.method, self.__doc__ = method, method.__doc__
-        return self
-
-    def __get__(self, pipeline: Any, owner: Any = None) -> Any:
-        if pipeline is None:
-            return self.method
-        getattr(pipeline._last, self.name)  # raises AttributeError if it is missing
-        return MethodType(self.method, pipeline)
 
 
 def _scores(name: str, what: str):
@@ -54,7 +36,7 @@ def _scores(name: str, what: str):
         return getattr(self._learned(), name)(self.passed(X))
 
     method.__name__, method.__doc__ = name, what
-    return _last_has(name)(predicting(method))
+    return last_has(name)(predicting(method))
 
 
 class StreamPipeline(TakesTurns, ShowsFacts, Steps):
@@ -153,7 +135,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
         return self
 
-    @_last_has("predict_then_learn")
+    @last_has("predict_then_learn")
     @learning
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
@@ -162,7 +144,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             options = _given(classes=classes, sample_weight=sample_weight)
             return self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
 
-    @_last_has("learn_one")
+    @last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
         turns = self._turns
@@ -261,29 +243,29 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     rank_scores = _scores("rank_scores", "Return the ranking scores, without subtracting a threshold.")
     transform = _scores("transform", "Transform the rows by all steps.")
 
-    @_last_has("fit_predict")
+    @last_has("fit_predict")
     def fit_predict(self, X, y=None):
         """Fit to the rows and predict which are outliers."""
         return self.fit(X).predict(X)
 
-    @_last_has("transform")
+    @last_has("transform")
     def fit_transform(self, X, y=None, **options):
         """Fit to the rows and transform them."""
         return self.fit(X, y, **options).transform(X)
 
-    @_last_has("score")
+    @last_has("score")
     @predicting
     def score(self, X, y=None, sample_weight=None):
         """Return the last step's score."""
         return self._learned().score(self.passed(X), y, **_given(sample_weight=sample_weight))
 
-    @_last_has("predict_one")
+    @last_has("predict_one")
     def predict_one(self, x):
         """Predict the label or value of one event; None before any learning."""
         with self._turns.lock:
             return self.steps_[-1][1].predict_one(self._passed_one(x)) if "steps_" in self.__dict__ else None
 
-    @_last_has("score_one")
+    @last_has("score_one")
     def score_one(self, x):
         """Return the last step's score of one event; 0 before any learning."""
         with self._turns.lock:

@@ -12,11 +12,11 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import compare, export, learn, methods, papers, serve, tune
+from . import INTERRUPTED, compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
-FAILED, INTERRUPTED = 1, 130  # 2 is for wrong arguments
+FAILED = 1  # 2 is for wrong arguments
 
 
 class Commands(TyperGroup):

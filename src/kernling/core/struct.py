@@ -317,5 +317,5 @@ else:
     shaped = _plain_shaped
 
     def number_of(function, argument):
-        """There are no addresses without compiled code."""
-        raise NotImplementedError
+        """Not called: without compiled code, random numbers are drawn by NumPy."""
+        raise NotImplementedError("there are no addresses without compiled code")

@@ -1,0 +1,33 @@
+"""CSV as people have it: delimiters and decimal commas are detected."""
+
+from functools import partial
+
+import pytest
+
+from kernling.streams import csv_text, stream
+from kernling.streams import lines as lines_module
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
+def test_delimiters_of_csv_files_are_detected(mark, tmp_path):
+    others = ",;|\t".replace(mark, "")
+    lines = [("a", f'"b{2 * others}"', "y"), ("1.5", f'"x{mark}y\nz"', "yes"), ("2", "w", "no")]
+    (tmp_path / "rows.csv").write_text("".join(mark.join(line) + "\n" for line in lines))
+    X, y = stream(tmp_path / "rows.csv", target="y").load()
+    assert X.names == ("a", f"b{2 * others}")
+    assert [column.tolist() for column in X.columns.values()] == [[1.5, 2.0], [f"x{mark}y\nz", "w"]]
+    assert y.tolist() == ["yes", "no"]
+
+
+def test_decimal_commas_between_semicolons(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    usual = 20 * "1;2,5;x;1\n"
+    path.write_text(f"a;b;c;y\n{usual}2;-3,25;1,5 or so;0\n3;;y;1\n1,5;lost;z;0\n2.5;1,5;z;1\n")
+    for size in (1 << 20, 8):  # all rows at once, and each alone
+        monkeypatch.setattr(csv_text, "line_blocks", partial(lines_module.line_blocks, size=size))
+        X, _ = stream(path, target="y", missing="keep").load()
+        assert X.columns["a"].tolist() == [*20 * [1.0], 2.0, 3.0, 1.5, 2.5]
+        assert [None if value != value else value for value in X.columns["b"]] == [*20 * [2.5], -3.25, None, "lost", 1.5]
+        assert X.columns["c"].tolist() == [*20 * ["x"], "1,5 or so", "y", "z", "z"]
+    (tmp_path / "rows.tsv").write_text("a\ty\n1,234\t1\n5,678\t0\n")  # thousands, more likely
+    assert stream(tmp_path / "rows.tsv", target="y").load()[0].columns["a"].tolist() == ["1,234", "5,678"]
