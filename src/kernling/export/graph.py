@@ -53,13 +53,14 @@ class Graph:
         return self._add("TopK", (values, count), 2, {"axis": 1})
 
     def each_row(self, rows: str, width: int, count: int, compute: Callable[[Graph, str], str]) -> str:
-        """Return a table with as many rows, of ``count`` columns, each computed from a row by nodes of a graph of its own."""
+        """Return a table whose rows, (1, count), are computed from rows, (width, 1), by a graph of its own."""
         name = self._new_name()
         inner = Graph(self.dtype, f"{name}_")
-        row = inner.input(f"{name}_row", width)
-        inner.output(f"{name}_values", compute(inner, row), count)
-        self._nodes.append(helper.make_node("Scan", [rows], [name], body=inner.body(name), num_scan_inputs=1))
-        return name
+        column = inner.input(f"{name}_column", width, 1)
+        inner.output(f"{name}_values", compute(inner, column), 1, count)
+        columns = self.add("Unsqueeze", rows, np.array([2]))
+        self._nodes.append(helper.make_node("Scan", [columns], [name], body=inner.body(name), num_scan_inputs=1))
+        return self.add("Squeeze", name, np.array([1]))
 
     def cast(self, value: str, dtype: Any = None, given: Any = None) -> str:
         """Convert a value to another type, ``self.dtype`` by default; nothing is done if ``given``, its type, is the same."""

@@ -16,8 +16,6 @@ from .description import KernelFunction, KernelValues
 if TYPE_CHECKING:
     from .graph import Graph
 
-CACHED = 2**15  # numbers
-
 
 def centred(graph: Graph, X: str, centre: np.ndarray) -> str:
     """Return rows minus a centre."""
@@ -29,7 +27,7 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
     kernel, points = held.function, held.points.astype(np.float64)
     X = centred(graph, X, held.centre)
     if kernel.is_laplacian:
-        return graph.add("Exp", graph.add("Mul", _city_distances(graph, held.points, X), -kernel.gamma))
+        return graph.add("Exp", _city_distances(graph, held.points, X, -kernel.gamma))
     if not kernel.is_isotropic:
         return of_products(graph, kernel, graph.add("Gemm", X, points, transB=1))
     squares = graph.add("ReduceSumSquare", X, np.array([1]), keepdims=1)
@@ -45,36 +43,39 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
     return _OF_DISTANCES[kernel.name](graph, kernel, distances)
 
 
-def _city_distances(graph: Graph, points: np.ndarray, X: str) -> str:
-    """Return city-block distances of rows and points: of columns in which points have at most two values by a product."""
+def _city_distances(graph: Graph, points: np.ndarray, X: str, factor: float) -> str:
+    """Return city-block distances of rows and points times a factor: by a product where points have two values."""
     low, high = points.min(axis=0), points.max(axis=0)
     two = ((points == low) | (points == high)).all(axis=0)
     found = []
     if two.any():
-        found.append(_distances_of_two(graph, graph.columns(X, two), low[two], high[two], points[:, two] == high[two]))
+        found += _distances_of_two(graph, graph.columns(X, two), low[two], high[two], points[:, two] == high[two], factor)
     if not two.all():
-        found.append(_distances_by_row(graph, points[:, ~two], graph.columns(X, ~two)))
+        found += _distances_by_row(graph, points[:, ~two].astype(np.float64), graph.columns(X, ~two), factor)
     return graph.total(found)
 
 
-def _distances_of_two(graph: Graph, X: str, low: np.ndarray, high: np.ndarray, is_high: np.ndarray) -> str:
-    """Return the sums of |x - low| or |x - high|: the first for all columns, and the difference where a point is high."""
+def _distances_of_two(graph: Graph, X: str, low: np.ndarray, high: np.ndarray, is_high: np.ndarray, factor: float) -> list[str]:
+    """Return the terms of the sums of |x - low| or |x - high|: the first for all, the difference where a point is high."""
     to_low = graph.add("Abs", graph.add("Sub", X, low))
     more = graph.add("Sub", graph.add("Abs", graph.add("Sub", X, high)), to_low)
-    total = graph.add("ReduceSum", to_low, np.array([1]), keepdims=1)
-    return graph.add("Add", graph.add("Gemm", more, is_high.T.astype(np.float64)), total)
+    return [graph.add("Gemm", more, factor * is_high.T), _row_sums(graph, to_low, factor)]
 
 
-def _distances_by_row(graph: Graph, points: np.ndarray, X: str) -> str:
-    """Return city-block distances row by row, and for so many points at once as a cache can hold."""
-    several = max(1, CACHED // points.shape[1])
+def _distances_by_row(graph: Graph, points: np.ndarray, X: str, factor: float) -> list[str]:
+    """Return the terms of the sums of |x - p| = 2 max(x, p) - p - x, computed row by row, since a cache can hold a row's."""
+    n, d = points.shape
 
-    def distances(inner: Graph, row: str) -> str:
-        parts = [points[first : first + several] for first in range(0, len(points), several)]
-        found = [inner.add("ReduceL1", inner.add("Sub", part, row), np.array([1]), keepdims=0) for part in parts]
-        return inner.add("Concat", *found, axis=0)
+    def without_row(inner: Graph, column: str) -> str:
+        larger = inner.add("Max", points.T, column)  # points in a row, since long rows vectorise
+        return inner.add("Gemm", np.full((1, d), 2.0 * factor), larger, -factor * points.sum(axis=1))
 
-    return graph.each_row(X, points.shape[1], len(points), distances)
+    return [graph.each_row(X, d, n, without_row), _row_sums(graph, X, -factor)]
+
+
+def _row_sums(graph: Graph, values: str, factor: float) -> str:
+    """Return the sums of rows times a factor, as a column."""
+    return graph.add("Mul", graph.add("ReduceSum", values, np.array([1]), keepdims=1), factor)
 
 
 def of_products(graph: Graph, kernel: KernelFunction, products: str) -> str:
