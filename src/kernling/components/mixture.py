@@ -99,7 +99,7 @@ class Mixture(NamedTuple):
         return {
             "mistakes": float(self.record[SPENT]) / each,
             "best_expert_mistakes": best,
-            "mistakes_bound": spent / each,
+            "mistakes_bound": float(spent) / each,
         }
 
 

@@ -1,8 +1,8 @@
 """Running metrics, test-then-train evaluation, hold-out evaluation and parameter search; results are rows."""
 
-from .holdout import folds, held_out
+from .holdout import batch, folds, held_out
 from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
-from .protocols import ProgressiveRun, ProgressiveRuns, batch, feed, online, test_then_train
+from .protocols import ProgressiveRun, ProgressiveRuns, feed, online, test_then_train
 from .references import ConstantAnswer, LinearModel
 from .rows import model_of, read_rows, summary, write_rows
 from .search import Found, Search, search

@@ -1,5 +1,5 @@
 # ruff: noqa: PT028 - test_then_train is not a test
-"""Test-then-train evaluation on a stream, and batch training and testing over permutations."""
+"""Test-then-train evaluation on a stream, and on random orders of the same rows."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ from .measuring import (
     copy_with_seed,
     data_facts,
     learn,
-    measure_all,
     orders,
     resolve,
     size_of,
-    task_of,
     warm_up,
     weights_of_experts,
 )
 from .metrics import Batch, Counts, Window, metric
-from .references import WIDEST, ConstantAnswer, LinearModel, Reference, held_out_metrics
+from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
 
 
@@ -418,92 +416,3 @@ def online(
         permuted = stream(X[order], y[order])
         rows += test_then_train(copy, permuted, metrics=metrics, window=window, every=every, on_row=on_row, extra=extra)
     return rows
-
-
-def batch(
-    model: Any,
-    data: Any,
-    *,
-    test: Any = None,
-    test_size: float = 0.1,
-    permutations: int = 1,
-    seed: int = 0,
-    metrics: Sequence[str] | None = None,
-    linear: bool = False,
-    on_row: Callable[[Row], None] | None = None,
-) -> list[Row]:
-    """Train on one part and evaluate on another, over random orders; one row per permutation.
-
-    Orders and seeds are the same as in :func:`online`.
-
-    Parameters
-    ----------
-    model : estimator
-        Left unchanged.
-    data : (X, y), Stream or Dataset
-        The training rows; without ``test``, the last rows of each order are held out.
-    test : (X, y), Stream or str, optional
-        Test rows, or the name of a part of the data set.
-    test_size : float
-        Fraction of the rows that is held out.
-    permutations, seed : int
-    metrics, linear, on_row
-        See :func:`test_then_train`.
-
-    Returns
-    -------
-    list of dict
-        With ``seconds`` (processor time of fitting), ``test_seconds``, and on the test rows the metrics, those of
-        the constant answer (the most common label or the mean of the training rows), and ``majority``.
-
-    Examples
-    --------
-    >>> import kernling as kl
-    >>> from kernling.evaluate import batch
-    >>> from kernling.streams import synthetic
-    >>> rows = batch(kl.AVMClassifier(gamma=4.0, delta=0.2), synthetic("checkerboard", 4000), test_size=0.25)
-    >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
-    3000 True
-    """
-    X, y, facts = load_data(data)
-    task = task_of(model, y)
-    names = chosen_metrics(metrics, task)
-    facts["test_part"] = None
-    held: tuple[Any, np.ndarray] | None = None
-    if isinstance(test, str):
-        held = data.load(test)
-        facts["test_part"] = test
-    elif test is not None:
-        held = load_data(test)[:2]
-    elif not 0.0 < test_size < 1.0:
-        raise ValueError(f"test_size must be between 0 and 1, not {test_size}")
-    facts["test_size"] = None if held else test_size
-    rows: list[Row] = []
-    for p, order in orders(len(y), permutations, seed):
-        cut = len(y) if held else len(y) - round(test_size * len(y))
-        X_test, y_test = held or (X[order[cut:]], y[order[cut:]])
-        copy = copy_with_seed(model, seed + p)
-        train = X[order[:cut]], y[order[:cut]]
-        warm_up(copy, *train)
-        begin = time.process_time()
-        copy.fit(*train)
-        middle = time.process_time()
-        found = measure_all(copy, X_test, y_test, names)
-        seconds = {"seconds": middle - begin, "test_seconds": time.process_time() - middle}
-        found |= _held_out_references(copy, task, train, (X_test, y_test), names, linear)
-        row = {"protocol": "batch"} | describe(copy) | facts | {"permutation": p, "seed": seed, "events": cut} | seconds | found
-        rows.append(row | size_of(copy))
-        if on_row:
-            on_row(rows[-1])
-    return rows
-
-
-def _held_out_references(
-    model: Any, task: str, train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray], metrics: Sequence[str], linear: bool
-) -> Row:
-    """Return the metrics of the reference predictions, trained and tested on the rows that the last step receives."""
-    passed = model.passed if isinstance(model, StreamPipeline) else lambda X: X
-    found = held_out_metrics(ConstantAnswer(task), train, test, metrics)
-    if linear and (X := passed(train[0])).shape[1] <= WIDEST:
-        found |= held_out_metrics(LinearModel(task), (X, train[1]), (passed(test[0]), test[1]), metrics)
-    return found

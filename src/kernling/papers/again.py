@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluate.holdout import batch
 from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
-from ..evaluate.protocols import ProgressiveRun, batch, feed
+from ..evaluate.protocols import ProgressiveRun, feed
 from ..evaluate.rows import Row, load_data, model_of
 from ..streams import Stream, stream, synthetic
 from ..streams.base import Chunk

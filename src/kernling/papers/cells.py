@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import registry
-from ..evaluate.holdout import folds, held_out
+from ..evaluate.holdout import batch, folds, held_out
 from ..evaluate.measuring import orders
 from ..evaluate.metrics import metric_class
-from ..evaluate.protocols import batch, online
+from ..evaluate.protocols import online
 from ..evaluate.rows import Row
 from ..evaluate.selection import Choice, choose
 from . import batch as batch_methods
