@@ -21,7 +21,7 @@ from ..core.jit import inline, inner
 from ..core.limits import faded
 from ..core.state import Widening, are_targets, recoded
 from ..core.struct import shaped
-from ..core.updates import _add_column
+from ..core.updates import add_column
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -158,7 +158,7 @@ def _count(memory, model, block, j, e, sign):
         change = sign * memory.gradients[e, o]
         if change != 0.0:
             if slot >= 0:
-                _add_column(model, block, j, slot, GRADIENT, o, change)
+                add_column(model, block, j, slot, GRADIENT, o, change)
             else:
                 total, z = memory.features_sum[o], memory.Z[e]
                 for i in range(total.size):

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.block import inner_product, point_values
 from ..core.jit import inner
 from ..core.kernels import is_isotropic, transform
-from ..core.updates import _add_column, remove
+from ..core.updates import add_column, remove
 from .eviction import point_value, squared_gap
 from .gram import DEPENDENT, DEPENDENT_32
 
@@ -121,4 +121,4 @@ def add_projection(model, block, j, p, count):
             for o in range(model.coef.shape[1]):
                 coefficient = model.coef[g, o, p]
                 if coefficient != 0.0:
-                    _add_column(model, block, j, int(block.work[1, n]), g, o, share * coefficient)
+                    add_column(model, block, j, int(block.work[1, n]), g, o, share * coefficient)

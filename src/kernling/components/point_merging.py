@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core.block import fill_row, inner_product, set_column
 from ..core.jit import inline, inner
-from ..core.updates import _add_column, clear, remove
+from ..core.updates import add_column, clear, remove
 from ..core.vector import exp
 from .eviction import square, squared_gap
 
@@ -98,5 +98,5 @@ def merge(model, block, j, p, q, h):
     model.norms[q] = inner_product(point, point)
     fill_row(model, block, q, j + 1)
     for o in range(block.g.size):
-        _add_column(model, block, j, q, 0, o, block.g[o])
+        add_column(model, block, j, q, 0, o, block.g[o])
     remove(model, block, j, p)

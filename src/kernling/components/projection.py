@@ -11,7 +11,7 @@ far. Solutions with a G that has drifted slightly get a step of iterative refine
 from __future__ import annotations
 
 from ..core.jit import inline, inner
-from ..core.updates import _add_column, add, insert, remove
+from ..core.updates import add_column, add, insert, remove
 from .eviction import event_value
 from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
 
@@ -133,7 +133,7 @@ def project_point(gram, model, block, j, p):
             for o in range(model.coef.shape[1]):
                 coefficient = model.coef[0, o, p]
                 if coefficient != 0.0:
-                    _add_column(model, block, j, i, 0, o, shares[i] * coefficient)
+                    add_column(model, block, j, i, 0, o, shares[i] * coefficient)
     remove(model, block, j, p)
     _move_last(inverse, p, last)
     _move_last(matrix, p, last)

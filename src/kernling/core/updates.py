@@ -90,7 +90,7 @@ def remove(model, block, j, k):
 
 
 @inline
-def _add_column(model, block, j, k, g, o, value):
+def add_column(model, block, j, k, g, o, value):
     model.coef[g, o, k] += value
     row = block.K[k]
     f = block.scores[g, o]
@@ -107,9 +107,9 @@ def add(model, block, j, k, factor, values):
     for o in range(values.size):
         if values[o] != 0.0:
             u = factor * values[o] / scale
-            _add_column(model, block, j, k, 0, o, u)
+            add_column(model, block, j, k, 0, o, u)
             if averaged:  # group 1 is needed for the average, see averages.py
-                _add_column(model, block, j, k, 1, o, u * model.clock[TOTAL])
+                add_column(model, block, j, k, 1, o, u * model.clock[TOTAL])
 
 
 @inline

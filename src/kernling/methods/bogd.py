@@ -27,7 +27,7 @@ from ..components.eviction import keep, smallest, term_squares
 from ..core import losses, run
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
-from ..core.updates import _add_column, add, renormalise
+from ..core.updates import add_column, add, renormalise
 from ..estimators.constraints import OneOf, Real
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, check_shrinkage, kept_share, loss_of
@@ -83,7 +83,7 @@ def choose_by_weight(model, block, j, u):
     for k in range(size):
         if k != victim and 0.0 < weights[k] < 1.0:
             for o in range(model.coef.shape[1]):
-                _add_column(model, block, j, k, 0, o, model.coef[0, o, k] * (1.0 / weights[k] - 1.0))
+                add_column(model, block, j, k, 0, o, model.coef[0, o, k] * (1.0 / weights[k] - 1.0))
     return victim
 
 
