@@ -103,7 +103,7 @@ def quantile_edges(rows: np.ndarray) -> list[tuple[int, float]]:
             for value in np.unique(np.quantile(column, np.arange(1, bins) / bins, method="inverted_cdf"))
             if value < column.max()
         ]
-        if len(edges) <= min(15 * rows.shape[1], 200):
+        if len(edges) <= min(15 * rows.shape[1], 128):
             return edges
     return []
 

@@ -2,7 +2,7 @@
 
 The features of a row x are 1 and, for each of some pairs of a column c and an edge e, whether x_c > e: a weight is the height
 of a step.  Edges are quantiles of the first events, up to 15 per column, fewer if there are many columns, none if there are
-more than 200.  They are halfway to the next larger value: an edge that is a value of many rows would be a matter of rounding.
+more than 128.  They are halfway to the next larger value: an edge that is a value of many rows would be a matter of rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 BINS = 16  # of a column at most
-MOST = 200  # edges of all columns
+MOST = 128  # edges of all columns
 SAME = 1e-6  # of the range of a column: values that differ by less may be the same up to rounding
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
