@@ -269,7 +269,8 @@ def dual_loop(step: Callable) -> Loop:
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
         block = Block(setup, state.model, rows, size)
-        return block, Features(state.linear, rows, size, spare=block.values.size)
+        centred = block.X if len(block.X) and np.array_equal(state.model.centre, state.linear.centre) else None
+        return block, Features(state.linear, rows, size, block.values.size, centred)
 
     return Loop(_dual_loop, buffers, step, _no_note, blas=False)
 
