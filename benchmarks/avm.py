@@ -66,18 +66,18 @@ def numpy_scores(X: np.ndarray, points: np.ndarray, coefficients: np.ndarray, ga
     return scores
 
 
-def one_pass(name: str, dtype: str) -> None:
+def one_pass(name: str, dtype: str, output: str) -> None:
     """Print a line of the table of ratios."""
     case = CASES[name]
     X, y = stream(name)
     X = X.astype(dtype)
-    model = case.model(dtype=dtype).fit(X, y)
+    model = case.model(dtype=dtype, output=output).fit(X, y)
     points, coefficients = model.support_vectors_, model.dual_coef_.astype(dtype)
     error = np.abs(numpy_scores(X, points, coefficients, case.gamma) - model.decision_function(X)).max()
     assert error < 1e-3 * np.abs(coefficients).max(), f"NumPy's prediction differs by {error}"
     seconds = best(
         {
-            "learn": lambda: case.model(dtype=dtype).fit(X, y),
+            "learn": lambda: case.model(dtype=dtype, output=output).fit(X, y),
             "predict": lambda: model.decision_function(X),
             "numpy": lambda: numpy_scores(X, points, coefficients, case.gamma),
         },
@@ -85,7 +85,7 @@ def one_pass(name: str, dtype: str) -> None:
     )
     learn, predict, plain = (1e6 * seconds[what] / len(y) for what in ("learn", "predict", "numpy"))
     print(
-        f"| {name} | {X.shape[1]} | {len(points)} | {dtype} | {learn:.3f} | {predict:.3f} | {plain:.3f} "
+        f"| {name} | {X.shape[1]} | {len(points)} | {dtype} | {output} | {learn:.3f} | {predict:.3f} | {plain:.3f} "
         f"| {learn / predict:.2f} | {PREDICTION_GOALS[dtype]} | {learn / plain:.2f} | {case.numpy_goal} |",
         flush=True,
     )
@@ -109,11 +109,12 @@ def single_events(name: str) -> None:
 
 def main(names: str) -> None:
     print("One pass, in microseconds per event and as ratios.\n")
-    print("| stream | d | points | dtype | learn | predict | NumPy | learn/predict | goal | learn/NumPy | goal |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| stream | d | points | dtype | output | learn | predict | NumPy | learn/predict | goal | learn/NumPy | goal |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for dtype in PREDICTION_GOALS:
         for name in names:
-            one_pass(name, dtype)
+            for output in ("last", "auto"):
+                one_pass(name, dtype, output)
     print("\nSingle events, learn_one, in microseconds per call (goal: an overhead of at most 10).\n")
     print("| stream | d | points | whole call | overhead | kernel row |")
     print("|---|---|---|---|---|---|")

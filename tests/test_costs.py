@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import checks
 import kernling as kl
-from kernling.estimators.resolve import auto_delta
+from kernling.estimators.resolve import auto_delta, warn_if_uneven
 from kernling.streams import stream
 
 
@@ -24,11 +25,11 @@ def seconds(act, *arguments):
 
 
 @contextmanager
-def little_memory():
+def little_memory(most=2**28):
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[1] < 2**28
+        assert tracemalloc.get_traced_memory()[1] < most
     finally:
         tracemalloc.stop()
 
@@ -95,3 +96,17 @@ def test_auto_delta_makes_no_wide_rows_dense():
         delta = auto_delta(X, {"gamma": 1.0})
     used = np.unique(X.indices)
     assert delta == auto_delta(np.asarray(X[:, used].todense()), {"gamma": 1.0})
+
+
+RESOLVING = {tuple(cls.parameters[name].resolve for name in cls._resolvable()): cls for cls in checks.estimators()}
+
+
+@pytest.mark.parametrize("cls", RESOLVING.values(), ids=lambda cls: cls.__name__)
+def test_what_is_resolved_from_wide_rows_makes_none_dense(cls):
+    X = rows_of(100_000, 1000)  # 800 MB as an array
+    model = cls()
+    with little_memory(2**26):
+        model.resolved(X)
+        warn_if_uneven(X)
+    narrow = rows_of(500, 300)
+    assert model.resolved(narrow) == pytest.approx(model.resolved(narrow.toarray()), rel=1e-9)

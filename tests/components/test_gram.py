@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kernling as kl
 from kernling import kernel
 from kernling.components import gram as grams
 from kernling.components.gram import Gram, extend, matching_pursuit, update
@@ -164,6 +165,15 @@ def test_a_well_conditioned_matrix_is_never_renewed():
         who = who[:200]
     assert gram.record[grams.RENEWED] == 0
     assert drift(gram, 200) < 1e-10
+
+
+def test_single_precision_makes_no_matrix_asymmetric():
+    """Products computed in another order differ in the last digits: the inverse could not fit both halves."""
+    X = np.random.default_rng(0).uniform(size=(300, 784)).astype(np.float32)
+    model = kl.POLKClassifier(parsimony=0.0, max_points=None, gamma=1 / 32, batch_size=32, dtype="float32")
+    model.partial_fit(X, np.arange(300) % 2)
+    assert model.n_stored_ == 288
+    assert drift(model._state.gram, model.n_stored_) < 1e-11
 
 
 def test_a_singular_matrix_gets_a_ridge():

@@ -139,3 +139,16 @@ def test_the_prediction_is_the_weighted_mean_of_the_three_outputs():
     chosen = make("auto")
     expected = sum(weight * make(name).decision_function(X) for name, weight in chosen.output_weights_.items())
     np.testing.assert_allclose(chosen.decision_function(X), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("output", ["average", "suffix", "auto"])
+def test_outputs_in_blocks_are_those_between_single_events(output):
+    """Snapshots are taken, and become the beginning of the suffix, in the middle of blocks."""
+    X, y = stream("binary", 1500, seed=5)
+    blocks, singles = (kernling.AVMClassifier(output=output, suffix=0.5, **SETTINGS) for _ in range(2))
+    scores = blocks.partial_fit(X[:1], y[:1], classes=[0, 1]).predict_then_learn(X[1:], y[1:], method="decision_function")
+    expected = []
+    for x, label, following in zip(X[:-1], y[:-1], X[1:], strict=True):
+        learn_one(singles, x, label)
+        expected.append(singles.score_one(following))
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)

@@ -1,6 +1,7 @@
 """The disk cache: a second process compiles nothing, and an edited source never meets old machine code."""
 
 import os
+import platform
 import shutil
 import stat
 from pathlib import Path
@@ -277,6 +278,30 @@ def test_without_private_parts_of_numba_a_method_does_the_same(run_python, tmp_p
     usual = run_python(PLAIN_METHOD, "usual")
     for _ in range(2):
         assert run_python(PLAIN_METHOD, "plain", KERNLING_CACHE=str(tmp_path)) == usual
+
+
+OTHER_PROCESSOR = """
+import numpy as np
+from numba import typeof
+from kernling.core.kernels import RBF, Kernel, rbf
+from kernling.core.fourier import _cosines_and_sines
+
+for dtype in (np.float64, np.float32):
+    array, table = np.empty(3, dtype), np.empty((3, 3), dtype)
+    exponentials = typeof(Kernel(RBF, 1.0, 3, 0.0)), typeof(array)
+    waves = typeof(table), typeof(np.empty(3)), typeof(array), typeof(table)
+    for function, types in ((rbf, exponentials), (_cosines_and_sines, waves)):  # compiled, but never run
+        print(function.overload(types).library.get_asm_str().count("%REGISTERS"))
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other registers")
+@pytest.mark.parametrize(("processor", "registers"), [("haswell", "ymm"), ("skylake-avx512", "zmm"), ("sapphirerapids", "zmm")])
+def test_the_longest_vectors_of_a_processor_are_used(processor, registers, run_python, tmp_path):
+    program = OTHER_PROCESSOR.replace("REGISTERS", registers)
+    counts = run_python(program, NUMBA_CPU_NAME=processor, NUMBA_CPU_FEATURES="", KERNLING_CACHE=str(tmp_path)).split()
+    assert len(counts) == 4
+    assert min(map(int, counts)) > 40
 
 
 WITHOUT_STRUCTS = """

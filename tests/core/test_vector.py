@@ -96,7 +96,7 @@ def test_sincos_one_by_one(dtype):
 
 @jit
 def features_of(rows, phase, Z):
-    _cosines_and_sines(rows, phase, Z)
+    _cosines_and_sines(rows, phase, phase.copy(), Z)
 
 
 @pytest.mark.parametrize("dtype", SINCOS)

@@ -321,6 +321,17 @@ def test_bad_addresses():
             scale.fit(where, avm(), ["a"])
 
 
+def test_local_workers_do_not_watch_themselves():
+    from dask import config
+
+    usual = config.get("distributed.worker.profile.enabled")
+    with scale.connected("local:1") as local:
+        [periodic] = local.run(lambda dask_worker: list(dask_worker.periodic_callbacks)).values()
+        assert config.get("distributed.worker.profile.enabled") == usual  # of clusters that others start meanwhile
+    assert "heartbeat" in periodic
+    assert "profile" not in periodic
+
+
 def test_kernling_does_not_import_dask(run_python):
     assert run_python("import sys, kernling, kernling.cli.commands; print('dask' in sys.modules)") == "False\n"
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from ..core.expansion import Expansion, padded
 from ..core.jit import jit
 from ..core.kernels import Kernel
-from ..core.minibatch import kernel_matrix, point_matrix, squared_norms
+from ..core.minibatch import own_matrix, point_matrix, squared_norms
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -32,6 +32,7 @@ DRIFT = 1e-8  # of K G from the identity, above which the inverse is recomputed
 PROBE = 8  # updates between checks
 STEEP = 1e4  # squared entries of an update, relative to 1 / k(x, x), above which the inverse is checked at once
 REFINE = 1e-11  # drift above which solutions by the inverse are refined
+PANEL = 128  # rows of a symmetric matrix that are updated at once
 WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
@@ -258,7 +259,7 @@ def add_and_prune(
     """
     size = int(model.size[0])
     norms = squared_norms(X)
-    own = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
+    own = own_matrix(kernel, X, norms)
     dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT
     kept, factor, error = extend(gram, size, cross, own, old, new, dependent)
     coef = np.ascontiguousarray(np.vstack([old, new[kept]]))
@@ -298,27 +299,33 @@ def update(
     gram.matrix[:size, size:n] = cross
     gram.matrix[size:n, :size] = cross.T
     gram.matrix[size:n, size:n] = own
-    stacked = np.zeros((len(factor) + len(columns), len(gram.inverse)))
-    stacked[: len(factor), :n] = factor
-    stacked[len(factor) :, :n] = columns
+    stacked = np.vstack([factor, columns])
     steepest = max(stacked.max(initial=0.0), -stacked.min(initial=0.0)) ** 2 * gram.matrix.diagonal()[:n].max(initial=0.0)
-    signed = stacked.copy()
-    signed[len(factor) :] *= -1.0
-    # inverse += factor'factor - columns'columns; being symmetric, its transpose is the Fortran array that BLAS changes in place
-    if len(stacked):
-        blas.dgemm(1.0, signed.T, stacked[:, :n].T, trans_b=1, beta=1.0, c=gram.inverse[:n].T, overwrite_c=1)
+    _add_products(gram.inverse[:n, :n], np.vstack([factor, -columns]), stacked)
     moves = _fill_holes(alive)
     left = int(alive.sum())
     holes, sources = np.array(moves, np.int64).reshape(-1, 2).T
-    for table in (gram.matrix, gram.inverse):
-        table[holes] = table[sources]
-        table[:n, holes] = table[:n, sources]
-        table[left:n] = 0.0
-        table[:, left:n] = 0.0
+    for table in (gram.matrix[:n, :n], gram.inverse[:n, :n]):
+        moved = table[sources]
+        moved[:, holes] = moved[:, sources]
+        table[holes] = moved
+        table[:, holes] = moved.T
+        table[left:] = 0.0
+        table[:, left:] = 0.0
     gram.record[UPDATES] += 1
     if gram.record[UPDATES] % PROBE == 0 or steepest > STEEP:
         mind_drift(gram, left)
     return moves
+
+
+def _add_products(matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """Add a'b, which is symmetric, to a symmetric matrix: compute one half in panels, and copy it to the other."""
+    n = len(matrix)
+    for first in range(0, n, PANEL):
+        last = min(first + PANEL, n)
+        panel = matrix[first:last, first:]
+        panel += a[:, first:last].T @ b[:, first:]
+        matrix[last:, first:last] = panel[:, last - first :].T
 
 
 def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:

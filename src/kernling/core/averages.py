@@ -22,7 +22,6 @@ import numpy as np
 
 from .expansion import CHOICES, EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from .jit import inline, inner, jit
-from .setup import mix_scores
 from .struct import by_address
 from .votes import TIE, update_votes
 
@@ -100,6 +99,19 @@ def begin_event(model, block, j, growth):
 
 
 @inner
+def use_groups(model, kind, fraction, events, used):
+    """Mark the groups that outputs need during the next events: not the snapshots that are older or younger than theirs."""
+    n = model.clock[EVENTS]
+    first, last = _suffix_start(fraction, n), _suffix_start(fraction, n + events)
+    oldest = -1.0
+    for s in range(model.marks.size):
+        if model.marks[s] <= first:
+            oldest = max(oldest, model.marks[s])
+    for s in range(model.marks.size):
+        used[SNAPSHOTS + s] = 1.0 if kind >= SUFFIX and oldest <= model.marks[s] <= last else 0.0
+
+
+@inner
 def output_mix(model, kind, fraction, mix):
     """Write the weights of the groups of coefficients in the current output."""
     for g in range(mix.size):
@@ -119,20 +131,25 @@ def _add_mix(model, kind, fraction, weight, mix):
     if kind == LAST or n == 0.0:
         mix[0] += weight * clock[SCALE]
         return
-    start = 0.0
-    chosen = -1
+    chosen, start = -1, 0.0
     if kind == SUFFIX:
-        latest = _suffix_start(fraction, n)
-        for s in range(model.marks.size):
-            mark = model.marks[s]
-            if start <= mark <= latest:
-                start = mark
-                chosen = s
+        chosen, start = _snapshot(model, fraction)
     each = weight / (n - start)
     mix[0] += each * clock[TOTAL]
     mix[1] -= each
     if chosen >= 0:
-        mix[2 + chosen] -= each
+        mix[SNAPSHOTS + chosen] -= each
+
+
+@inline
+def _snapshot(model, fraction):
+    """Return the index and the time of the snapshot with which a suffix begins; -1 and 0 if it begins with the first model."""
+    latest = _suffix_start(fraction, model.clock[EVENTS])
+    chosen, start = -1, 0.0
+    for s in range(model.marks.size):
+        if start <= model.marks[s] <= latest:
+            chosen, start = s, model.marks[s]
+    return chosen, start
 
 
 @inner
@@ -142,13 +159,20 @@ def learn_votes(model, block, j, fraction, numeric, y, weight):
     The loss is 1 for a wrong label, and 1/2 for none of two; for numeric targets it is the squared residual relative to the
     largest of the three.
     """
-    losses = block.work[0]
+    clock, scores, losses = model.clock, block.scores, block.work[0]
+    n = clock[EVENTS]
+    chosen, start = _snapshot(model, fraction)
     largest = TIE
     for choice in range(model.votes.size):
-        for g in range(block.mix.size):
-            block.mix[g] = 0.0
-        _add_mix(model, choice, fraction, 1.0, block.mix)
-        mix_scores(block.mix, block.scores, j, block.g)
+        for o in range(block.g.size):
+            if choice == LAST or n == 0.0:
+                block.g[o] = clock[SCALE] * scores[0, o, j]
+                continue
+            total = clock[TOTAL] * scores[0, o, j] - scores[1, o, j]
+            if choice == SUFFIX and chosen >= 0:
+                block.g[o] = (total - scores[SNAPSHOTS + chosen, o, j]) / (n - start)
+            else:
+                block.g[o] = total / n
         if numeric:
             losses[choice] = (block.g[0] - y) ** 2
             largest = max(largest, losses[choice])

@@ -67,6 +67,7 @@ class Block:
         self.sums = np.empty(capacity if from_csr else 0)
         self.f, self.g = buffers_apart(outputs)  # scores and gradient of one event
         self.mix = np.empty(groups)
+        self.used = np.ones(groups)  # not 0: groups whose scores are needed
         self.work = np.empty((3, capacity + SPARE))  # for steps that process all points at once
 
 
@@ -139,24 +140,43 @@ def as_distances(K, first, last, point_norms, norms):
 
 @inner
 def _keep_nearest(K, first, last, tags, tolerance, nearest, distance):
-    """Update the nearest core points with rows first .. last - 1 of squared distances."""
+    """Update the nearest core points with rows first .. last - 1 of squared distances.
+
+    Four at a time, since reading and writing what is known takes longer than comparing.  At the end, the last row is compared
+    several times, which changes nothing.
+    """
     number = K.dtype.type
-    slack = number(tolerance)
-    for k in range(first, last):
-        if tags[0, k] == 0.0:
-            index = number(k)
-            for j in range(K.shape[1]):
-                q = K[k, j]
-                nearer = q < distance[j] - slack
-                distance[j] = q if nearer else distance[j]
-                nearest[j] = index if nearer else nearest[j]
+    for k in range(first, last, 4):
+        k1, k2, k3 = min(k + 1, last - 1), min(k + 2, last - 1), min(k + 3, last - 1)
+        slack0, slack1 = number(_slack(tags, k, tolerance)), number(_slack(tags, k1, tolerance))
+        slack2, slack3 = number(_slack(tags, k2, tolerance)), number(_slack(tags, k3, tolerance))
+        for j in range(K.shape[1]):
+            least, known = _nearer(K[k, j], slack0, number(k), distance[j], nearest[j])
+            least, known = _nearer(K[k1, j], slack1, number(k1), least, known)
+            least, known = _nearer(K[k2, j], slack2, number(k2), least, known)
+            distance[j], nearest[j] = _nearer(K[k3, j], slack3, number(k3), least, known)
+
+
+@inline
+def _slack(tags, k, tolerance):
+    """Return by how much point k must be nearer than others: a point that is no core never is."""
+    return tolerance if tags[0, k] == 0.0 else np.inf
+
+
+@inline
+def _nearer(q, slack, k, least, known):
+    """Return the squared distance and index of point k if it is nearer than the nearest so far, else those."""
+    nearer = q < least - slack
+    return q if nearer else least, k if nearer else known
 
 
 @inner
-def _accumulate(K, first, last, coef, scores):
-    """Add rows first .. last - 1 of K, times their coefficients, to the scores of every column."""
+def _accumulate(K, first, last, coef, used, scores):
+    """Add rows first .. last - 1 of K, times their coefficients, to the scores of every column of the groups in use."""
     number = K.dtype.type
     for g in range(coef.shape[0]):
+        if used[g] == 0.0:
+            continue
         for o in range(coef.shape[1]):
             if K.shape[1] == 1:
                 total = number(0.0)
@@ -233,7 +253,7 @@ def open_block(model, block, start, b):
             if block.tolerance >= 0.0:
                 _keep_nearest(K, first, last, model.tags, block.tolerance, block.nearest, block.distance)
         block.transform(block.kernel, values[first * b : last * b])
-        _accumulate(K, first, last, model.coef, scores)
+        _accumulate(K, first, last, model.coef, block.used, scores)
 
 
 @inner

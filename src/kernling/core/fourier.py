@@ -152,16 +152,19 @@ class Features:
 
     ASSIGNED = ("Z",)
 
-    def __init__(self, model: Linear, rows: Rows, size: int, spare: int = 0):
+    def __init__(self, model: Linear, rows: Rows, size: int, spare: int = 0, centred: np.ndarray | None = None):
+        """``centred``: where the rows of each block, minus the centre, will be found already."""
         L, d = model.frequencies.shape
         outputs, width = model.coef.shape[1:]
         dtype = model.frequencies.dtype
         from_csr = bool(rows.indptr.size) and L > 0 and not model.centre.any()
-        load = load_columns if L == 0 else load_sparse_waves if from_csr else load_waves
+        waves = load_waves if centred is None else load_centred_waves
+        load = load_columns if L == 0 else load_sparse_waves if from_csr else waves
         self.load = Plug(load, model, self, 0, 0)
         self.rows = rows
-        self.X = np.empty((0 if from_csr else size, d), dtype)
+        self.X = np.empty((0 if from_csr else size, d), dtype) if centred is None else centred
         self.angles = np.empty(size * L, dtype)  # flat
+        self.phase = np.empty(L, dtype)  # in the precision of the angles: with a wider type, vectors would be half as long
         self.by_column = np.empty((d if from_csr else 0, L), dtype)  # frequencies, for CSR products only
         if from_csr:
             self.by_column[:] = model.frequencies.T
@@ -184,12 +187,23 @@ def load_columns(model, features, start, b):
 @pluggable
 def load_waves(model, features, start, b):
     """Compute random Fourier features of dense rows."""
-    rows, centre, X = features.rows, model.centre, features.X[:b]
+    rows, centre, X = features.rows, model.centre, features.X
     for j in range(b):
         centred_row(rows, start + j, centre, X[j])
+    _write_waves(model, features, b)
+
+
+@pluggable
+def load_centred_waves(model, features, start, b):
+    """Compute random Fourier features of rows that are centred."""
+    _write_waves(model, features, b)
+
+
+@inner
+def _write_waves(model, features, b):
     angles = shaped(features.angles, (b, model.frequencies.shape[0]))
-    products(X, model.frequencies, angles)
-    _cosines_and_sines(angles, model.phase, features.Z)
+    products(features.X[:b], model.frequencies, angles)
+    _cosines_and_sines(angles, model.phase, features.phase, features.Z)
 
 
 @pluggable
@@ -204,7 +218,7 @@ def load_sparse_waves(model, features, start, b):
             value, column = rows.data[p], by_column[rows.indices[p]]
             for i in range(angle.size):
                 angle[i] += value * column[i]
-    _cosines_and_sines(angles, model.phase, features.Z)
+    _cosines_and_sines(angles, model.phase, features.phase, features.Z)
 
 
 @inner
@@ -231,14 +245,16 @@ def _write_features(model, features, first, out):
 
 
 @inner
-def _cosines_and_sines(angles, phase, Z):
+def _cosines_and_sines(angles, model_phase, phase, Z):
     number = Z.dtype.type
     L = angles.shape[1]
+    for i in range(L):
+        phase[i] = number(model_phase[i])
     scale = number(1.0 / np.sqrt(L))
     for j in range(angles.shape[0]):
         angle, cosines, sines = angles[j], Z[j, :L], Z[j, L:]  # indexing Z[j, L + i] would prevent vectorisation
         for i in range(L):
-            s, c = sincos(angle[i] + number(phase[i]))
+            s, c = sincos(angle[i] + phase[i])
             cosines[i] = c * scale
             sines[i] = s * scale
 

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from .jit import inline, jit
+from .jit import COMPILED, inline, jit
+from .rows import read_only
 
 LARGEST = {"float64": 1e150, "float32": 1e15}  # numbers in rows: beyond, squared distances overflow or are meaningless
 PRODUCT = {"float64": 1e50, "float32": 1e15}  # kernel values and features that are not bounded by 1
@@ -18,7 +19,7 @@ TARGET = {"float64": 1e50, "float32": 1e15}
 WEIGHT = 1e10
 SCORE = 1e60
 COEFFICIENT = 1e130  # more than learning can produce; its square is finite
-PART = 2**15  # numbers that are checked at once, few enough to stay in the cache
+FEW = 2**15  # numbers that NumPy checks in less time than it takes to load compiled code
 NOTHING = 1e-290  # smaller coefficients become 0: they would soon be subnormal and slow down all arithmetic
 
 
@@ -50,17 +51,14 @@ def in_bounds(f):
 
 def within(array: np.ndarray, largest: float) -> bool:
     """Return whether no number of an array is NaN or larger than this."""
-    flat = array.reshape(-1)
-    for first in range(0, flat.size, PART):
-        part = flat[first : first + PART]
-        if not (part.min() >= -largest and part.max() <= largest):
-            return False
-    return True
+    if COMPILED and array.size > FEW:
+        return row_within(read_only(array.reshape(1, -1)), largest)
+    return not array.size or bool(array.min() >= -largest and array.max() <= largest)
 
 
 @jit
 def row_within(table, largest):
-    """Same as ``within``, for a small table that is checked at every event: without the time that NumPy needs to begin."""
+    """Same as ``within``, in one pass and without the time that NumPy needs to begin."""
     outside = 0
     for i in range(table.shape[0]):
         for c in range(table.shape[1]):

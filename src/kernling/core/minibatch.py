@@ -105,10 +105,16 @@ def squared_norms(X: np.ndarray) -> np.ndarray:
     return np.einsum("ic,ic->i", X, X)
 
 
+def own_matrix(kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Return the kernel values between all rows of a table: exactly symmetric, as their computed products need not be."""
+    values = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
+    return 0.5 * (values + values.T)
+
+
 def point_matrix(kernel: Kernel, model: Expansion) -> np.ndarray:
     """Return the kernel values between all points of a model."""
     n = int(model.size[0])
-    return kernel_matrix(kernel, model.points[:n], model.norms[:n], model.points[:n], model.norms[:n]).astype(np.float64)
+    return own_matrix(kernel, model.points[:n], model.norms[:n])
 
 
 def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

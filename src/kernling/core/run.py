@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .averages import LAST, begin_event, learn_votes, output_mix
+from .averages import LAST, begin_event, learn_votes, output_mix, use_groups
 from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS, Expansion
@@ -89,6 +89,7 @@ def _kernel_loop(call, first, last):
         b = min(setup.block_size, last - start)
         if model.size[0] + b > model.points.shape[0]:
             return start
+        use_groups(model, setup.output, setup.fraction, b, block.used)
         open_block(model, block, start, b)
         for j in range(b):
             i = start + j
@@ -269,7 +270,8 @@ def dual_loop(step: Callable) -> Loop:
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
         block = Block(setup, state.model, rows, size)
-        return block, Features(state.linear, rows, size, spare=block.values.size)
+        centred = block.X if len(block.X) and np.array_equal(state.model.centre, state.linear.centre) else None
+        return block, Features(state.linear, rows, size, block.values.size, centred)
 
     return Loop(_dual_loop, buffers, step, _no_note, blas=False)
 
@@ -327,6 +329,8 @@ def _add_kernel_outputs(call, first, last):
         mix[0] = 1.0
     else:
         output_mix(model, setup.output, setup.fraction, mix)
+    for g in range(mix.size):
+        block.used[g] = mix[g]
     for start in range(first, last, setup.block_size):
         b = min(setup.block_size, last - start)
         open_block(model, block, start, b)

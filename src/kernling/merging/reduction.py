@@ -15,7 +15,7 @@ import numpy as np
 from ..components.coverage import BOX, Coverage
 from ..components.gram import DEPENDENT, DEPENDENT_32, extend, greedy, matching_pursuit, new_gram
 from ..core.jit import jit
-from ..core.minibatch import function_products, kernel_matrix, squared_norms
+from ..core.minibatch import function_products, own_matrix, squared_norms
 
 
 class Reduction(NamedTuple):
@@ -129,7 +129,7 @@ def _pursued(
     order = np.argsort(-np.square(columns).sum(axis=(0, 1)), kind="stable")  # heavy points are not projected on light ones
     X = np.ascontiguousarray(points[chosen[order]])
     norms = squared_norms(X)
-    matrix = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
+    matrix = own_matrix(kernel, X, norms)
     new = np.ascontiguousarray(columns.reshape(-1, len(chosen)).T[order])
     nothing = np.zeros((0, len(chosen)))
     dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT

@@ -109,7 +109,7 @@ def step(params, state, block, features, j, f, y, weight, u):
         for i in range(w.size):
             w[i] = shrink * (w[i] - own * np.float64(z[i]) - share * gradients[i])
             total[i] += w[i]
-    if model.clock[EVENTS] % params.period == 0.0:
+    if int(model.clock[EVENTS]) % params.period == 0:
         take_snapshot(params, state, block, features, j)
 
 
