@@ -24,7 +24,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for dtype in ("float64", "float32"):
         rows = X.astype(dtype)
-        model = kl.POLKClassifier(eta=24.0, parsimony=0.0, gamma=1.0 / 32.0, batch_size=BATCH, dtype=dtype)
+        model = kl.POLKClassifier(eta=24.0, parsimony=0.0, gamma=1.0 / 32.0, batch_size=BATCH, max_points=None, dtype=dtype)
         model.fit(rows[:POINTS], y[:POINTS])
         sizes = [model.n_stored_]
         # from here on as many points are removed as added: all rows have a loss, and each step is about eta / batch * sqrt(2)
