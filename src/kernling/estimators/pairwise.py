@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core.run import Notes
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier
@@ -26,11 +29,18 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def threshold_(self) -> np.ndarray:
         """Threshold of each output that ``decision_function`` subtracts."""
         self._fitted()
-        return self._threshold().copy()
+        return self._threshold()
 
     def _threshold(self) -> np.ndarray:
-        """Return the threshold of each output: the best one for recent scores."""
-        return self._state.recent.threshold
+        """Return the threshold of each output: what the method would note with the outputs of an event now."""
+        outputs = self._problem.outputs
+        row = np.empty(2 * outputs)
+        notes = self.__dict__.get("_notes")
+        if notes is None or notes.state is not self._state:
+            loop: Any = self.learner.loop
+            notes = self._notes = Notes(loop, self._params, self._state, row)
+        notes.write(row)
+        return row[outputs:]
 
     def _score_event(self, x):
         score, threshold = super()._score_event(x), self._threshold()
