@@ -373,16 +373,24 @@ class Noted(NamedTuple):
 
 
 class Notes:
-    """Writes what the outputs of a state need in addition to the scores, as it is now."""
+    """What the outputs of a state need in addition to the scores, as it is now."""
 
-    def __init__(self, loop: Loop, params: Any, state: Any, row: np.ndarray):
-        self.state = state
+    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
+        self.state, self._outputs = state, state.model.coef.shape[1]
+        self._row = np.empty(self._outputs + setup.notes)  # as those of ``Stretch.before``
         self._record = by_address(Noted(params, state))
-        self._entry, self._call = entry_point(loop.notes, self._record, row), address(self._record)
+        self._write, self._call = entry_point(loop.notes, self._record, self._row), address(self._record)
 
-    def write(self, row: np.ndarray) -> None:
-        """Write the notes into a row as those of ``Stretch.before``, after the outputs."""
-        self._entry(self._call, row)
+    def all(self) -> np.ndarray:
+        """Return all notes."""
+        row = np.empty_like(self._row)
+        self._write(self._call, row)
+        return row[self._outputs :]
+
+    def first(self) -> float:
+        """Return the first note; for one thread at a time."""
+        self._write(self._call, self._row)
+        return self._row.item(self._outputs)
 
 
 class Scoring(NamedTuple):

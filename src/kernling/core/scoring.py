@@ -9,7 +9,7 @@ import numpy as np
 
 from .averages import freeze_points
 from .blas import one_thread
-from .expansion import Expansion
+from .expansion import EVENTS, Expansion
 from .fourier import Linear, freeze_features
 from .jit import entry_point
 from .kernels import Kernel
@@ -79,16 +79,20 @@ class FewScores:
 
     def __init__(self, setup: Setup, state: Any):
         centre = state.model.centre
-        self.state = state
+        self.state, self._events = state, state.model.clock[EVENTS]
         self._frozen = _frozen(setup, state)
         given = np.zeros((setup.block_size, len(centre)), centre.dtype)
         self._scorer = Scorer(setup, [frozen.part for frozen in self._frozen], given, is_event=False)
 
     def score(self, X: np.ndarray, largest: float) -> np.ndarray | None:
         """Return the outputs of rows of the model's type and width; None if any cannot be scored."""
-        with one_thread.where_needed():
-            for frozen, (score, record) in zip(self._frozen, self._scorer.calls, strict=True):
+        events = self.state.model.clock[EVENTS]
+        if events != self._events:
+            for frozen in self._frozen:
                 frozen.update()
+            self._events = events
+        with one_thread.where_needed():
+            for score, record in self._scorer.calls:
                 if not score(record, X, largest):
                     return None
         return self._scorer.out[: len(X)].copy()
