@@ -30,7 +30,7 @@ def text(y):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "text", "objects", "regression"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("method", ["AVM", "SPA", "DualSVRG", "AOGD"])
+@pytest.mark.parametrize("method", ["AVM", "SPA", "DualSVRG", "AOGD", "POLK"])
 def test_one_call_and_small_batches_and_single_events_learn_the_same(method, kind, dtype, weights, monkeypatch):
     rows, y = stream({"text": "binary", "objects": "binary"}.get(kind, kind), 300)
     if kind in ("text", "objects"):
@@ -185,6 +185,7 @@ def test_rows_with_gaps_and_other_types():
 
 DIVERGES = {
     "features": kernling.AOGDClassifier(features="linear", loss="squared", eta=2.0, second_eta=2.0, random_state=0),
+    "waiting": kernling.POLKRegressor(kernel="linear", loss="l2", eta=300.0, lam=0.0, batch_size=3),
     "points": baselines.BOGDRegressor(kernel="linear", loss="l2", eta=3.0, budget=9999, random_state=0),
 }
 
@@ -223,3 +224,22 @@ def test_a_copy_of_a_pipeline_does_not_see_later_events():
     pipeline.learn_one(rows[101], Y[101])
     assert held.to_state() == state
     assert not np.array_equal(encode.scale_.mean_, mean)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        kernling.POLKClassifier(gamma=1.0, max_points=None, parsimony=0.0, batch_size=7),
+        kernling.AVMClassifier(gamma=1.0, delta=0.0, max_cells=None, zero_cells=True),
+    ],
+    ids=["POLK", "AVM"],
+)
+def test_a_model_that_grows_with_small_batches(model, monkeypatch):
+    rows, y = stream("binary", 800)
+    whole, batches = (clone(model).partial_fit(rows[:50], y[:50], classes=np.unique(y)) for _ in range(2))
+    whole.partial_fit(rows[50:], y[50:])
+    monkeypatch.setattr(type(model), "_stream", None)
+    for first in range(50, 800, 125):
+        batches.partial_fit(rows[first : first + 125], y[first : first + 125])
+    assert batches.n_stored_ == whole.n_stored_ > 300
+    np.testing.assert_allclose(checks.scores(batches, rows), checks.scores(whole, rows), rtol=1e-7, atol=1e-7)

@@ -24,12 +24,12 @@ from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
 from .minibatch import BatchLoop, joining
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, Loop, Run, Scorer, Stretch, no_event
+from .run import REFUSED, Event, Loop, Run, Scorer, Stretch, encode_targets, no_event
 from .setup import Setup
-from .state import grown, packed
+from .state import grown, nbytes, packed
 
 CALL = 8192
-SMALL = 2**20  # numbers in the points of a model, or its kernel values of a block, up to which buffers are kept
+SMALL = 2**20  # numbers in a state, or kernel values of a block, up to which buffers are kept
 KEPT = 1024  # rows of small batches from which a state can be computed again
 WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
@@ -70,7 +70,7 @@ def learn(
     uniforms = np.empty(setup.uniforms * min(n, CALL))
     nothing = no_event(events.rows.dense.dtype)
     run = _runner(loop, setup, params, Stretch(*events, read_only(uniforms), before), nothing)
-    room = setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
+    room = room_for(loop, setup)
     first = 0
     with deferred_interrupt() as interrupted:
         while first < n:
@@ -125,6 +125,23 @@ class Plain:
         targets[0], weights[0] = y, weight
         return self(state, 0, 1)
 
+    def of_few(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
+        """Return the function that learns a few events of this state, and its first argument, like ``Run.of_few``."""
+        return self._learn_few, state
+
+    def _learn_few(
+        self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, first: int, largest: float
+    ) -> int:
+        last, event, u = first + len(X), self._event, self._fixed[0].uniforms
+        if not within(X, largest) or not encode_targets(labels, y, event.targets[first:last]):
+            return REFUSED
+        event.rows[first:last], event.weights[first:last] = X, weights if len(weights) else 1.0
+        event.drawn[u * first : u * last] = event.uniforms[: u * len(X)]
+        try:
+            return self(state, first, last)
+        except Diverged:
+            return -1
+
 
 def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
     """Return the loop as a function of the state and the range of events, first and last."""
@@ -138,26 +155,23 @@ class SmallBatches:
     copy, and the rows learned since are kept, from which the state before the last call can be computed again.
     """
 
-    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool):
+    def __init__(
+        self, loop: Loop | BatchLoop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
+    ):
         self.most = setup.block_size
         n, u, centre = max(KEPT, self.most), setup.uniforms, state.model.centre
-        X, targets, weights, uniforms = (
-            np.empty((n, len(centre)), centre.dtype),
-            np.empty(n),
-            np.empty(n),
-            np.empty(self.most * u),
-        )
+        X, uniforms = np.empty((n, len(centre)), centre.dtype), np.empty(self.most * u)
+        targets, weights = np.empty(n), np.empty(n)
         self._event = Event(X, targets, weights, uniforms, np.empty(n * u))
         if drawing := _drawing(loop, setup, rng, is_shared):
             self._event = self._event._replace(**drawing)
         self._draws = u > 0 and not drawing
         events = Stretch(as_rows(X), read_only(targets), read_only(weights), read_only(uniforms), np.empty((0, 1)))
-        self._run = Run(loop, setup, params, events, self._event)
-        self.dtype, self.width = X.dtype, X.shape[1:]
+        self._run = _runner(loop, setup, params, events, self._event)
         self._setup, self._rng, self._cuts = setup, rng, [0]
         self._state: Any = None
         self._events = 0.0
-        self._room = max(self.most, setup.room)
+        self._room = room_for(loop, setup)
         self.are_within = entry_point(row_within, np.empty((1, 1)), -1.0, 1.0)  # without the time that NumPy needs to begin
 
     def learn(self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
@@ -168,7 +182,7 @@ class SmallBatches:
         """
         if not state.model.has_room(self._room):
             state = _with_room(state, self._room)
-        known = state is self._state and state.model.clock[EVENTS] == self._events
+        known = state is self._state and _events_of(state) == self._events
         first = self._cuts[-1]
         if not known or first + len(X) > len(self._event.rows):
             if not (state is self._state or is_small(state, self._setup)):
@@ -179,14 +193,16 @@ class SmallBatches:
             self._rng.random(out=self._event.uniforms[: self._draws_of(X, weights)])
         with one_thread.where_needed():
             done = self._learn(self._call, X, y, labels, weights, first, largest)
-        if done > 0:
+        if done == first + len(X):
             self._cuts.append(done)
-            self._events = state.model.clock[EVENTS]
+            self._events = _events_of(state)
             return state
         if done != REFUSED:
             self._undo()
         if self._draws or (self._setup.uniforms and done != REFUSED):
             _rewind(self._rng, self._draws_of(X, weights), before if self._draws else None)
+        if done >= 0:  # batches have filled all room
+            return self.learn(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
         if done == REFUSED:
             return None
         raise Diverged
@@ -202,7 +218,7 @@ class SmallBatches:
             checked = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
             self._learn, self._call = self._run.of_few(state, floats=self._memory[: floats if checked else 0])
         self._before[:] = self._memory
-        self._cuts, self._events = [0], state.model.clock[EVENTS]
+        self._cuts, self._events = [0], _events_of(state)
         return state
 
     @one_thread
@@ -286,8 +302,19 @@ class Single:
 
 
 def is_small(state: Any, setup: Setup) -> bool:
-    """Return whether the buffers of a block are so small that they are kept, and so is a copy of the state."""
-    return max(state.model.work, state.model.stored * setup.block_size) <= SMALL
+    """Return whether a state and the buffers of a block are so small that buffers are kept, and a copy of the state."""
+    return max(nbytes(state) // 8, state.model.stored * setup.block_size) <= SMALL
+
+
+def room_for(loop: Loop | Callable, setup: Setup) -> int:
+    """Return for how many points there must be room before a compiled call."""
+    return setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
+
+
+def _events_of(state: Any) -> float:
+    """Return how many events have been learned, or wait to be: it changes whenever the state does."""
+    waiting = getattr(state, "waiting", None)
+    return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])
 
 
 def _drawing(loop: Loop | Callable, setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:

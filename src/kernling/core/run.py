@@ -13,7 +13,7 @@ from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS, Expansion
 from .fourier import Features, Linear, feature_outputs, feature_scale, feature_scores, meet_event, open_features
-from .jit import UNIT, bind, entry_point, inline, inner, template
+from .jit import UNIT, bind, entry_point, inline, inner, jit, template
 from .limits import in_bounds
 from .rows import Rows, as_rows, row_count
 from .setup import Setup, mix_scores
@@ -246,6 +246,17 @@ def encoded(labels, y):
         if labels[k] == y:
             return float(k) if labels.size > 2 else 2.0 * k - 1.0
     return np.nan
+
+
+@jit
+def encode_targets(labels, y, targets):
+    """Encode the targets of a few events; return whether all labels are known."""
+    unknown = 0
+    for i in range(y.size):
+        targets[i] = encoded(labels, y[i])
+        if not abs(targets[i]) <= FINITE:
+            unknown += 1
+    return unknown == 0
 
 
 @template
