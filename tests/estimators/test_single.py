@@ -241,5 +241,13 @@ def test_a_model_that_grows_with_small_batches(model, monkeypatch):
     monkeypatch.setattr(type(model), "_stream", None)
     for first in range(50, 800, 125):
         batches.partial_fit(rows[first : first + 125], y[first : first + 125])
-    assert batches.n_stored_ == whole.n_stored_ > 300
+    assert batches.n_stored_ == whole.n_stored_ > 100
     np.testing.assert_allclose(checks.scores(batches, rows), checks.scores(whole, rows), rtol=1e-7, atol=1e-7)
+
+
+def test_another_block_size_in_between_does_not_matter():
+    rows, y = stream("binary", 3000)
+    model, twin = (kernling.AVMClassifier(gamma=1.0, block_size=16).partial_fit(rows[:50], y[:50]) for _ in range(2))
+    model.partial_fit(rows[50:60], y[50:60]).set_params(block_size=4096)
+    twin.partial_fit(rows[50:60], y[50:60])
+    np.testing.assert_array_equal(model.partial_fit(rows, y).predict(rows), twin.partial_fit(rows, y).predict(rows))

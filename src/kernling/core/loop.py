@@ -177,16 +177,21 @@ class SmallBatches:
     def learn(self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
         """Learn rows of the model's type, and return the state, which is another one if it had to be copied.
 
-        Without weights, all are 1; without labels, y are encoded targets.  Returns None if these rows cannot be learned; then,
-        and when Diverged is raised, state and generator are as they were before.
+        Without weights, all are 1; without labels, y are encoded targets.  Returns None if these rows cannot be learned, or the
+        state is not small; then, and when Diverged is raised, state and generator are as they were before.
         """
         if not state.model.has_room(self._room):
+            if not is_small(state, self._setup):
+                return None
             state = _with_room(state, self._room)
+        elif not (state is self._state or is_small(state, self._setup)):
+            return None
+        return self._learn_small(state, X, y, labels, weights, largest)
+
+    def _learn_small(self, state: Any, X: Any, y: Any, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
         known = state is self._state and _events_of(state) == self._events
         first = self._cuts[-1]
         if not known or first + len(X) > len(self._event.rows):
-            if not (state is self._state or is_small(state, self._setup)):
-                return None
             state, first = self._copied(state), 0
         if self._draws:
             before = _standing(self._rng)
@@ -202,7 +207,7 @@ class SmallBatches:
         if self._draws or (self._setup.uniforms and done != REFUSED):
             _rewind(self._rng, self._draws_of(X, weights), before if self._draws else None)
         if done >= 0:  # batches have filled all room
-            return self.learn(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
+            return self._learn_small(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
         if done == REFUSED:
             return None
         raise Diverged

@@ -42,7 +42,6 @@ class SingleEvents(TakesTurns):
     _rng: np.random.Generator
     random_state: Any
     verbose: Any
-    block_size: int
     _stream: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
@@ -160,7 +159,7 @@ class SingleEvents(TakesTurns):
             type(X) is np.ndarray
             and X.dtype is centre.dtype
             and X.shape[1:] == centre.shape
-            and 0 < len(X) <= self.block_size
+            and 0 < len(X) <= self._setup.block_size  # as it was when learning began
             and X.flags.c_contiguous
         )
 
