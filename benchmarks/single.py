@@ -7,8 +7,10 @@ See README.md in this folder.  It needs the extra ``river``.
 
 from benchmarks.timing import best  # first: it sets the number of threads  # isort: skip
 
+import copy
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ SMALLEST: dict[str, dict[str, int]] = {  # the methods, and parameters with whic
 }
 
 
-def microseconds(contestants: dict[str, Callable[[], Any]], events: int = EVENTS) -> dict[str, float]:
+def microseconds(contestants: dict[str, Callable[[], Any]], events: float = EVENTS) -> dict[str, float]:
     """Return the best time of each contestant per event."""
     return {name: 1e6 * seconds / events for name, seconds in best(contestants, ROUNDS).items()}
 
@@ -66,16 +68,22 @@ def main() -> None:
     )
     print(f"River's logistic regression, dictionaries: {', '.join(f'{name} {time:.1f}' for name, time in river.items())}\n")
     print("| | arrays: learn | predict | besides: learn | predict | dictionaries, besides: learn | predict |", end="")
-    print(" 32 rows | the rows in one call |\n|---|---|---|---|---|---|---|---|---|")
+    print(" 32 rows: learn | in one call | predict | in one call |\n|---|---|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or SMALLEST:
         cls: Any = registry.estimator_for(name, "classification")
         model = cls(random_state=0).fit(X, y)
         smallest = cls(random_state=0, **SMALLEST[name]).fit(X, y)
         pipeline = kl.StreamPipeline.auto(cls(random_state=0, **SMALLEST[name])).partial_fit(rows, y)
 
-        def chunks(size: int, model: Any = model) -> None:
+        whole = copy.deepcopy(model)
+
+        def learn_chunks(model: Any, size: int) -> None:
             for first in range(0, ROWS, size):
                 model.partial_fit(X[first : first + size], y[first : first + size])
+
+        def predict_chunks(model: Any, size: int) -> None:
+            for first in range(0, ROWS, size):
+                model.predict(X[first : first + size])
 
         times = microseconds(
             {
@@ -87,9 +95,17 @@ def main() -> None:
                 "predict dictionaries": predict(pipeline, dictionaries),
             }
         )
-        batches = microseconds({"small": lambda: chunks(FEW), "whole": lambda: chunks(ROWS)}, ROWS // FEW)
+        batches = microseconds(
+            {
+                "learn few": partial(learn_chunks, model, FEW),
+                "learn": partial(learn_chunks, whole, ROWS),
+                "predict few": partial(predict_chunks, model, FEW),
+                "predict": partial(predict_chunks, whole, ROWS),
+            },
+            ROWS / FEW,
+        )
         print(f"| {name} | {' | '.join(f'{time:.1f}' for time in times.values())} ", end="")
-        print(f"| {batches['small']:.0f} | {batches['whole']:.0f} |", flush=True)
+        print(f"| {' | '.join(f'{time:.0f}' for time in batches.values())} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -151,15 +151,16 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         with turns.lock:
             if turns.predicting:
                 turns.wait()
-            return self._learn_one(x, y, sample_weight)
-
-    def _learn_one(self, x, y, sample_weight) -> StreamPipeline:
-        encode, last = self._quick_steps()
-        table = None if encode is None else encode.learned_numbers(x)
-        if table is not None:
+            encode, last = self._quick_steps()
+            table = None if encode is None else encode.learned_numbers(x)
+            if table is None:
+                return self._learn_any(x, y, sample_weight)
             last.learn_one(table[OUT], y, sample_weight)
             encode.accept(table)
-            return self
+        return self
+
+    def _learn_any(self, x, y, sample_weight) -> StreamPipeline:
+        """Learn an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
         with self._untouched_on_error():

@@ -35,8 +35,14 @@ def put(gram: Gram, n: int, cross, own, out) -> tuple[np.ndarray, int]:
     coef[out] = 0.0  # they cost nothing, and nothing else fits
     removed, _ = matching_pursuit(gram.inverse[:n, :n], factor, coef[:total], 0.0, 1e-30, order, columns, alive)
     assert removed == len(out)
-    update(gram, n, cross[:, kept], own[kept][:, kept], factor, columns[:removed], alive)
+    update(gram, n, cross, own, kept, factor, columns[:removed], alive)
     return kept, total - removed
+
+
+def moved(alive: np.ndarray) -> list[tuple[int, int]]:
+    """Which of the last survivors fill which holes."""
+    left = alive.sum()
+    return list(zip(np.flatnonzero(~alive[:left]), left + np.flatnonzero(alive[left:]), strict=True))
 
 
 class Life:
@@ -61,7 +67,7 @@ class Life:
         who = np.array([*self.who, *new])
         alive = np.ones(len(who), np.bool_)
         alive[out] = False
-        for to, source in grams._fill_holes(alive):
+        for to, source in moved(alive):
             who[to] = who[source]
         self.who = who[:left].tolist()
         np.testing.assert_array_equal(self.gram.matrix[:left, :left], self.values[np.ix_(self.who, self.who)])
@@ -160,7 +166,7 @@ def test_a_well_conditioned_matrix_is_never_renewed():
         alive = np.ones(205, np.bool_)
         alive[out] = False
         who = [*who, *new]
-        for to, source in grams._fill_holes(alive):
+        for to, source in moved(alive):
             who[to] = who[source]
         who = who[:200]
     assert gram.record[grams.RENEWED] == 0

@@ -79,6 +79,17 @@ def test_the_setting_is_given_back():
         assert blas_threads() == before
 
 
+def test_there_is_no_limit_where_none_is_needed():
+    with threadpool_limits(3, user_api="blas"):
+        before = blas_threads()
+        with one_thread.where_needed():
+            assert set(blas_threads()) == {1}
+            assert one_thread.where_needed() is one_thread, "until the one around it ends, it holds"
+        assert blas_threads() == before
+    with threadpool_limits(1, user_api="blas"):
+        assert one_thread.where_needed() is not one_thread
+
+
 def test_it_counts_all_threads():
     with threadpool_limits(3, user_api="blas"):
         before = blas_threads()

@@ -35,7 +35,7 @@ from numba.core import event
 with event.install_recorder("numba:compile") as compiled:
     from kernling.core.limits import row_within
 
-    row_within(np.eye(3), 1.0)
+    row_within(np.eye(3), -1.0, 1.0)
 print(len(compiled.buffer))
 """
 
@@ -137,7 +137,7 @@ import numpy as np
 from kernling.core.limits import row_within
 
 hits = row_within.dispatcher.stats.cache_hits
-print(row_within(np.eye(3), 1.0) and not row_within(np.eye(3), 0.5), sum(hits.values()))
+print(row_within(np.eye(3), -1.0, 1.0) and not row_within(np.eye(3), -1.0, 0.5), sum(hits.values()))
 """
 
 
@@ -175,7 +175,7 @@ from kernling.core.limits import row_within
 from kernling.core.kernels import CAUCHY, Kernel, transform_values
 
 if sys.argv[1] == "late":
-    row_within(np.eye(3), 1.0)  # so that the next functions have other symbols
+    row_within(np.eye(3), -1.0, 1.0)  # so that the next functions have other symbols
 values = np.ones(2)
 transform_values(Kernel(CAUCHY, 1.0, 1, 0.0), values)
 print(*values)
@@ -235,7 +235,7 @@ def test_compiled_parts_refuse_calls_from_python():
 def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    program = "import numpy as np; from kernling.core.limits import row_within; print(row_within(np.eye(3), 1.0))"
+    program = "import numpy as np; from kernling.core.limits import row_within; print(row_within(np.eye(3), -1.0, 1.0))"
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "True"
 
 

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import kernling
 from checks import assert_identical
+from kernling.estimators import single
 from oracles import stream
 
 X, LABELS = stream("binary", 20)
@@ -16,7 +17,7 @@ CLASSIFIER = kernling.AVMClassifier(
     gamma=1.0, delta=0.5, approximate="bernoulli", beta=2.0, random_state=0, class_weight="balanced"
 )
 REGRESSOR = kernling.AVMRegressor(gamma=1.0, delta=0.5, approximate="bernoulli", beta=2.0, random_state=0)
-BUFFERS = {"_one", "_turns", "_encoded"}  # made when first needed, and never part of the model
+BUFFERS = {*single.BUFFERS, "_turns"}  # made when first needed, and never part of the model
 MODELS = [(CLASSIFIER, LABELS), (REGRESSOR, VALUES)]
 BOTH = pytest.mark.parametrize(("model", "y"), MODELS, ids=["classifier", "regressor"])
 FITTED = pytest.mark.parametrize("fitted", [False, True], ids=["fresh", "fitted"])

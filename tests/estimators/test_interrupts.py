@@ -171,7 +171,7 @@ from kernling.core import run
 rng = np.random.default_rng(0)
 X = rng.normal(50.0, 3.0, size=(500, 3))
 y = X[:, 0] + X[:, 1]
-usual = run.Run.__call__
+usual, usual_few = run.Run.__call__, run.Run.of_few
 
 
 def contents(model):
@@ -180,24 +180,34 @@ def contents(model):
 
 
 def stopped_in(change):
-    def learn(self, *arguments):
-        found = usual(self, *arguments)
-        signal.raise_signal(signal.SIGINT)  # as if it had arrived while the events were learned
-        return change(found)
+    def interrupted(learn):
+        def learn_and_stop(*arguments):
+            found = learn(*arguments)
+            signal.raise_signal(signal.SIGINT)  # as if it had arrived while the events were learned
+            return change(found)
+
+        return learn_and_stop
+
+    def of_few(self, *arguments, **more):
+        learn, call = usual_few(self, *arguments, **more)
+        return interrupted(learn), call
 
     model, straight = (kl.SPARegressor(gamma=0.5, random_state=0).partial_fit(X[:100], y[:100]) for _ in range(2))
-    run.Run.__call__ = learn
+    if rows > model.block_size:
+        run.Run.__call__ = interrupted(usual)
+    else:
+        run.Run.of_few = of_few
     try:
         model.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
         raise SystemExit("not stopped")
     except KeyboardInterrupt:
         pass
     finally:
-        run.Run.__call__ = usual
+        run.Run.__call__, run.Run.of_few = usual, usual_few
     return model, straight
 
 
-for rows in (1, 20):
+for rows in (1, 20, 300):
     model, straight = stopped_in(lambda found: found)
     straight.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
     assert contents(model) == contents(straight), f"{rows} rows: between two events"

@@ -12,6 +12,7 @@ numbers, and recomputed when it has drifted.  Solutions with a slightly inexact 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,43 +110,41 @@ def extend(
     shares = inverse @ cross
     if gram.record[LAST] > REFINE:
         shares += inverse @ (cross - gram.matrix[:size, :size] @ shares)
-    rest = own - cross.T @ shares
     kept = np.zeros(len(own), np.bool_)
     lower = np.zeros_like(own)
-    error = _factorise(rest, dependent * np.diagonal(own), shares, old, new, kept, lower)
-    lower = lower[kept][:, kept]
-    identity = np.eye(len(lower))
-    inverse_lower = lapack.dtrtri(lower, lower=1)[0] if len(lower) else identity
-    factor = np.empty((len(lower), size + len(lower)))
-    factor[:, :size] = -inverse_lower @ shares[:, kept].T
-    factor[:, size:] = inverse_lower
+    count, error = _factorise(own, cross.T @ shares, dependent, shares, old, new, kept, lower)
+    factor = np.empty((count, size + count))
+    _solve(lower, kept, shares, factor)
     return Extension(kept, factor, error)
 
 
 @jit
-def _factorise(rest, least, shares, old, new, kept, lower):
-    """Compute the Cholesky factor of rest, row by row; a row with a tiny diagonal is projected on those before it.
+def _factorise(own, known, dependent, shares, old, new, kept, lower):
+    """Compute the Cholesky factor of own - known, row by row; a row with a tiny diagonal is projected on those before it.
 
-    The squared error is an upper bound, reached if the residuals of all projected points have the same direction.
+    Returns how many are kept, and the squared error: an upper bound, reached if the residuals of all projected points have the
+    same direction.
     """
-    n = rest.shape[0]
+    n = own.shape[0]
     outputs = new.shape[1]
     weights = np.empty(n)
     error = 0.0
+    count = 0
     for b in range(n):
         for i in range(b):
             if kept[i]:
-                total = rest[b, i]
+                total = own[b, i] - known[b, i]
                 for m in range(i):
                     if kept[m]:
                         total -= lower[b, m] * lower[i, m]
                 lower[b, i] = total / lower[i, i]
-        gap = rest[b, b]
+        gap = own[b, b] - known[b, b]
         for m in range(b):
             if kept[m]:
                 gap -= lower[b, m] ** 2
-        if gap > least[b]:
+        if gap > dependent * own[b, b]:
             kept[b] = True
+            count += 1
             lower[b, b] = np.sqrt(gap)
             continue
         for i in range(b - 1, -1, -1):  # weights of the kept points before it: solve lower' weights = lower[b]
@@ -170,7 +169,32 @@ def _factorise(rest, least, shares, old, new, kept, lower):
                     if kept[i]:
                         new[i, o] += amount * weights[i]
         error += np.sqrt(max(gap, 0.0) * amounts)
-    return error * error
+    return count, error * error
+
+
+@jit
+def _solve(lower, kept, shares, factor):
+    """Write L^-1 [-shares', I], for the points that are kept."""
+    size = shares.shape[0]
+    r = 0
+    for b in range(kept.size):
+        if kept[b]:
+            row = factor[r]
+            for k in range(size):
+                row[k] = -shares[k, b]
+            for i in range(size, row.size):
+                row[i] = 0.0
+            row[size + r] = 1.0
+            q = 0
+            for i in range(b):
+                if kept[i]:
+                    a, before = lower[b, i], factor[q]
+                    for k in range(row.size):
+                        row[k] -= a * before[k]
+                    q += 1
+            for k in range(row.size):
+                row[k] /= lower[b, b]
+            r += 1
 
 
 @jit
@@ -269,16 +293,32 @@ def add_and_prune(
     removed, error = matching_pursuit(
         gram.inverse[:size, :size], factor, coef, error, eps * eps, order(n), columns, alive, 0, most
     )
-    moves = update(gram, size, cross[:, kept], own[kept][:, kept], factor, columns[:removed], alive)
-    model.points[size:n] = X[kept]
-    model.norms[size:n] = norms[kept]
-    model.coef[0, :, :n] = coef.T
-    for to, source in moves:
-        model.points[to] = model.points[source]
-        model.norms[to] = model.norms[source]
-        model.coef[0, :, to] = model.coef[0, :, source]
+    moves = update(gram, size, cross, own, kept, factor, columns[:removed], alive)
+    _store(model.points, model.norms, model.coef[0], size, X, norms, kept, coef, moves)
     model.size[0] = n - removed
-    return float(np.sqrt(error))
+    return math.sqrt(error)
+
+
+@jit
+def _store(points, norms, columns, size, X, new_norms, kept, coef, moves):
+    """Append the points that are kept, set all coefficients, and move points."""
+    k = size
+    for b in range(kept.size):
+        if kept[b]:
+            for c in range(X.shape[1]):
+                points[k, c] = X[b, c]
+            norms[k] = new_norms[b]
+            k += 1
+    for o in range(columns.shape[0]):
+        for k in range(coef.shape[0]):
+            columns[o, k] = coef[k, o]
+    for m in range(moves.shape[0]):
+        to, source = moves[m, 0], moves[m, 1]
+        for c in range(X.shape[1]):
+            points[to, c] = points[source, c]
+        norms[to] = norms[source]
+        for o in range(columns.shape[0]):
+            columns[o, to] = columns[o, source]
 
 
 def update(
@@ -286,35 +326,26 @@ def update(
     size: int,
     cross: np.ndarray,
     own: np.ndarray,
+    kept: np.ndarray,
     factor: np.ndarray,
     columns: np.ndarray,
     alive: np.ndarray,
-) -> list[tuple[int, int]]:
-    """Append the points that ``factor`` describes and remove those that are not alive.
+) -> np.ndarray:
+    """Append the points that are kept, and that ``factor`` describes, and remove those that are not alive.
 
-    cross and own are the kernel values of the appended points, columns the u of the removed ones.  The last survivors fill
-    the holes: returns the moves (to, from).
+    cross and own are the kernel values of the new points, columns the u of the removed ones.  The last survivors fill
+    the holes: returns the moves, (to, from) in each row.
     """
-    n = size + len(own)
-    gram.matrix[:size, size:n] = cross
-    gram.matrix[size:n, :size] = cross.T
-    gram.matrix[size:n, size:n] = own
-    stacked = np.vstack([factor, columns])
-    steepest = max(stacked.max(initial=0.0), -stacked.min(initial=0.0)) ** 2 * gram.matrix.diagonal()[:n].max(initial=0.0)
-    _add_products(gram.inverse[:n, :n], np.vstack([factor, -columns]), stacked)
-    moves = _fill_holes(alive)
-    left = int(alive.sum())
-    holes, sources = np.array(moves, np.int64).reshape(-1, 2).T
-    for table in (gram.matrix[:n, :n], gram.inverse[:n, :n]):
-        moved = table[sources]
-        moved[:, holes] = moved[:, sources]
-        table[holes] = moved
-        table[:, holes] = moved.T
-        table[left:] = 0.0
-        table[:, left:] = 0.0
+    n = len(alive)
+    stacked, signed = np.empty((2, len(factor) + len(columns), n))
+    steepest = _append(gram.matrix, size, cross, own, kept, factor, columns, stacked, signed)
+    if len(stacked):
+        _add_products(gram.inverse[:n, :n], signed, stacked)
+    moves = np.empty((len(columns), 2), np.int64)
+    moves = moves[: _close_gaps(gram.matrix, gram.inverse, alive, moves)]
     gram.record[UPDATES] += 1
     if gram.record[UPDATES] % PROBE == 0 or steepest > STEEP:
-        mind_drift(gram, left)
+        mind_drift(gram, n - len(columns))
     return moves
 
 
@@ -328,10 +359,75 @@ def _add_products(matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
         matrix[last:, first:last] = panel[:, last - first :].T
 
 
-def _fill_holes(alive: np.ndarray) -> list[tuple[int, int]]:
-    left = int(alive.sum())
-    holes = np.flatnonzero(~alive[:left])
-    return list(zip(holes.tolist(), (np.flatnonzero(alive[left:]) + left).tolist(), strict=True))
+@jit
+def _append(matrix, size, cross, own, kept, factor, columns, stacked, signed):
+    """Append kernel values; write factor and columns into one matrix, and once more with columns negated.
+
+    Returns the largest square of their entries, relative to 1 / k(x, x).
+    """
+    n = size
+    for b in range(kept.size):
+        if kept[b]:
+            for k in range(size):
+                matrix[k, n] = cross[k, b]
+                matrix[n, k] = cross[k, b]
+            i = size
+            for q in range(b + 1):
+                if kept[q]:
+                    matrix[n, i] = own[b, q]
+                    matrix[i, n] = own[b, q]
+                    i += 1
+            n += 1
+    added = factor.shape[0]
+    steepest = 0.0
+    for q in range(stacked.shape[0]):
+        sign = 1.0 if q < added else -1.0
+        for i in range(n):
+            value = factor[q, i] if q < added else columns[q - added, i]
+            steepest = max(steepest, abs(value))
+            stacked[q, i] = value
+            signed[q, i] = sign * value
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, matrix[i, i])
+    return steepest * steepest * largest
+
+
+@jit
+def _close_gaps(matrix, inverse, alive, moves):
+    """Move the last survivors into the holes, in both matrices; write the moves (to, from) and return how many there are."""
+    n = alive.size
+    left = 0
+    for i in range(n):
+        if alive[i]:
+            left += 1
+    count = 0
+    source = left
+    for hole in range(left):
+        if not alive[hole]:
+            while not alive[source]:
+                source += 1
+            moves[count, 0], moves[count, 1] = hole, source
+            count += 1
+            source += 1
+    for m in range(count):
+        to, source = moves[m, 0], moves[m, 1]
+        for i in range(n):
+            matrix[to, i] = matrix[source, i]
+            inverse[to, i] = inverse[source, i]
+    for i in range(n):
+        for m in range(count):
+            to, source = moves[m, 0], moves[m, 1]
+            matrix[i, to] = matrix[i, source]
+            inverse[i, to] = inverse[i, source]
+        for k in range(left, n):
+            matrix[i, k] = 0.0
+            inverse[i, k] = 0.0
+    for i in range(left, n):
+        for k in range(n):
+            matrix[i, k] = 0.0
+            inverse[i, k] = 0.0
+    return count
 
 
 def mind_drift(gram: Gram, size: int) -> None:

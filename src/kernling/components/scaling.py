@@ -151,7 +151,7 @@ def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[
     """Scale targets one by one; return them and the scale after them, to which those of weight 0 do not contribute."""
     after = Scales(*(part.copy() for part in scales))
     found = Targets(*np.empty((3, len(y))))
-    _scale_targets(y, weights, *after[:3], *found)
+    scale_targets(y, weights, *after[:3], *found)
     return found, after
 
 
@@ -167,7 +167,8 @@ def target_scale(scales: Scales) -> tuple[float, float]:
 
 
 @jit_exact
-def _scale_targets(y, weights, count, mean, squares, scaled, shift, width):
+def scale_targets(y, weights, count, mean, squares, scaled, shift, width):
+    """Write what ``scaled_targets`` returns, and bring the scale up to date."""
     for i in range(y.size):
         shift[i] = mean[0]
         width[i] = np.sqrt(squares[0] / max(count[0], 1.0))

@@ -205,6 +205,27 @@ def write_mix(model, kind, fraction, mix):
     output_mix(model, kind, fraction, mix)
 
 
+@jit
+def freeze_points(model, kind, fraction, mix, coef):
+    """Write the weights of the groups in the current output, and its coefficients, (1, outputs, points)."""
+    output_mix(model, kind, fraction, mix)
+    mix_groups(model.coef, mix, coef)
+
+
+@inline
+def mix_groups(groups, mix, coef):
+    """Write the weighted sum of all groups of coefficients."""
+    for o in range(coef.shape[1]):
+        out = coef[0, o]
+        for i in range(out.size):
+            out[i] = 0.0
+        for g in range(mix.size):
+            weight, group = mix[g], groups[g, o]
+            if weight != 0.0:
+                for i in range(out.size):
+                    out[i] += weight * group[i]
+
+
 def averaged_share(model: Expansion, kind: int, fraction: float) -> float:
     """Return the fraction of all models so far that the output averages; with ``AUTO``, that its suffix average does."""
     if kind == LAST or model.clock[EVENTS] == 0.0:

@@ -10,23 +10,44 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import ContextDecorator
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from scipy.linalg import blas as _loaded  # noqa: F401  (compiled products use SciPy's library, which must be there to be found)
 from threadpoolctl import ThreadpoolController
 
 
+class _Library(NamedTuple):
+    """A BLAS library: its number of threads, and the function that sets it."""
+
+    threads: Callable[[], int]
+    set: Callable[[int], Any]
+
+
 @cache
-def _libraries() -> tuple[list[Any], list[Any]]:
+def _libraries() -> tuple[list[_Library], list[_Library]]:
     """Return the BLAS libraries with one setting for the process, and those with a setting for each thread.
 
     NumPy and SciPy may each have their own library.
     """
-    found = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-    by_thread = [library for library in found if getattr(library, "threading_layer", None) == "openmp"]
-    return [library for library in found if library not in by_thread], by_thread
+    shared: list[_Library] = []
+    by_thread: list[_Library] = []
+    for library in ThreadpoolController().lib_controllers:
+        if library.user_api == "blas":
+            with_openmp = getattr(library, "threading_layer", None) == "openmp"
+            (by_thread if with_openmp else shared).append(_library(library, with_openmp))
+    return shared, by_thread
+
+
+def _library(found: Any, with_openmp: bool) -> _Library:
+    """Return OpenBLAS's own functions, if they can be found: those around them take ten times longer."""
+    symbol: Callable = getattr(found, "_get_symbol", lambda name: None)
+    threads, put = symbol("openblas_get_num_threads"), symbol("openblas_set_num_threads")
+    if with_openmp or threads is None or put is None:
+        return _Library(found.get_num_threads, partial(_set, found))
+    return _Library(threads, put)
 
 
 def _set(library: Any, threads: int) -> None:
@@ -43,14 +64,15 @@ class _Limit:
     def __init__(self, by_thread: int):
         self.by_thread = by_thread
         self.inside = 0
-        self.settings: list[tuple[Any, int]] = []  # of libraries that had more than one thread
+        self.settings: list[tuple[_Library, int]] = []  # of libraries that had more than one thread
 
     def enter(self) -> None:
         if self.inside == 0:
-            found = ((library, library.get_num_threads()) for library in _libraries()[self.by_thread])
-            self.settings = [(library, threads) for library, threads in found if threads != 1]
-            for library, _ in self.settings:
-                _set(library, 1)
+            self.settings = []
+            for library in _libraries()[self.by_thread]:
+                if (threads := library.threads()) != 1:
+                    self.settings.append((library, threads))
+                    library.set(1)
         self.inside += 1
 
     def leave(self) -> None:
@@ -60,7 +82,11 @@ class _Limit:
 
     def restore(self) -> None:
         for library, threads in self.settings:
-            _set(library, threads)
+            library.set(threads)
+        self.settings = []
+
+
+_NO_LIMIT = nullcontext()
 
 
 class _OneThread(ContextDecorator):
@@ -81,6 +107,16 @@ class _OneThread(ContextDecorator):
         except AttributeError:
             self._threads.limit = _Limit(1)
             return self._threads.limit
+
+    def where_needed(self) -> AbstractContextManager:
+        """Return this limit, or one that does nothing and takes less time, while all libraries have one thread anyway."""
+        shared, by_thread = _libraries()
+        if self._shared.settings or by_thread:
+            return self
+        for library in shared:
+            if library.threads() != 1:
+                return self
+        return _NO_LIMIT
 
     def _start_child(self) -> None:
         """Reset in a forked process, which has only the thread that forked."""

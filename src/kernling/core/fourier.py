@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from . import kernels
-from .averages import AUTO, LAST
-from .block import buffers_apart, fill, products
+from .averages import AUTO, LAST, mix_groups
+from .block import NARROW, buffers_apart, fill, products
 from .expansion import EVENTS, check_room, is_share
 from .jit import inline, inner, jit, pluggable
 from .limits import COEFFICIENT, largest_of_angles
@@ -165,8 +165,9 @@ class Features:
         self.X = np.empty((0 if from_csr else size, d), dtype) if centred is None else centred
         self.angles = np.empty(size * L, dtype)  # flat
         self.phase = np.empty(L, dtype)  # in the precision of the angles: with a wider type, vectors would be half as long
-        self.by_column = np.empty((d if from_csr else 0, L), dtype)  # frequencies, for CSR products only
-        if from_csr:
+        turned = from_csr or (size == 1 and d <= NARROW)
+        self.by_column = np.empty((d if turned else 0, L), dtype)  # frequencies, for CSR rows and single events
+        if turned:
             self.by_column[:] = model.frequencies.T
         self.flat = np.empty(size * width, dtype)  # Z
         self.Z = self.flat[:0].reshape(0, 0)  # (events, features)
@@ -202,8 +203,21 @@ def load_centred_waves(model, features, start, b):
 @inner
 def _write_waves(model, features, b):
     angles = shaped(features.angles, (b, model.frequencies.shape[0]))
-    products(features.X[:b], model.frequencies, angles)
+    if b == 1 and features.by_column.size > 0:
+        _column_products(features.X[0], features.by_column, angles[0])
+    else:
+        products(features.X[:b], model.frequencies, angles)
     _cosines_and_sines(angles, model.phase, features.phase, features.Z)
+
+
+@inner
+def _column_products(x, columns, out):
+    """Write the products of one row with all others, which are given by columns."""
+    fill(out, out.dtype.type(0.0))
+    for c in range(x.size):
+        value, column = x[c], columns[c]
+        for i in range(out.size):
+            out[i] += value * column[i]
 
 
 @pluggable
@@ -316,6 +330,7 @@ def meet_event(model, features, j, f):
                 latest[i] += share * (w[i] - latest[i])
 
 
+@inline
 def group_weight(model, output, g):
     """Return the weight of group g in an output: the last model, the mean of all, or with ``AUTO`` the voted mean."""
     events = model.clock[EVENTS]
@@ -329,7 +344,12 @@ def group_weight(model, output, g):
     return weight / events if g == MEAN else weight
 
 
-_group_weight = inline(group_weight)
+@jit
+def freeze_features(model, output, fraction, mix, coef):
+    """Write the weights of the groups in the current output, and its coefficients; ``fraction`` only matters for points."""
+    for g in range(mix.size):
+        mix[g] = group_weight(model, output, g)
+    mix_groups(model.coef, mix, coef)
 
 
 @inline
@@ -337,7 +357,7 @@ def output_score(model, output, o, z):
     """Return <w, z> with the weights w of an output."""
     total = 0.0
     for g in range(model.coef.shape[0]):
-        weight = _group_weight(model, output, g)
+        weight = group_weight(model, output, g)
         if weight != 0.0:
             total += weight * feature_score(model.coef[g, o], z)
     return total

@@ -7,25 +7,30 @@ generator at the boundary of an event.
 
 from __future__ import annotations
 
+import _signal  # what ``signal`` is made of: the enumerations around it take 20 microseconds
 import ctypes
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .blas import one_thread
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
 from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
+from .minibatch import BatchLoop, joining
 from .rows import Rows, as_rows, read_only, row_count
-from .run import FINITE, REFUSED, Event, EventScorer, Loop, Run, Stretch, no_event
+from .run import REFUSED, Event, Loop, Run, Scorer, Stretch, encode_targets, no_event
 from .setup import Setup
-from .state import grown, packed
+from .state import grown, nbytes, packed
 
 CALL = 8192
+SMALL = 2**20  # numbers in a state, or kernel values of a block, up to which buffers are kept
+KEPT = 1024  # rows of small batches from which a state can be computed again
 WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
@@ -65,10 +70,11 @@ def learn(
     uniforms = np.empty(setup.uniforms * min(n, CALL))
     nothing = no_event(events.rows.dense.dtype)
     run = _runner(loop, setup, params, Stretch(*events, read_only(uniforms), before), nothing)
+    room = room_for(loop, setup)
     first = 0
     with deferred_interrupt() as interrupted:
         while first < n:
-            state = _with_room(state, max(setup.block_size, setup.room))
+            state = _with_room(state, room)
             last = min(n, first + _call_length(state, setup))
             if setup.uniforms:
                 generator = rng.bit_generator.state
@@ -95,6 +101,7 @@ class Plain:
         self._loop, self._fixed, self._event = loop, (setup, params), event
         self._events = Events(events.rows, events.targets, events.weights)
         self._buffers = events.uniforms, events.before
+        self._join: Callable | None = None
 
     def __call__(self, state: Any, first: int, last: int) -> int:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
@@ -102,17 +109,38 @@ class Plain:
 
     def of_events(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument, like ``Run.of_events``."""
+        if isinstance(self._loop, BatchLoop):
+            self._join = joining(state, self._event.rows[0], self._event.uniforms)
         return self._learn_event, state
 
     def _learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
+        if self._join and (done := self._join(x, y, weight, largest)):
+            return done
         if not state.model.has_room(max(1, self._fixed[0].room)):
             return 0
-        row, target, weights = self._event[:3]
-        row[:] = x
-        if not within(row, largest):
+        rows, targets, weights = self._event[:3]
+        rows[0] = x
+        if not within(rows, largest):
             return REFUSED
-        target[0], weights[0] = y, weight
+        targets[0], weights[0] = y, weight
         return self(state, 0, 1)
+
+    def of_few(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
+        """Return the function that learns a few events of this state, and its first argument, like ``Run.of_few``."""
+        return self._learn_few, state
+
+    def _learn_few(
+        self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, first: int, largest: float
+    ) -> int:
+        last, event, u = first + len(X), self._event, self._fixed[0].uniforms
+        if not within(X, largest) or not encode_targets(labels, y, event.targets[first:last]):
+            return REFUSED
+        event.rows[first:last], event.weights[first:last] = X, weights if len(weights) else 1.0
+        event.drawn[u * first : u * last] = event.uniforms[: u * len(X)]
+        try:
+            return self(state, first, last)
+        except Diverged:
+            return -1
 
 
 def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
@@ -121,61 +149,91 @@ def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, e
 
 
 class SmallBatches:
-    """Learns a few rows at a time, at most ``block_size``, with buffers that are created once, as those of ``Single``."""
+    """Learns a few rows at a time, at most ``block_size``, with buffers that are created once, as those of ``Single``.
 
-    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
-        n, model = setup.block_size, state.model
-        self._setup = setup
-        self._X = np.empty((n, len(model.centre)), model.centre.dtype)
-        self._targets, self._weights, self._uniforms = np.empty(n), np.empty(n), np.empty(n * setup.uniforms)
-        targets, weights, uniforms = map(read_only, (self._targets, self._weights, self._uniforms))
-        events = Stretch(as_rows(self._X), targets, weights, uniforms, np.empty((0, 1)))
-        self._run = Run(loop, setup, params, events, no_event(self._X.dtype))
-        self.dtype, self.shape = self._X.dtype, self._X.shape
-        self._packed: Any = None
-        self.is_within = entry_point(row_within, self._X, 1.0)  # as ``within``: without the time that NumPy needs to begin
+    A call that diverges changes nothing.  Copying the state before each call would take longer than learning: there is one
+    copy, and the rows learned since are kept, from which the state before the last call can be computed again.
+    """
 
-    def learn(self, state: Any, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> Any:
-        """Learn the rows in place, and return the state, which is another one only if it had to grow.
+    def __init__(
+        self, loop: Loop | BatchLoop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
+    ):
+        self.most = setup.block_size
+        n, u, centre = max(KEPT, self.most), setup.uniforms, state.model.centre
+        X, uniforms = np.empty((n, len(centre)), centre.dtype), np.empty(self.most * u)
+        targets, weights = np.empty(n), np.empty(n)
+        self._event = Event(X, targets, weights, uniforms, np.empty(n * u))
+        if drawing := _drawing(loop, setup, rng, is_shared):
+            self._event = self._event._replace(**drawing)
+        self._draws = u > 0 and not drawing
+        events = Stretch(as_rows(X), read_only(targets), read_only(weights), read_only(uniforms), np.empty((0, 1)))
+        self._run = _runner(loop, setup, params, events, self._event)
+        self._setup, self._rng, self._cuts = setup, rng, [0]
+        self._state: Any = None
+        self._events = 0.0
+        self._room = room_for(loop, setup)
+        self.are_within = entry_point(row_within, np.empty((1, 1)), -1.0, 1.0)  # without the time that NumPy needs to begin
 
-        When Diverged is raised, some events may have been learned: the caller has to restore the state.
+    def learn(self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
+        """Learn rows of the model's type, and return the state, which is another one if it had to be copied.
+
+        Without weights, all are 1; without labels, y are encoded targets.  Returns None if these rows cannot be learned, or the
+        state is not small; then, and when Diverged is raised, state and generator are as they were before.
         """
-        n = len(X)
-        self._X[:n], self._targets[:n], self._weights[:n] = X, targets, weights
-        if self._setup.uniforms:
-            rng.random(out=self._uniforms[: self._setup.uniforms * int(np.count_nonzero(weights))])
-        state = self._with_room(state)
-        if self._run(state, 0, n) < 0:
-            raise Diverged
-        return state
+        if not state.model.has_room(self._room):
+            if not is_small(state, self._setup):
+                return None
+            state = _with_room(state, self._room)
+        elif not (state is self._state or is_small(state, self._setup)):
+            return None
+        return self._learn_small(state, X, y, labels, weights, largest)
 
-    def learn_all(self, state: Any, X: np.ndarray, targets: list[float], rng: np.random.Generator) -> Any:
-        """Same for rows of weight 1, after a copy of the state, which is restored if Diverged is raised.
+    def _learn_small(self, state: Any, X: Any, y: Any, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
+        known = state is self._state and _events_of(state) == self._events
+        first = self._cuts[-1]
+        if not known or first + len(X) > len(self._event.rows):
+            state, first = self._copied(state), 0
+        if self._draws:
+            before = _standing(self._rng)
+            self._rng.random(out=self._event.uniforms[: self._draws_of(X, weights)])
+        with one_thread.where_needed():
+            done = self._learn(self._call, X, y, labels, weights, first, largest)
+        if done == first + len(X):
+            self._cuts.append(done)
+            self._events = _events_of(state)
+            return state
+        if done != REFUSED:
+            self._undo()
+        if self._draws or (self._setup.uniforms and done != REFUSED):
+            _rewind(self._rng, self._draws_of(X, weights), before if self._draws else None)
+        if done >= 0:  # batches have filled all room
+            return self._learn_small(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
+        if done == REFUSED:
+            return None
+        raise Diverged
 
-        The state that is returned and ``rng``, a PCG64, can be given to the next call; another state is copied first.
-        """
-        n, draws = len(X), self._setup.uniforms * len(X)
-        state = self._with_room(state)
-        if state is not self._packed:
+    def _draws_of(self, X: np.ndarray, weights: np.ndarray) -> int:
+        return self._setup.uniforms * (int(np.count_nonzero(weights)) if len(weights) else len(X))
+
+    def _copied(self, state: Any) -> Any:
+        """Return a state that is learned instead of this one, and start to keep rows from here."""
+        if state is not self._state:
             state, self._memory, floats = packed(state)
-            self._packed, self._before, self._floats = state, np.empty_like(self._memory), self._memory[np.newaxis, :floats]
-            self._checks = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
-        self._X[:n], self._targets[:n], self._weights[:n] = X, targets, 1.0
+            self._state, self._before = state, np.empty_like(self._memory)
+            checked = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
+            self._learn, self._call = self._run.of_few(state, floats=self._memory[: floats if checked else 0])
         self._before[:] = self._memory
-        try:
-            if draws:
-                rng.random(out=self._uniforms[:draws])
-            if self._run(state, 0, n) < 0 or (self._checks and not self.is_within(self._floats, FINITE)):
-                raise Diverged
-        except BaseException:
-            self._memory[:] = self._before
-            if draws:
-                rng.bit_generator.state = _rewound(rng.bit_generator, draws)
-            raise
+        self._cuts, self._events = [0], _events_of(state)
         return state
 
-    def _with_room(self, state: Any) -> Any:
-        return _with_room(state, max(self._setup.block_size, self._setup.room))
+    @one_thread
+    def _undo(self) -> None:
+        """Restore the state before the call that failed."""
+        self._memory[:] = self._before
+        u, event = self._setup.uniforms, self._event
+        for first, last in pairwise(self._cuts):
+            event.uniforms[: u * (last - first)] = event.drawn[u * first : u * last]
+            self._run(self._state, first, last)
 
 
 class Single:
@@ -187,22 +245,18 @@ class Single:
     def __init__(
         self, loop: Loop | Callable, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
     ):
-        model, bits = state.model, rng.bit_generator
+        model = state.model
         self._setup, self._rng = setup, rng
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
-        self._row, self._rows = row[0], as_rows(row)
+        self._row = row
         self.dtype, self.shape = row.dtype, row.shape[1:]
         self._uniforms = np.empty(setup.uniforms)
         target, weight = np.zeros(1), np.ones(1)
-        events = Stretch(self._rows, read_only(target), read_only(weight), read_only(self._uniforms), np.empty((0, 1)))
-        event = Event(self._row, target, weight, self._uniforms)
-        self._rewinds = isinstance(bits, np.random.PCG64)
-        self._draws = setup.uniforms > 0
-        if COMPILED and isinstance(loop, Loop) and self._draws and self._rewinds and not is_shared:
-            event = event._replace(
-                draw=ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0, bits=bits.ctypes.state_address
-            )
-            self._draws = False
+        events = Stretch(as_rows(row), read_only(target), read_only(weight), read_only(self._uniforms), np.empty((0, 1)))
+        event = Event(row, target, weight, self._uniforms, np.empty(0))
+        drawing = _drawing(loop, setup, rng, is_shared)
+        event = event._replace(**drawing)
+        self._draws = setup.uniforms > 0 and not drawing
         self._run = _runner(loop, setup, params, events, event)
         self._learned: Any = None
         self._scored: Any = None
@@ -214,15 +268,15 @@ class Single:
         """
         if state is not self._learned:
             state = self._attached(state)
+        before: Any = None
         if self._draws:
-            kept: Any = None if self._rewinds else self._rng.bit_generator.state
+            before = _standing(self._rng)
             self._rng.random(out=self._uniforms)
         done = self._learn(self._call, x, y, weight, largest)
         if done == 1:
             return state
         if self._uniforms.size:
-            bits = self._rng.bit_generator
-            bits.state = _rewound(bits, self._uniforms.size) if self._rewinds else kept
+            _rewind(self._rng, self._uniforms.size, before)
         if done == 0:
             return self.learn(_with_room(state, max(1, self._setup.room)), x, y, weight, largest)
         if done == REFUSED:
@@ -243,7 +297,7 @@ class Single:
         """Return the output of an event, an array if there are several; None if x cannot be scored."""
         if state is not self._scored:
             parts = [part for part in state if isinstance(part, (Expansion, Linear))]
-            self._scorer = EventScorer(self._setup, parts, self._rows, self._row)
+            self._scorer = Scorer(self._setup, parts, self._row, is_event=True)
             self._scored, self._calls, self._outputs = state, self._scorer.calls, self._scorer.out[0]
             self._is_single = self._outputs.size == 1
         for score, record in self._calls:
@@ -252,11 +306,44 @@ class Single:
         return self._outputs.item() if self._is_single else self._outputs.copy()
 
 
-def _rewound(bits: Any, draws: int) -> Any:
-    """Return the state of a generator before this many draws of ``random``; storing it before each event would take longer."""
-    drawn = bits.state
-    bits.advance(-draws)
-    return {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
+def is_small(state: Any, setup: Setup) -> bool:
+    """Return whether a state and the buffers of a block are so small that buffers are kept, and a copy of the state."""
+    return max(nbytes(state) // 8, state.model.stored * setup.block_size) <= SMALL
+
+
+def room_for(loop: Loop | Callable, setup: Setup) -> int:
+    """Return for how many points there must be room before a compiled call."""
+    return setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
+
+
+def _events_of(state: Any) -> float:
+    """Return how many events have been learned, or wait to be: it changes whenever the state does."""
+    waiting = getattr(state, "waiting", None)
+    return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])
+
+
+def _drawing(loop: Loop | Callable, setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:
+    """Return what compiled code needs to draw the numbers of events; nothing if that is impossible, or there are none."""
+    bits = rng.bit_generator
+    if not (COMPILED and isinstance(loop, Loop) and setup.uniforms and isinstance(bits, np.random.PCG64)) or is_shared:
+        return {}
+    draw = ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0
+    return {"draw": draw, "bits": bits.ctypes.state_address}
+
+
+def _standing(rng: np.random.Generator) -> Any:
+    """Return the state of a generator for ``_rewind``; None if it can be computed, which takes no time before each event."""
+    return None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
+
+
+def _rewind(rng: np.random.Generator, draws: int, before: Any) -> None:
+    """Restore a generator as it was before this many draws of ``random``."""
+    bits: Any = rng.bit_generator
+    if before is None:
+        drawn = bits.state
+        bits.advance(-draws)
+        before = {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
+    bits.state = before
 
 
 def _call_length(state: Any, setup: Setup) -> int:
@@ -274,27 +361,30 @@ def _with_room(state: Any, points: int) -> Any:
     return grown(state, max(capacity * 5 // 4, state.model.stored) + 2 * points)
 
 
-@contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+class deferred_interrupt:
     """Defer Ctrl-C: the loop checks for it between compiled calls; after the last one, it is raised here."""
-    hits: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # the user's own handler is left alone
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: hits.append(number))
-    try:
-        yield lambda: bool(hits)
-    except Interrupted:
-        raise
-    except Exception as error:
-        if hits:  # not an Interrupted: the caller has to restore the state, as after the error
+
+    def __init__(self) -> None:
+        self._hits: list[int] = []
+        self._defers = False
+
+    def __enter__(self) -> Callable[[], bool]:
+        if threading.current_thread() is threading.main_thread():
+            usual = _signal.getsignal(signal.SIGINT)
+            if usual is signal.default_int_handler:  # the user's own handler is left alone
+                self._defers = True
+                _signal.signal(signal.SIGINT, self._hit)
+        return lambda: bool(self._hits)
+
+    def _hit(self, number: int, _frame: Any) -> None:
+        self._hits.append(number)
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if self._defers:
+            _signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not self._hits or isinstance(error, Interrupted):
+            return
+        if error is None:
+            raise Interrupted("stopped between two events; the model can be used")
+        if isinstance(error, Exception):  # not an Interrupted: the caller has to restore the state, as after the error
             raise KeyboardInterrupt(f"stopped in a call that failed: {error or type(error).__name__}") from error
-        raise
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    if hits:
-        raise Interrupted("stopped between two events; the model can be used")

@@ -12,12 +12,13 @@ from . import kernels
 from .blas import one_thread
 from .block import as_distances, products
 from .expansion import EVENTS, SCALE, Expansion, check_room
-from .jit import jit
+from .jit import entry_point, jit
 from .kernels import Kernel
 from .limits import SCORE, Diverged
 from .rows import Rows, centred_row
+from .run import REFUSED, load_event
 from .state import Widening, are_targets, copied, recoded, restore
-from .struct import shaped
+from .struct import by_address, shaped, strided
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -140,10 +141,13 @@ def batch_scores(kernel: Kernel, model: Expansion, X: np.ndarray) -> tuple[np.nd
     return scores, cross
 
 
-def batch_loop(step: Callable) -> Callable:
-    """Return the loop around a step that learns a batch: ``step(params, state, kernel, batch)`` returns the scores before."""
+class BatchLoop:
+    """The loop around a step that learns a batch, ``step(params, state, kernel, batch)``."""
 
-    def loop(setup, params, state, events, uniforms, before, first, last):
+    def __init__(self, step: Callable):
+        self._step = step
+
+    def __call__(self, setup, params, state, events, uniforms, before, first, last):
         waiting: Waiting = state.waiting
         i, drawn = first, 0
         while i < last:
@@ -156,14 +160,48 @@ def batch_loop(step: Callable) -> Callable:
                 if len(before):
                     before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
                 if waiting.count[0] == len(waiting.targets):
-                    learn_waiting(step, params, state, setup.kernel)
+                    learn_waiting(self._step, params, state, setup.kernel)
             except Diverged:
                 restore(waiting, kept)
                 raise
             i = taken
         return last
 
-    return loop
+
+class Joining(NamedTuple):
+    """The arguments of ``_join``."""
+
+    centre: np.ndarray
+    waiting: Waiting
+    uniforms: np.ndarray  # of the event
+    row: np.ndarray
+
+
+@jit
+def _join(call, x, y, weight, largest):
+    """Let an event wait for others: 1 if that was done, 0 if it would complete the batch, REFUSED if x cannot be learned."""
+    row, centre, waiting = call.row, call.centre, call.waiting
+    if not load_event(row, x, largest):
+        return REFUSED
+    n = waiting.count[0]
+    if n + 1 == waiting.targets.size:
+        return 0
+    to = waiting.X[n]
+    for c in range(row.size):
+        to[c] = row[c] - centre[c]
+    waiting.targets[n] = y
+    waiting.weights[n] = weight
+    if call.uniforms.size > 0:
+        waiting.uniforms[n] = call.uniforms[0]
+    waiting.count[0] = n + 1
+    return 1
+
+
+def joining(state: Any, row: np.ndarray, uniforms: np.ndarray) -> Callable:
+    """Return a function that lets single events wait, see ``_join``; buffers for the event's row and numbers are given."""
+    record = by_address(Joining(state.model.centre, state.waiting, uniforms, row))
+    entry = entry_point(_join, record, strided(row), 0.0, 1.0, 1.0)
+    return lambda x, y, weight, largest: entry(record, x, y, weight, largest)
 
 
 def _scores_of(kernel: Kernel, model: Expansion, rows: Rows, first: int, last: int) -> np.ndarray:

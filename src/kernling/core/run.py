@@ -13,9 +13,9 @@ from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS, Expansion
 from .fourier import Features, Linear, feature_outputs, feature_scale, feature_scores, meet_event, open_features
-from .jit import UNIT, bind, entry_point, inline, inner, template
+from .jit import UNIT, bind, entry_point, inline, inner, jit, template
 from .limits import in_bounds
-from .rows import Rows, row_count
+from .rows import Rows, as_rows, row_count
 from .setup import Setup, mix_scores
 from .struct import address, by_address, number_of, strided
 from .updates import forget, read_scores
@@ -35,12 +35,13 @@ class Stretch(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The event of a stretch of one, to be written, and what is needed to learn it; empty in other stretches."""
+    """The event of a stretch of one, or a few, to be written, and what is needed to learn them; empty in other stretches."""
 
-    row: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
+    rows: np.ndarray  # (events, d)
+    targets: np.ndarray
+    weights: np.ndarray
     uniforms: np.ndarray  # to be drawn
+    drawn: np.ndarray  # those of a few events, which are kept with them
     draw: int = 0  # address of the C function that draws a number; 0 if they have been drawn
     bits: int = 0  # address of the generator
     memory: np.ndarray = np.empty(0)  # of a state that is restored if it is not finite after the event
@@ -50,7 +51,7 @@ class Event(NamedTuple):
 
 def no_event(dtype: DTypeLike) -> Event:
     """Return what takes the place of an event where there are several."""
-    return Event(np.empty(0, dtype), np.empty(0), np.empty(0), np.empty(0))
+    return Event(np.empty((0, 0), dtype), *np.empty((4, 0)))
 
 
 class Nothing(NamedTuple):
@@ -193,10 +194,10 @@ def _learn_event(call, x, y, weight, largest):
     if event.draw != 0:
         for i in range(event.uniforms.size):
             event.uniforms[i] = number_of(event.draw, event.bits)
-    if not load_event(event.row, x, largest):
+    if not load_event(event.rows[0], x, largest):
         return REFUSED
-    event.target[0] = y
-    event.weight[0] = weight
+    event.targets[0] = y
+    event.weights[0] = weight
     if event.memory.size == 0:
         return loop(call, 0, 1)
     copy_numbers(event.memory, event.before)
@@ -205,6 +206,63 @@ def _learn_event(call, x, y, weight, largest):
         copy_numbers(event.before, event.memory)
         return -1
     return done
+
+
+@template
+def _learn_few(call, X, y, labels, weights, first, largest):
+    """Learn a few events, which become those from ``first`` on; without weights, all have weight 1.
+
+    Targets are encoded if there are labels.  Returns where it stopped, -1 if it diverges, REFUSED if they cannot be learned.
+    """
+    event = call.event
+    outside = 0
+    draws = 0
+    for i in range(X.shape[0]):
+        if not load_event(event.rows[first + i], X[i], largest):
+            outside += 1
+        weight = weights[i] if weights.size > 0 else 1.0
+        if weight > 0.0:
+            draws += call.setup.uniforms
+        target = encoded(labels, y[i])
+        if not abs(target) <= FINITE:
+            outside += 1
+        event.weights[first + i] = weight
+        event.targets[first + i] = target
+    if outside > 0:
+        return REFUSED
+    if event.draw != 0:
+        for i in range(draws):
+            event.uniforms[i] = number_of(event.draw, event.bits)
+    copy_numbers(event.uniforms, event.drawn[first * call.setup.uniforms : first * call.setup.uniforms + draws])
+    done = loop(call, first, first + X.shape[0])
+    return done if are_finite(event.floats) else -1
+
+
+@inline
+def encoded(labels, y):
+    """Return the target of a label, as ``estimators/labels.py`` encodes it; NaN if it is unknown."""
+    if labels.size == 0:
+        return y
+    for k in range(labels.size):
+        if labels[k] == y:
+            return float(k) if labels.size > 2 else 2.0 * k - 1.0
+    return np.nan
+
+
+@jit
+def encode_targets(labels, y, targets):
+    """Encode the targets of a few events; return whether all labels are known."""
+    unknown = 0
+    for i in range(y.size):
+        targets[i] = encoded(labels, y[i])
+        if not abs(targets[i]) <= FINITE:
+            unknown += 1
+    return unknown == 0
+
+
+@template
+def _write_notes(call, row):
+    note(call.params, call.state, row)
 
 
 @inline
@@ -242,6 +300,8 @@ class Loop:
         self.guard: Callable = one_thread if blas else lambda entry: entry
         self.rows = bind(_learn_rows, loop=unit)
         self.event = bind(_learn_event, loop=unit)
+        self.few = bind(_learn_few, loop=unit)
+        self.notes = bind(_write_notes, note=note)
 
 
 _no_note = inline(note)
@@ -282,6 +342,7 @@ class Run:
     def __init__(self, loop: Loop, setup: Setup, params: Any, events: Stretch, event: Event):
         self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
         self._state: Any = None
+        self._rows: Any = None
 
     def _attach(self, state: Any) -> None:
         setup, params = self._fixed
@@ -294,6 +355,7 @@ class Run:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
         if state is not self._state:
             self._attach(state)
+        if self._rows is None:
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
         return self._rows(self._call, first, last)
 
@@ -305,8 +367,43 @@ class Run:
         """
         self._event = self._event._replace(**more)
         self._attach(state)
-        entry = entry_point(self._loop.event, self._call, strided(self._event.row), 0.0, 1.0, 1.0)
+        entry = entry_point(self._loop.event, self._call, strided(self._event.rows[0]), 0.0, 1.0, 1.0)
         return self._loop.guard(entry), address(self._call)
+
+    def of_few(self, state: Any, **more: Any) -> tuple[Callable, Any]:
+        """Same for the function that learns a few events: see ``_learn_few``."""
+        self._event = self._event._replace(**more)
+        self._attach(state)
+        row = np.empty(1)
+        return entry_point(self._loop.few, self._call, self._event.rows, row, row, row, 0, 1.0), address(self._call)
+
+
+class Noted(NamedTuple):
+    """The arguments of a note."""
+
+    params: Any
+    state: Any
+
+
+class Notes:
+    """What the outputs of a state need in addition to the scores, as it is now."""
+
+    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
+        self.state, self._outputs = state, state.model.coef.shape[1]
+        self._row = np.empty(self._outputs + setup.notes)  # as those of ``Stretch.before``
+        self._record = by_address(Noted(params, state))
+        self._write, self._call = entry_point(loop.notes, self._record, self._row), address(self._record)
+
+    def all(self) -> np.ndarray:
+        """Return all notes."""
+        row = np.empty_like(self._row)
+        self._write(self._call, row)
+        return row[self._outputs :]
+
+    def first(self) -> float:
+        """Return the first note; for one thread at a time."""
+        self._write(self._call, self._row)
+        return self._row.item(self._outputs)
 
 
 class Scoring(NamedTuple):
@@ -316,9 +413,9 @@ class Scoring(NamedTuple):
     model: Expansion | Linear
     buffers: Block | Features
     out: np.ndarray
-    row: np.ndarray  # of a single event, to be written; empty for others
+    given: np.ndarray  # (rows, d) of a single event or a few, to be written; empty for others
     frozen: bool  # the model has one group and no scale
-    first: bool  # whether a single event's outputs begin here: other parts of the model add theirs
+    first: bool  # whether the outputs of given rows begin here: other parts of the model add theirs
 
 
 @inner
@@ -368,14 +465,34 @@ def _score_rows(call, first, last):
 @template
 def _score_event(call, x, largest):
     """Write the outputs of one event, or add them; returns whether it holds what can be scored."""
-    if not load_event(call.row, x, largest):
+    if not load_event(call.given[0], x, largest):
         return False
-    out = call.out
     if call.first:
-        for o in range(out.shape[1]):
-            out[0, o] = 0.0
+        set_zero(call.out, 1)
     add_outputs(call, 0, 1)
     return True
+
+
+@template
+def _score_few(call, X, largest):
+    """Same for a few rows."""
+    outside = 0
+    for i in range(X.shape[0]):
+        if not load_event(call.given[i], X[i], largest):
+            outside += 1
+    if outside > 0:
+        return False
+    if call.first:
+        set_zero(call.out, X.shape[0])
+    add_outputs(call, 0, X.shape[0])
+    return True
+
+
+@inline
+def set_zero(out, rows):
+    for i in range(rows):
+        for o in range(out.shape[1]):
+            out[i, o] = 0.0
 
 
 _SCORE_ROWS = {
@@ -386,28 +503,34 @@ _SCORE_EVENT = {
     Expansion: bind(_score_event, add_outputs=_add_kernel_outputs),
     Linear: bind(_score_event, add_outputs=_add_feature_outputs),
 }
+_SCORE_FEW = {
+    Expansion: bind(_score_few, add_outputs=_add_kernel_outputs),
+    Linear: bind(_score_few, add_outputs=_add_feature_outputs),
+}
 
 
-def _scoring(setup: Setup, model: Any, rows: Rows, out: np.ndarray, row: np.ndarray, frozen: bool, first: bool) -> Any:
+def _scoring(setup: Setup, model: Any, rows: Rows, out: np.ndarray, given: np.ndarray, frozen: bool, first: bool) -> Any:
     setup = setup._replace(tolerance=-1.0, dense=False)
     size = min(setup.block_size, row_count(rows))
     buffers = Block(setup, model, rows, size) if isinstance(model, Expansion) else Features(model, rows, size)
-    return by_address(Scoring(setup, model, buffers, out, row, frozen, first))
+    return by_address(Scoring(setup, model, buffers, out, given, frozen, first))
 
 
 def add_scores(setup: Setup, model: Expansion | Linear, rows: Rows, out: np.ndarray, first: int, last: int) -> None:
     """Add the outputs of rows first .. last - 1; the model has one group, no scale, and is only read."""
-    call = _scoring(setup, model, rows, out, np.empty(0, rows.dense.dtype), frozen=True, first=False)
+    call = _scoring(setup, model, rows, out, np.empty((0, 0), rows.dense.dtype), frozen=True, first=False)
     entry_point(_SCORE_ROWS[type(model)], call, 0, 1)(call, first, last)
 
 
-class EventScorer:
-    """Computes the outputs of single events with the current model."""
+class Scorer:
+    """Computes the outputs of single events with the current model, or of a few rows with a frozen one; owns its buffers."""
 
-    def __init__(self, setup: Setup, parts: list[Expansion | Linear], rows: Rows, row: np.ndarray):
-        self.out = np.zeros((1, parts[0].coef.shape[1]))
-        self._records = [_scoring(setup, part, rows, self.out, row, False, part is parts[0]) for part in parts]
-        self.calls = [  # the functions to be called with their first argument, x and the largest number allowed
-            (entry_point(_SCORE_EVENT[type(part)], record, strided(row), 1.0), address(record))
+    def __init__(self, setup: Setup, parts: list[Any], given: np.ndarray, *, is_event: bool):
+        self.out = np.zeros((len(given), parts[0].coef.shape[1]))
+        rows, first = as_rows(given), parts[0]
+        self._records = [_scoring(setup, part, rows, self.out, given, not is_event, part is first) for part in parts]
+        entries, example = (_SCORE_EVENT, strided(given[0])) if is_event else (_SCORE_FEW, given)
+        self.calls = [  # the functions to be called with their first argument, what is scored and the largest number allowed
+            (entry_point(entries[type(part)], record, example, 1.0), address(record))
             for part, record in zip(parts, self._records, strict=True)
         ]

@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .averages import LAST, write_mix
+from .averages import freeze_points
 from .blas import one_thread
-from .expansion import SCALE, Expansion
-from .fourier import Linear, group_weight
+from .expansion import EVENTS, Expansion
+from .fourier import Linear, freeze_features
+from .jit import entry_point
 from .kernels import Kernel
 from .rows import Rows, row_count
-from .run import add_scores
+from .run import Scorer, add_scores
 from .setup import Setup
-from .struct import by_address
+from .struct import address, by_address
 
 
 class Function(NamedTuple):
@@ -46,17 +47,52 @@ def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
 
 def frozen_parts(setup: Setup, state: Any) -> list[Expansion | Linear]:
     """Return the functions whose sum is the output, each with one group of coefficients and no scale."""
-    parts: list[Expansion | Linear] = []
-    for part in state:
-        if isinstance(part, Expansion):
-            mix = np.empty(part.coef.shape[0])
-            if setup.output == LAST:
-                mix[:] = 0.0
-                mix[0] = part.clock[SCALE]
-            else:
-                write_mix(by_address(part), setup.output, setup.fraction, mix)
-            parts.append(part._replace(coef=np.tensordot(mix, part.coef, (0, 0))[np.newaxis]))
-        elif isinstance(part, Linear):
-            weights = [group_weight(part, setup.output, g) for g in range(len(part.coef))]
-            parts.append(part._replace(coef=np.tensordot(weights, part.coef, 1)[np.newaxis]))
-    return parts
+    return [frozen.part for frozen in _frozen(setup, state)]
+
+
+class _Frozen:
+    """A part of a state with the current output's coefficients as its only group, and no scale."""
+
+    def __init__(self, setup: Setup, part: Expansion | Linear):
+        groups, *shape = part.coef.shape
+        self.part = part._replace(coef=np.empty((1, *shape)))
+        self._record = by_address(part)
+        more = setup.output, setup.fraction, np.empty(groups), self.part.coef
+        self._freeze = entry_point(_FREEZE[type(part)], self._record, *more)
+        self._arguments = address(self._record), *more
+        self.update()
+
+    def update(self) -> None:
+        """Follow a part that has learned in place."""
+        self._freeze(*self._arguments)
+
+
+_FREEZE = {Expansion: freeze_points, Linear: freeze_features}
+
+
+def _frozen(setup: Setup, state: Any) -> list[_Frozen]:
+    return [_Frozen(setup, part) for part in state if isinstance(part, (Expansion, Linear))]
+
+
+class FewScores:
+    """Scores a few rows of one state, at most ``block_size``, with buffers that are created once: for one thread at a time."""
+
+    def __init__(self, setup: Setup, state: Any):
+        centre = state.model.centre
+        self.state, self._events = state, state.model.clock[EVENTS]
+        self._frozen = _frozen(setup, state)
+        given = np.zeros((setup.block_size, len(centre)), centre.dtype)
+        self._scorer = Scorer(setup, [frozen.part for frozen in self._frozen], given, is_event=False)
+
+    def score(self, X: np.ndarray, largest: float) -> np.ndarray | None:
+        """Return the outputs of rows of the model's type and width; None if any cannot be scored."""
+        events = self.state.model.clock[EVENTS]
+        if events != self._events:
+            for frozen in self._frozen:
+                frozen.update()
+            self._events = events
+        with one_thread.where_needed():
+            for score, record in self._scorer.calls:
+                if not score(record, X, largest):
+                    return None
+        return self._scorer.out[: len(X)].copy()

@@ -162,24 +162,26 @@ def restore(state: Any, before: Any) -> None:
 
 
 def packed(state: Any) -> tuple[Any, np.ndarray, int]:
-    """Return a copy whose arrays share one block of memory, except those that learning never changes; the block; its floats.
+    """Return a copy whose arrays share one block of memory, except those that learning never changes; the block; its doubles.
 
     So the state can be saved by one copy, and checked for finite numbers at once.
     """
     arrays: list[np.ndarray] = []
     _gather(state, arrays)
-    arrays.sort(key=lambda array: array.dtype.kind != "f")
-    memory = np.zeros(sum(array.size + APART for array in arrays))
+    arrays.sort(key=lambda array: array.dtype != np.float64)
+    memory = np.zeros(sum(map(_room_of, arrays)))
     places, end = {}, 0
     for array in arrays:
-        if array.itemsize != memory.itemsize:
-            raise TypeError(f"a state that is packed holds numbers of {memory.itemsize} bytes, not {array.dtype}")
-        view = memory[end : end + array.size].view(array.dtype).reshape(array.shape)
+        view = memory[end : end + _room_of(array)].view(array.dtype)[: array.size].reshape(array.shape)
         view[...] = array
         places[id(array)] = view
-        end += array.size + APART
-    floats = sum(array.size + APART for array in arrays if array.dtype.kind == "f")
+        end += _room_of(array)
+    floats = sum(_room_of(array) for array in arrays if array.dtype == np.float64)
     return _placed(state, places), memory, floats
+
+
+def _room_of(array: np.ndarray) -> int:
+    return -(-array.nbytes // 8) + APART
 
 
 def _gather(part: Any, arrays: list[np.ndarray]) -> None:

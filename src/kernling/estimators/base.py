@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,7 +120,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with self._untouched_on_error() as before:
+        with self._untouched_on_error():
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -127,20 +128,21 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             else:
                 self._check_classes(classes)
             self._plan(None)
-            # a single step on points checks before it changes anything, so no copy is needed
-            careful = self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear)
-            few = not fresh and not record and self._are_few(X)
-            if careful and few:  # the buffers stay with the state: its copy is what an error restores
-                before["_state"] = states.copied(self._state)
-            elif careful:
+            cuts = self._first_of_new_classes(y)
+            few = not (fresh or record or cuts) and self._takes_few(X)
+            # small batches restore the state, and a single step on points checks before it changes anything
+            careful = not few and (self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
+            if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
             learn = self._learn_few if few else self._learn
             parts = []
-            for first, last in self._segments(y):
+            for first, last in pairwise(sorted({0, *cuts, len(y)})):
+                if first in cuts:
+                    self._add_class(y[first])
                 part = slice(first, last)
                 known = getattr(self, "classes_", None)
                 parts.append((known, self._learn_segment(learn, X[part], y[part], weights[part], record)))
-            if careful and not few:
+            if careful:
                 self._check_finite()
         return parts
 
@@ -265,12 +267,17 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     # ------------------------------------------------------------------ predicting
 
-    @one_thread
     def _scores(self, X) -> np.ndarray:
         """Return the outputs of the model, (rows, outputs)."""
+        scores = self._few_scores(X)
+        return self._offset() + (self._many_scores(X) if scores is None else scores)
+
+    @one_thread
+    def _many_scores(self, X) -> np.ndarray:
+        """Return the outputs for any rows, without an offset."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
-        return self._offset() + scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
+        return scoring.score(self._setup, self._state, as_rows(canonical(X)), thread_count(self.n_jobs))
 
     def _offset(self) -> np.ndarray:
         """Return the constant that is added to each output of the model, (outputs,)."""
@@ -453,12 +460,12 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         return canonical(X), y, weights
 
     @contextmanager
-    def _untouched_on_error(self) -> Iterator[dict[str, Any]]:
-        """Restore the attributes, which are yielded, if an error is raised."""
+    def _untouched_on_error(self) -> Iterator[None]:
+        """Restore the attributes if an error is raised."""
         before = dict(self.__dict__)
         generators = [RngState(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
         try:
-            yield before
+            yield
         except loop.Interrupted:
             raise
         except BaseException:
@@ -478,9 +485,12 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _check_classes(self, classes) -> None:
         """Raise if the given classes differ from the known ones."""
 
-    def _segments(self, y) -> Iterator[tuple[int, int]]:
-        """Yield segments of rows without new classes."""
-        yield 0, len(y)
+    def _first_of_new_classes(self, y) -> list[int]:
+        """Return the rows in which labels appear for the first time."""
+        return []
+
+    def _add_class(self, label) -> None:
+        """Add a label to the classes."""
 
     def _targets(self, y, weights) -> np.ndarray:
         """Return the encoded targets of a chunk of a stream."""

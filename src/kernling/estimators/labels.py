@@ -26,8 +26,8 @@ def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     if len(classes) == 1:
         return np.repeat(classes, len(scores))
     if scores.shape[1] == 1:
-        return classes[(scores[:, 0] >= 0.0).astype(np.intp)]
-    return classes[scores.argmax(axis=1)]
+        return classes.take(scores[:, 0] >= 0.0)
+    return classes.take(scores.argmax(axis=1))
 
 
 def widening(classes: np.ndarray, label) -> tuple[np.ndarray, Widening]:

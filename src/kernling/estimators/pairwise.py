@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core.run import Notes
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier
@@ -26,18 +29,22 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def threshold_(self) -> np.ndarray:
         """Threshold of each output that ``decision_function`` subtracts."""
         self._fitted()
-        return self._threshold().copy()
+        return self._thresholds().all()
 
-    def _threshold(self) -> np.ndarray:
-        """Return the threshold of each output: the best one for recent scores."""
-        return self._state.recent.threshold
+    def _thresholds(self) -> Notes:
+        """Return the thresholds, which are what the method would note with the outputs of an event now."""
+        notes = self.__dict__.get("_notes")
+        if notes is None or notes.state is not self._state:
+            loop: Any = self.learner.loop
+            notes = self._notes = Notes(loop, self._setup, self._params, self._state)
+        return notes
 
     def _score_event(self, x):
-        score, threshold = super()._score_event(x), self._threshold()
-        return score - (threshold.item() if type(score) is float else threshold)
+        score = super()._score_event(x)
+        return score - (self._thresholds().first() if type(score) is float else self._thresholds().all())
 
     def _offset(self):
-        return -self._threshold()
+        return -self._thresholds().all()
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)

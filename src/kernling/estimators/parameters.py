@@ -13,7 +13,6 @@ the given parts and keeps the rest; one that sets it to a plain value (``class_w
 from __future__ import annotations
 
 import inspect
-import operator
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -112,12 +111,17 @@ class Parameterised:
         cls.__doc__ = _documented(cls.__doc__ or "", cls.parameters)
 
     def check_own_parameters(self) -> None:
-        """Raise for a value that violates its constraint; values that have been allowed before are not checked again."""
-        values = [getattr(self, name) for name in self.parameters]
-        known = self.__dict__.get("_allowed")
-        if known is None or not all(map(operator.is_, values, known)):
-            self.check_parameters(dict(zip(self.parameters, values, strict=True)))
-            self._allowed = None if any(isinstance(value, dict) for value in values) else values  # a dictionary may change
+        """Raise for a value that violates its constraint; unless one was set since, they are not checked again."""
+        if "_allowed" not in self.__dict__:
+            values = {name: getattr(self, name) for name in self.parameters}
+            self.check_parameters(values)
+            if not any(isinstance(value, dict) for value in values.values()):  # which may change by itself
+                self._allowed = object()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.parameters:
+            self.__dict__.pop("_allowed", None)  # stands for all values, once they have been checked
+        super().__setattr__(name, value)
 
     @classmethod
     def check_parameters(cls, values: dict[str, Any]) -> None:

@@ -6,22 +6,21 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from ..core import loop
-from ..core.blas import one_thread
-from ..core.fourier import Linear
+from ..core import loop, scoring
 from ..core.limits import TARGET, WEIGHT
+from ..core.minibatch import BatchLoop
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
-from .turns import TakesTurns, learning
+from .turns import TakesTurns
 
-PLAIN = 2**17  # numbers in the points of a model of which a second copy is kept, to restore it
+NONE = np.empty(0)
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
-BUFFERS = ("_one", "_few", "_allowed", "_encoded")  # attributes that only make the next call faster
+# attributes that only make the next call faster
+BUFFERS = ("_one", "_few", "_scorers", "_notes", "_allowed", "_plain_with", "_encoded", "_numbers")
 
 
 class SingleEvents(TakesTurns):
@@ -29,6 +28,8 @@ class SingleEvents(TakesTurns):
 
     _learn_with_statistics: Callable
     _few: Any = None
+    _plain_with: Any = None  # the parameters with which a few rows may be learned plainly
+    _allowed: Any = None
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
     _target_scale: Any = None
@@ -41,7 +42,6 @@ class SingleEvents(TakesTurns):
     _rng: np.random.Generator
     random_state: Any
     verbose: Any
-    block_size: int
     _stream: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
@@ -84,9 +84,16 @@ class SingleEvents(TakesTurns):
     def _make_ready(self) -> bool:
         """Prepare for single events, unless nothing has been learned."""
         if "_state" in self.__dict__:
-            shared = self._rng is self.random_state
-            self._one = loop.Single(self.learner.loop, self._setup, self._params, self._state, self._rng, is_shared=shared)
+            self._one = loop.Single(*self._tools(), is_shared=self._is_shared)
         return self._one is not None
+
+    def _tools(self) -> tuple[Any, ...]:
+        return self.learner.loop, self._setup, self._params, self._state, self._rng
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether others may draw from the generator, too."""
+        return self._rng is self.random_state
 
     def _event(self, x) -> np.ndarray:
         """Return an event as an array of the model's type and width."""
@@ -101,54 +108,88 @@ class SingleEvents(TakesTurns):
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"x must contain only numbers: {error}") from None
 
+    def _learn_plain(self, X, y, sample_weight) -> bool:
+        """Learn a few rows without most of the work around them, and return whether that was possible.
+
+        Whatever is unusual is left to ``_stream``, which gives the same, or raises.
+        """
+        with self._turns:
+            if not self._learns_plainly() or not self._are_few(X):
+                return False
+            few, shape, weights = self._batches(), X.shape[:1], NONE if sample_weight is None else sample_weight
+            if weights is not NONE and not (is_plain(weights, shape) and few.are_within(weights[np.newaxis], 0.0, WEIGHT)):
+                return False
+            found = self._plain_targets(y, shape, weights)
+            if found is None:
+                return False
+            targets, labels, scale = found
+            with loop.deferred_interrupt():
+                state = few.learn(self._state, X, targets, labels, weights, self._largest)
+                if state is None:
+                    return False
+                if state is not self._state:
+                    self._state = state
+                if scale is not None:
+                    self._target_scale = scale
+        return True
+
+    def _plain_targets(self, y, shape: tuple[int], weights) -> tuple[np.ndarray, np.ndarray, Any] | None:
+        """Return targets, the labels by which they are to be encoded, and their scale, if any; None if they are unusual."""
+        return np.ones(shape), NONE, None
+
+    def _learns_plainly(self) -> bool:
+        """Return whether only the model itself learns from small batches; known until a parameter is set."""
+        if "_state" not in self.__dict__:
+            return False
+        self.check_own_parameters()
+        if self._plain_with is None or self._plain_with is not self._allowed:
+            named = "feature_names_in_" in self.__dict__
+            if named or getattr(self, "class_weight", None) is not None or not self._has_small_batches():
+                return False
+            self._plain_with = self._allowed
+        return True
+
+    def _has_small_batches(self) -> bool:
+        return isinstance(self.learner.loop, (Loop, BatchLoop)) and not self.verbose
+
     def _are_few(self, X) -> bool:
-        """Return whether the rows are so few that buffers are kept for the next call; steps on points check every event."""
-        plain = isinstance(self.learner.loop, Loop) and not self.verbose and not sparse.issparse(X)
-        return plain and len(X) <= self.block_size and not any(isinstance(part, Linear) for part in self._state)
+        """Return whether these are a few rows of the model's type, for which buffers are kept."""
+        centre = self._state.model.centre
+        return (
+            type(X) is np.ndarray
+            and X.dtype is centre.dtype
+            and X.shape[1:] == centre.shape
+            and 0 < len(X) <= self._setup.block_size  # as it was when learning began
+            and X.flags.c_contiguous
+        )
+
+    def _takes_few(self, X) -> bool:
+        return self._has_small_batches() and self._are_few(X) and loop.is_small(self._state, self._setup)
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
         with loop.deferred_interrupt():
-            self._state = self._batches().learn(self._state, X, targets, weights, self._rng)
+            self._state = self._batches().learn(self._state, X, targets, NONE, weights, self._largest)
 
     def _batches(self) -> loop.SmallBatches:
         if self._few is None:
-            self._few = loop.SmallBatches(self.learner.loop, self._setup, self._params, self._state)
+            with loop.deferred_interrupt():  # the compiler would lose it
+                self._few = loop.SmallBatches(*self._tools(), is_shared=self._is_shared)
         return self._few
 
-    @learning
-    def _learn_plain(self, X, y) -> bool:
-        """Learn a few rows of the model's type with known labels, without most of the work around them; else return False."""
-        if type(X) is not np.ndarray or type(y) is not np.ndarray or X.ndim != 2 or y.shape != X.shape[:1] or not len(y):
-            return False
-        if not self._learns_plainly():
-            return False
-        few = self._batches()
-        if X.dtype is not few.dtype or X.shape[1] != few.shape[1] or len(X) > few.shape[0] or not X.flags.c_contiguous:
-            return False
-        try:
-            targets = list(map(self._encoded.__getitem__, y.tolist()))  # type: ignore[attr-defined]  # of classifiers
-        except (KeyError, TypeError):  # a new label, or none
-            return False
-        if not few.is_within(X, self._largest):
-            return False
-        with loop.deferred_interrupt():
-            self._state = one_thread(few.learn_all)(self._state, X, targets, self._rng)
-        return True
-
-    def _learns_plainly(self) -> bool:
-        """Return whether nothing but the model learns, in double precision, and all that it needs is known."""
-        if "_state" not in self.__dict__ or self.verbose or getattr(self, "class_weight", None) is not None:
-            return False
-        self.check_own_parameters()
-        return (
-            isinstance(self.learner.loop, Loop)
-            and "classes_" in self.__dict__
-            and "feature_names_in_" not in self.__dict__
-            and self._problem.dtype is np.float64
-            and type(self._rng.bit_generator) is np.random.PCG64
-            and self._state.model.work <= PLAIN
-        )
+    def _few_scores(self, X) -> np.ndarray | None:
+        """Return the outputs for a few rows, (rows, outputs); None if anything is unusual."""
+        if "_state" not in self.__dict__ or "feature_names_in_" in self.__dict__ or not self._are_few(X):
+            return None
+        scorers = self.__dict__.setdefault("_scorers", [])  # each thread takes one out
+        scorer = scorers.pop() if scorers else None
+        if scorer is None or scorer.state is not self._state:
+            if not loop.is_small(self._state, self._setup):
+                return None
+            scorer = scoring.FewScores(self._setup, self._state)
+        scores = scorer.score(X, self._largest)
+        scorers.append(scorer)
+        return scores
 
     def _drop_buffers(self) -> None:
         """Drop what was made for other parameters."""
@@ -170,6 +211,11 @@ class SingleEvents(TakesTurns):
         if not abs(y) <= highest:
             raise ValueError(f"y must be finite and at most {highest:g}, not {short(y)}")
         return float(y)
+
+
+def is_plain(array: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether compiled code can take this for an array of doubles of this shape."""
+    return type(array) is np.ndarray and array.shape == shape and array.dtype is NONE.dtype and array.flags.c_contiguous
 
 
 def scalar(y: Any) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..components.scaling import MOST, Scales, scaled_targets
+from ..components.scaling import MOST, scale_targets
+from ..core.jit import entry_point
 
 
 class TargetScale(NamedTuple):
@@ -32,9 +35,9 @@ class TargetScale(NamedTuple):
 
     def learned(self, y: np.ndarray, weights: np.ndarray) -> tuple[TargetScale, np.ndarray, np.ndarray, np.ndarray]:
         """Return the scale after these targets, each target scaled by those up to it, and mean and spread before each."""
-        known = Scales(np.array([self.rows]), np.array([self.mean]), np.array([self.squares]), np.zeros(1, np.int64))
-        found, after = scaled_targets(known, y, weights)
-        return TargetScale(*(float(part[0]) for part in after[:3])), *found
+        after, found = np.array(self).reshape(3, 1), np.empty((3, len(y)))
+        _entry()(np.ascontiguousarray(y), np.ascontiguousarray(weights), *after, *found)
+        return TargetScale(*after[:, 0].tolist()), *found
 
     def with_one(self, y: float) -> TargetScale:
         """Return the scale after this target."""
@@ -54,6 +57,12 @@ class TargetScale(NamedTuple):
         if not (0.0 <= scale.rows < math.inf and abs(scale.mean) <= MOST and scale.squares >= 0.0 and scale.spread <= MOST):
             raise ValueError(f"{numbers} is not a valid scale of targets")
         return scale
+
+
+@cache
+def _entry() -> Callable:
+    one = np.empty(1)
+    return entry_point(scale_targets, *(one,) * 8)
 
 
 def merged_scale(scales: list[TargetScale], shares: np.ndarray) -> TargetScale:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -17,15 +15,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..components.ball import CENTRE, MEAN
 from ..components.recent_scores import RecentScores, border, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
+from ..core.limits import TARGET
 from ..core.state import Widening, widened
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Weights, short
 from .parameters import parameter
 from .resolve import local_gamma
-from .single import scalar
+from .single import NONE, scalar
 from .target_scale import TargetScale
 from .turns import predicting
+
+_ALIKE = {**dict.fromkeys("biuf", "biuf"), **dict.fromkeys("UO", "UO")}  # kinds of labels that can be compared with classes
 
 
 def _gives_probabilities(self) -> bool:
@@ -58,7 +59,7 @@ class OnlineWithClasses(OnlineEstimator):
         if len(unknown):
             raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
-        self.__dict__.pop("_encoded", None)
+        self._forget_codes()
         return self._output_count()
 
     def _output_count(self) -> int:
@@ -79,17 +80,13 @@ class OnlineWithClasses(OnlineEstimator):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"the given classes, {list(classes)}, differ from those of earlier calls, {list(self.classes_)}")
 
-    def _segments(self, y) -> Iterator[tuple[int, int]]:
-        cuts = labels.first_appearances(self.classes_, y)
-        for first, last in pairwise(sorted({0, *cuts, len(y)})):
-            if first in cuts:
-                self._add_class(y[first])
-            yield first, last
+    def _first_of_new_classes(self, y):
+        return labels.first_appearances(self.classes_, y)
 
-    def _add_class(self, label) -> None:
+    def _add_class(self, label):
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
-        self.__dict__.pop("_encoded", None)
+        self._forget_codes()
         self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
@@ -97,6 +94,10 @@ class OnlineWithClasses(OnlineEstimator):
         """Insert a class at this index; the outputs become those of ``change``."""
         self._state = widened(self._state, change)
         self._problem = self._problem._replace(outputs=change.outputs)
+
+    def _forget_codes(self) -> None:
+        for name in ("_encoded", "_numbers"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _encoded(self) -> dict:
@@ -108,6 +109,24 @@ class OnlineWithClasses(OnlineEstimator):
             return self._encoded.get(scalar(y) if isinstance(y, np.ndarray) else y)
         except TypeError:
             raise TypeError(f"y must be one label, not {short(y)}") from None
+
+    def _plain_targets(self, y, shape, weights):
+        known = _ALIKE.get(self.classes_.dtype.kind, "")
+        if type(y) is not np.ndarray or y.shape != shape or y.dtype.kind not in known:
+            return None
+        if self._numbers is not None and y.dtype.itemsize <= 8:
+            return y.astype(np.float64), self._numbers, None
+        try:
+            return np.array([self._encoded[label] for label in y.tolist()]), NONE, None
+        except (KeyError, TypeError):  # a new label, or none
+            return None
+
+    @cached_property
+    def _numbers(self) -> np.ndarray | None:
+        """The labels as numbers; None if they are text, or not all whole numbers around them can be told apart."""
+        classes = self.classes_
+        numeric = classes.dtype.kind in "biuf" and classes.dtype.itemsize <= 8
+        return classes.astype(np.float64) if numeric and (np.abs(classes.astype(np.float64)) < 2.0**53).all() else None
 
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, weighted by its class."""
@@ -148,7 +167,7 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Update the model with the rows.  New classes are added when they appear, or may be given in the first call."""
-        if classes is not None or sample_weight is not None or not self._learn_plain(X, y):
+        if classes is not None or not self._learn_plain(X, y, sample_weight):
             self._stream(X, y, sample_weight, classes)
         return self
 
@@ -224,7 +243,8 @@ class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
 
     def partial_fit(self, X, y, sample_weight=None):
         """Update the model with the rows."""
-        self._stream(X, y, sample_weight)
+        if not self._learn_plain(X, y, sample_weight):
+            self._stream(X, y, sample_weight)
         return self
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
@@ -236,12 +256,22 @@ class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
     @predicting
     def predict(self, X):
         """Predict the value of each row."""
-        return self._scores(X)[:, 0]
+        return self._meant(self._scores(X)[:, 0])
 
     def predict_one(self, x):
         """Predict the value of one event, a 1-D array; None before any learning."""
         with self._turns.lock:
             return self._score_event(self._event(x)) if self._one or self._make_ready() else None
+
+    def _meant(self, scores):
+        """Return scores in the units of the targets."""
+        return scores
+
+    def _plain_targets(self, y, shape, weights):
+        if type(y) is not np.ndarray or y.shape != shape or y.dtype.kind not in "biuf":
+            return None
+        y, highest = np.ascontiguousarray(y, np.float64), TARGET[np.dtype(self._problem.dtype).name]
+        return (y, NONE, None) if self._batches().are_within(y[np.newaxis], -highest, highest) else None
 
 
 class OnlineRegressor(BaseOnlineRegressor):
@@ -277,10 +307,12 @@ class OnlineRegressor(BaseOnlineRegressor):
         means, spreads = self.__dict__.pop("_before")
         return means + spreads * said
 
-    @predicting
-    def predict(self, X):
-        """Predict the value of each row."""
-        return self._meant(super().predict(X))
+    def _plain_targets(self, y, shape, weights):
+        found = super()._plain_targets(y, shape, weights)
+        if found is None or self._target_scale is None:
+            return found
+        scale, scaled, _, _ = self._target_scale.learned(found[0], np.ones(shape) if weights is NONE else weights)
+        return scaled, NONE, scale
 
     def _score_event(self, x):
         return self._meant(super()._score_event(x))
@@ -356,7 +388,8 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
 
     def partial_fit(self, X, y=None, sample_weight=None):
         """Update the model with the rows."""
-        self._stream(X, y, sample_weight)
+        if not self._learn_plain(X, y, sample_weight):
+            self._stream(X, y, sample_weight)
         return self
 
     def learn_one(self, x, y=None, sample_weight=1.0):

@@ -46,16 +46,18 @@ class Turns:
         """Wait until no thread learns or waits to learn."""
         me = threading.get_ident()
         with self.lock:
-            self._changed.wait_for(lambda: me in self.predicting or not self._waiting)
+            if self._waiting and me not in self.predicting:
+                self._changed.wait_for(lambda: not self._waiting)
             self.predicting[me] = self.predicting.get(me, 0) + 1
 
     def end_predicting(self) -> None:
         """End what ``begin_predicting`` began."""
         me = threading.get_ident()
         with self.lock:
-            self.predicting[me] -= 1
-            if not self.predicting[me]:
-                del self.predicting[me]
+            nested = self.predicting.pop(me) - 1
+            if nested:
+                self.predicting[me] = nested
+            elif self._waiting:
                 self._changed.notify_all()
 
 

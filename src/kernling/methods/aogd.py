@@ -35,10 +35,9 @@ from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
 from ..core import losses, run
 from ..core.averages import AUTO, KINDS, RATE, SHARE
-from ..core.expansion import EVENTS, Expansion
+from ..core.expansion import EVENTS
 from ..core.fourier import Linear, output_score
 from ..core.jit import inline, inner
-from ..core.scoring import frozen_parts
 from ..core.votes import TIE, update_votes
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -145,11 +144,6 @@ def note(params, state, row):
         row[outputs + o] = 0.5 * (negative + positive)
 
 
-def thresholds(model: Expansion | Linear, sides: Sides) -> np.ndarray:
-    """Return the score of each output half-way between the means of both classes; the model has one group."""
-    return 0.5 * np.einsum("of,of->o", model.coef[0], sides.means.sum(axis=1))
-
-
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     mean_events = float(o["mean_events"] or np.inf)
@@ -192,7 +186,3 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
         resolve=smooth_gamma,
         doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "smooth" half of that.',
     )
-
-    def _threshold(self):
-        (model,) = frozen_parts(self._setup, self._state)
-        return thresholds(model, self._state.sides)

@@ -27,7 +27,7 @@ from ..components.eviction import keep, smallest, term_squares
 from ..core import losses, run
 from ..core.expansion import SCALE
 from ..core.jit import inline, inner
-from ..core.updates import add_column, add, renormalise
+from ..core.updates import add, add_column, renormalise
 from ..estimators.constraints import OneOf, Real
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, check_shrinkage, kept_share, loss_of

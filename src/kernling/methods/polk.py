@@ -30,7 +30,7 @@ import numpy as np
 from ..components.gram import Gram, add_and_prune, greedy, new_gram
 from ..core import losses
 from ..core.expansion import Expansion
-from ..core.minibatch import Batch, Waiting, batch_loop, batch_scores, learn_waiting, new_waiting
+from ..core.minibatch import Batch, BatchLoop, Waiting, batch_scores, learn_waiting, new_waiting
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
@@ -70,9 +70,9 @@ def step(params: Params, state: State, kernel, batch: Batch) -> None:
     losses.gradients(params.loss, scores, batch.targets, batch.weights, g)
     size = int(state.model.size[0])
     old = params.keep ** len(g) * (1.0 - eta * params.lam) * state.model.coef[0, :, :size].T
-    lossy = np.flatnonzero(g.any(axis=1))
+    lossy = g.any(axis=1)
     new = -eta / len(g) * g[lossy]
-    X, cross, chosen = batch.X[lossy], cross[:, lossy], order(params, batch)
+    X, cross, chosen = batch.X[lossy], cross.compress(lossy, axis=1), order(params, batch)
     error = add_and_prune(state.model, state.gram, kernel, old, new, X, cross, eps, chosen, params.max_points)
     state.stats[STEPS] += 1
     state.stats[EPS] = eps
@@ -142,7 +142,7 @@ def bound(params: Params, t: int) -> float:
 
 LEARNER = Learner(
     __name__,
-    batch_loop(step),
+    BatchLoop(step),
     configure,
     start,
     bound,

@@ -67,7 +67,7 @@ class PlainRows:
     def __init__(self, names: tuple[str, ...], reach: float):
         self._names, self._reach = names, reach
         self._get: Callable = itemgetter(*names)
-        self._pack = struct.Struct(f"{len(names)}d").pack_into
+        self._pack: Callable = struct.Struct(f"{len(names)}d").pack_into
 
     @cached_property
     def _learn(self) -> Callable:
@@ -92,7 +92,7 @@ class PlainRows:
         if type(x) is not dict or len(x) != len(self._names):
             return False
         try:
-            self._pack(table.data, 0, *self._get(x))
+            self._pack(table, 0, *self._get(x))
         except UNUSUAL:
             return False
         return True
