@@ -19,6 +19,7 @@ from .blas import gemm_addresses
 from .cache_files import read_entry
 from .sources import shared_hash
 
+OBJECTS = {"ndarray": np.ndarray, "TypeError": TypeError, "None": None, "True": True, "False": False}
 _FASTCALL = 0x80  # Python passes arguments as an array
 _alive: list[Any] = []
 _lock = threading.RLock()
@@ -122,10 +123,11 @@ def address_of(symbol: str) -> int:
 
 @cache
 def link_runtime() -> None:
-    """Define what machine code refers to besides C's library and Python's: the type of arrays, and matrix products."""
+    """Define what machine code refers to besides functions of C and Python: some objects, and matrix products."""
     from llvmlite import binding
 
-    binding.add_symbol("kernling_ndarray", id(np.ndarray))
+    for name, value in OBJECTS.items():
+        binding.add_symbol(f"kernling_{name}", id(value))
     for letter, address in gemm_addresses().items():
         binding.add_symbol(f"kernling_{letter}gemm", address)
 

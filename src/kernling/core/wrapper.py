@@ -67,8 +67,9 @@ class Wrapper:
         return self.builder.call(self.module.globals.get(name) or ir.Function(self.module, kind, name), arguments)
 
     def _object(self, name: str) -> Any:
-        """Return the address of what Python, or ``link_runtime``, calls by this name."""
-        return self.module.globals.get(name) or ir.GlobalVariable(self.module, BYTE, name)
+        """Return the address of one of ``machine.OBJECTS``."""
+        symbol = f"kernling_{name}"
+        return self.module.globals.get(symbol) or ir.GlobalVariable(self.module, BYTE, symbol)
 
     def _fail_if(self, wrong: Any) -> None:
         """Return without a result, since an error has been set."""
@@ -83,8 +84,7 @@ class Wrapper:
         text = ir.Constant(ir.ArrayType(BYTE, len(message.encode()) + 1), bytearray(message.encode() + b"\0"))
         constant = ir.GlobalVariable(self.module, text.type, self.module.get_unique_name("message"))
         constant.initializer, constant.linkage, constant.global_constant = text, "internal", True
-        kind = self.builder.load(self.builder.bitcast(self._object("PyExc_TypeError"), ADDRESS.as_pointer()))
-        self._call("PyErr_SetString", ir.VoidType(), kind, self.builder.bitcast(constant, ADDRESS))
+        self._call("PyErr_SetString", ir.VoidType(), self._object("TypeError"), self.builder.bitcast(constant, ADDRESS))
         self.builder.branch(self.failed)
         self.builder.position_at_end(after)
 
@@ -155,7 +155,7 @@ class Wrapper:
 
     def _is_other(self, kind: Any, given: Any) -> Any:
         """Return whether this is not an array with that many dimensions."""
-        array = self._object("kernling_ndarray")
+        array = self._object("ndarray")
         owner = self._place(given, HEAD - 8, ADDRESS)
         exact = self.builder.icmp_unsigned("==", owner, array)
         asked, read, after = (self.builder.append_basic_block(name) for name in ("class", "array", "known"))
@@ -176,7 +176,7 @@ class Wrapper:
 
     def _result(self, kind: Any, slot: Any) -> Any:
         if kind == NOTHING:
-            return self._kept(self._object("_Py_NoneStruct"))
+            return self._kept(self._object("None"))
         if is_number(kind):
             return self._as_object(kind, self.builder.load(slot))
         if not isinstance(kind, types.BaseTuple) or isinstance(kind, types.NamedTuple):
@@ -198,7 +198,7 @@ class Wrapper:
             return self._call("PyFloat_FromDouble", ADDRESS, number)
         if isinstance(kind, types.Boolean):
             is_true = self.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0))
-            return self._kept(self.builder.select(is_true, self._object("_Py_TrueStruct"), self._object("_Py_FalseStruct")))
+            return self._kept(self.builder.select(is_true, self._object("True"), self._object("False")))
         if not isinstance(kind, types.Integer) or not kind.signed:
             raise Unsupported(f"{kind} as a result")
         return self._call("PyLong_FromLongLong", ADDRESS, value if kind.bitwidth == 64 else self.builder.sext(value, WORD))
