@@ -17,6 +17,8 @@ from .jit import ENTRY, FRAGMENT, UNIT, Compiled
 from .machine import Entry
 from .sources import shared_hash
 
+# beginnings of the names of what any process has; whatever else there may be, Numba has loaded
+KNOWN = ("Py", "llvm.", "kernling_", "calloc", "cos", "exp", "fmod", "free", "log", "malloc", "mem", "pow", "sin", "sqrt")
 lean: Any
 try:
     from . import lean
@@ -174,7 +176,7 @@ class _DiskCache:
             symbol=symbol,
             wrapper=machine.wrappers.get(symbol, ""),
             callees=callees,
-            needs_numba=any(one.startswith(("NRT_", "numba_")) for one in declared),
+            needs_numba=not all(one in callees or one.startswith(KNOWN) for one in declared),
             cannot_fail=symbol in machine.cannot_fail,
             code=code,
             description=dumps((*description, used)),

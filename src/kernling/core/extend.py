@@ -81,7 +81,7 @@ def numba_type(kind: Any) -> Any:
         items = [numba_type(one) for one in kind.items]
         return types.BaseTuple.from_types(items, kind.owner if kind.owner is not tuple else None)
     dtype, ndim, flags = kind
-    layout = "C" if flags & BY_ROWS else "F" if flags & BY_COLUMNS else "A"
+    layout: Any = "C" if flags & BY_ROWS else "F" if flags & BY_COLUMNS else "A"
     return types.Array(from_dtype(dtype), ndim, layout, readonly=not flags & WRITEABLE, aligned=bool(flags & ALIGNED))
 
 

@@ -178,9 +178,12 @@ class Compiled:
 
     def _found(self, kinds: tuple) -> int | None:
         """Return the address of what is called from Python or by address, if the cache has it, and Numba is not needed."""
-        name = read_entry(shared_hash(), self._key(kinds))
-        entry = None if name is None else machine.load(name.decode())
-        return machine.address_of(entry.wrapper) if entry is not None and entry.wrapper else None
+        try:
+            name = read_entry(shared_hash(), self._key(kinds))
+            entry = None if name is None else machine.load(name.decode())
+            return machine.address_of(entry.wrapper) if entry is not None and entry.wrapper else None
+        except Exception:  # llvmlite has changed: Numba knows how to load code, or compiles
+            return None
 
     def _key(self, kinds: tuple) -> str:
         text = "|".join([self.full_name, self.stamp, machine.processor(), *map(text_of, kinds)])

@@ -7,6 +7,7 @@ object, whose beginning is the same in all versions of NumPy.  The kinds of the 
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import cache
 from typing import Any
 
@@ -38,8 +39,8 @@ class Wrapper:
     """Writes the function that Python calls."""
 
     def __init__(self, context: Any, description: Any):
-        if not can_read_arrays():
-            raise Unsupported("the arrays of this version of NumPy")
+        if sys.platform == "win32" or not can_read_arrays():  # where objects outside of the code are referred to differently
+            raise Unsupported("arrays in memory")
         link_runtime()
         self.module = context.create_module("python_wrapper")
         kind = context.call_conv.get_function_type(description.restype, description.argtypes)
