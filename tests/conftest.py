@@ -59,6 +59,9 @@ def pytest_collection_modifyitems(items):
         check = contract.check_of(item)
         if check:
             item.user_properties.append(("contract", (contract.estimator_of(item), check)))
+        if check == "scikit_learn":
+            for mark in item.iter_markers("xfail"):
+                mark.kwargs["run"] = False  # to see two checks fail would take as long as all the others
         values = getattr(getattr(item, "callspec", None), "params", {}).values()
         for value in values:
             learner = getattr(value, "learner", None)

@@ -245,9 +245,8 @@ def saved(cls, path):
     return path.read_bytes(), X[60:], y[60:]
 
 
-SOONER = [
-    cls if registry.METHODS[cls.learner.name].is_main else pytest.param(cls, marks=pytest.mark.long) for cls in ESTIMATORS
-]
+MAIN = [entry.classes()[0] for entry in registry.METHODS.values() if entry.is_main]
+SOONER = [cls if cls in MAIN else pytest.param(cls, marks=pytest.mark.long) for cls in ESTIMATORS]
 
 
 @pytest.mark.contract("forged_files")
@@ -259,7 +258,7 @@ def test_forged_arrays(cls, ways, path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cls", [entry.classes()[0] for entry in registry.METHODS.values() if entry.is_main])
+@pytest.mark.parametrize("cls", MAIN)
 def test_forged_headers(cls, path):
     whole, X, y = saved(cls, path)
     with forgery.little_memory(30 * 10**6):

@@ -49,6 +49,12 @@ assert sklearn.utils._array_api.special.expit(0.0) == 0.5
 assert sklearn.utils.validation.check_array([[1]]).shape == (1, 1)
 assert sklearn.utils.fixes._mode(numpy.ones(3)).mode == 1
 assert numpy.f2py.__path__ and numpy.testing.assert_equal
+assert sklearn.utils.validation.joblib.hash(1) and "joblib" in sys.modules
+assert sklearn.utils.fixes._sparse_linalg_cg(numpy.eye(2), numpy.ones(2))[1] == 0
+assert sklearn.utils.fixes.laplacian(numpy.eye(2)).shape == (2, 2)
+assert sklearn.utils.parallel.Parallel and sklearn.utils.extmath.linalg.det(numpy.eye(2)) == 1.0
+import scipy.linalg.cython_blas
+assert scipy.linalg.cython_blas.__pyx_capi__ and scipy.sparse.linalg.norm
 assert not numba.core.config._HAVE_YAML or numba.core.config.yaml.safe_load("1") == 1
 import pandas, scipy.stats.distributions, scipy.special
 assert pandas.DataFrame and scipy.stats.norm and scipy.special.expit
@@ -65,10 +71,12 @@ def test_modules_that_are_not_installed_are_not_there():
 def test_estimators_come_without_pandas_and_statistics_until_these_are_used():
     statement = "import kernling; kernling.AVMClassifier"
     light = loaded_after(statement)
-    assert light >= {"sklearn", "numba"}
-    assert not light & {"pandas", "narwhals", "yaml"}
+    assert "sklearn" in light
+    assert not light & {"pandas", "narwhals", "joblib", "asyncio", "numba"}
     assert loaded_after(f"{statement}\n{USES}") >= {"pandas"}
-    assert "pandas" in loaded_after(f"import pandas; {statement}; assert kernling.deferred.HASTY.keys() <= sys.modules.keys()")
+    assert "pandas" in loaded_after(
+        f"import pandas; {statement}; assert kernling.deferred.HASTY.keys() - {{'numba'}} <= sys.modules.keys()"
+    )
 
 
 @pytest.mark.parametrize("name", registry.METHODS)
@@ -93,7 +101,6 @@ def test_unknown_names_are_refused():
 def test_importing_is_light():
     assert not {"numba", "sklearn", "scipy", "numpy"} & loaded_after("import kernling")
     assert not {"numba", "sklearn", "scipy", "numpy", "fastapi", "uvicorn"} & loaded_after("import kernling.cli.commands")
-    assert "numba" in loaded_after("import kernling; kernling.AVMClassifier")
 
 
 def test_types_are_announced():

@@ -1,15 +1,16 @@
 """Deferred import of modules that scikit-learn, SciPy and Numba import but rarely use.
 
-``import sklearn`` imports pandas, narwhals and SciPy's statistics and special functions, and ``import scipy.sparse`` NumPy's
-tools for tests and Fortran, for functions that few calls need.  They take longer than everything else.  While such a hasty
-module runs, they are replaced by placeholders, unless they have been imported already; a placeholder imports the module when
-one of its attributes is used.  All other imports get the modules.
+``import sklearn`` imports pandas, narwhals, joblib and SciPy's statistics, special functions and linear algebra, and
+``import scipy.sparse`` NumPy's tools for tests and Fortran, for functions that few calls need.  They take longer than all the
+rest.  While such a hasty module runs, they are replaced by placeholders, unless they have been imported already; a placeholder
+imports the module when one of its attributes is used.  Some functions are given another name by the hasty module; they have
+placeholders, too, which import the module when they are called.  All other imports get the modules.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -19,26 +20,71 @@ from typing import Any
 
 _TOOLS = ("numpy.f2py", "numpy.testing")
 HASTY = {
-    "sklearn": ("pandas", "narwhals", "narwhals.stable", "narwhals.stable.v2", "scipy.special", "scipy.stats", *_TOOLS),
+    "sklearn": (
+        *("pandas", "narwhals", "narwhals.stable", "narwhals.stable.v2", "joblib"),
+        *("scipy.linalg", "scipy.special", "scipy.stats", "scipy.sparse.linalg", "scipy.sparse.csgraph", *_TOOLS),
+    ),
+    "sklearn.utils.fixes": ("sklearn.utils.parallel",),  # which needs joblib at once
     "scipy._lib.array_api_compat.numpy": _TOOLS,  # copies all names of NumPy
     "numba": ("yaml",),
+}
+FUNCTIONS = {
+    "joblib": {"cpu_count"},
+    "scipy.sparse.linalg": {"cg", "LinearOperator"},
+    "scipy.sparse.csgraph": {"laplacian"},
+    "sklearn.utils.parallel": {"_get_threadpool_controller"},
 }
 
 
 class _Placeholder(ModuleType):
     def __getattr__(self, name: str) -> Any:
+        deferred = sys.modules.get(self.__name__) is self
+        if deferred and name == "__path__":
+            return _Path(self)
         if name.startswith("__") and name != "__path__":  # attributes that the import statement itself reads
             raise AttributeError(name)
-        _remove(self.__name__, self)
-        return getattr(import_module(self.__name__), name)
+        if deferred and name in FUNCTIONS.get(self.__name__, ()):
+            return _function(self, name)
+        return getattr(_imported(self), name)
 
 
-def _remove(name: str, placeholder: ModuleType) -> None:
-    """Remove a placeholder from the imported modules and from its parent, if it is still there."""
+class _Path(list):
+    """Where the modules of a package are; the package is imported when one of them is searched for."""
+
+    def __init__(self, placeholder: ModuleType):
+        super().__init__()
+        self.placeholder = placeholder
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_imported(self.placeholder).__path__)
+
+
+def _function(placeholder: ModuleType, name: str) -> Callable:
+    def call(*arguments: Any, **more: Any) -> Any:
+        return getattr(_imported(placeholder), name)(*arguments, **more)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = placeholder.__name__
+    return call
+
+
+def _imported(placeholder: ModuleType) -> ModuleType:
+    """Return the module itself."""
+    _remove(placeholder)
+    return import_module(placeholder.__name__)
+
+
+def _remove(placeholder: ModuleType, *, stays: bool = False) -> None:
+    """Remove a placeholder from the imported modules and from its parent, if it is still there.
+
+    It may stay in a parent that does not import its modules by itself: after the hasty import, they would have been there.
+    """
+    name = placeholder.__name__
     if sys.modules.get(name) is placeholder:
         del sys.modules[name]
     parent, _, child = name.rpartition(".")
-    if vars(sys.modules.get(parent, placeholder)).get(child) is placeholder:
+    names = vars(sys.modules.get(parent, placeholder))
+    if names.get(child) is placeholder and not (stays and "__getattr__" not in names):
         delattr(sys.modules[parent], child)
 
 
@@ -58,8 +104,8 @@ def _deferred(*names: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, placeholder in reversed(placeholders.items()):
-            _remove(name, placeholder)
+        for placeholder in reversed(placeholders.values()):
+            _remove(placeholder, stays=True)
 
 
 class _DeferringLoader(Loader):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from kernling.core.jit import COMPILED, inline, inner, jit, lean
+from kernling.core.dispatch import lean
+from kernling.core.jit import COMPILED, inline, inner, jit
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 

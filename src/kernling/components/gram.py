@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from ..core.blas import lapack
 from ..core.expansion import Expansion, padded
 from ..core.jit import jit
 from ..core.kernels import Kernel

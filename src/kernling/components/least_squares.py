@@ -24,8 +24,8 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
+from ..core.blas import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.jit import inline, jit
 from ..core.limits import SCORE, Diverged

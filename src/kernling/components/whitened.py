@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.linalg import blas, lapack
 
 from ..core import kernels
+from ..core.blas import blas, lapack
 from ..core.expansion import Expansion, padded
 from ..core.jit import jit
 from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
@@ -80,7 +80,9 @@ def whiten(
         else:
             values[:] = kernel_matrix(kernel, model.points[:n], model.norms[:n], X, norms)
         solve(whitening.factor, values)
-    return _new_parts(kernel, norms, values)
+    new = np.empty(len(norms))
+    _new_parts(kernel, norms, values, new)
+    return new
 
 
 def solve(factor: np.ndarray, values: np.ndarray) -> None:
@@ -120,7 +122,8 @@ def admit(
     size, room = model.stored, min(int(whitening.most[0]), len(Z))
     if size == room:
         return size
-    own = _own_values(kernel, norms)
+    own = np.empty(len(norms))
+    _own_values(kernel, norms, own)
     if not ((weights > 0.0) & (new > novelty * own)).any():
         return size
     chosen = np.empty(room - size, np.int64)
@@ -167,18 +170,15 @@ def _admit(among, own, new, weights, novelty, size, Z, chosen):
 
 
 @jit
-def _own_values(kernel, norms):
-    """Return k(x, x) of each row."""
-    out = np.empty(norms.size)
-    for j in range(norms.size):
+def _own_values(kernel, norms, out):
+    """Write k(x, x) of each row."""
+    for j in range(out.size):
         out[j] = kernels.self_value(kernel, np.float64(norms[j]))
-    return out
 
 
 @jit
-def _new_parts(kernel, norms, Z):
-    out = _own_values(kernel, norms)
+def _new_parts(kernel, norms, Z, out):
+    _own_values(kernel, norms, out)
     for k in range(Z.shape[0]):
         for j in range(out.size):
             out[j] -= Z[k, j] * Z[k, j]
-    return out

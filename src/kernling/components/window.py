@@ -173,7 +173,7 @@ def _view(
         kernel_values(kernel, points, point_norms, X, norms, values[0, :n])
     else:
         values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
-    _city_values(city_rate(kernel), points, X, values[powers])
+    _city_values(city_rate(kernel), points, X, np.ascontiguousarray(X.T), values[powers])
     for kind in range(KINDS):
         _raise(values[kind * powers : (kind + 1) * powers], n)
 
@@ -189,10 +189,9 @@ def city_rate(kernel: Kernel) -> float:
 
 
 @jit
-def _city_values(rate, points, X, values):
-    """Write exp(-rate |p - x|_1) for points and rows."""
+def _city_values(rate, points, X, columns, values):
+    """Write exp(-rate |p - x|_1) for points and rows, which are given by rows and by columns."""
     b, d = X.shape
-    columns = np.ascontiguousarray(X.T)
     for k in range(points.shape[0]):
         p, distances = points[k], values[k]
         if b == 1:
@@ -201,7 +200,8 @@ def _city_values(rate, points, X, values):
                 total += abs(p[c] - X[0, c])
             distances[0] = total
         else:
-            distances[:] = 0.0
+            for j in range(b):
+                distances[j] = 0.0
             for c in range(0, d - 3, 4):  # several columns at once, since distances have to be read and written each time
                 p0, p1, p2, p3 = p[c], p[c + 1], p[c + 2], p[c + 3]
                 x0, x1, x2, x3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]

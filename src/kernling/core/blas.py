@@ -1,4 +1,4 @@
-"""Limit BLAS to one thread while our code runs.
+"""SciPy's BLAS and LAPACK, and a limit of one thread while our code runs.
 
 Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
 products are too small to gain by them.  ``one_thread`` limits every BLAS library of the process to one thread, as a decorator
@@ -8,15 +8,61 @@ user's setting, so nesting costs almost nothing.  Single events call no BLAS and
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache, partial
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from scipy.linalg import blas as _loaded  # noqa: F401  (compiled products use SciPy's library, which must be there to be found)
+import scipy
 from threadpoolctl import ThreadpoolController
+
+
+class _Extension:
+    """One of the modules of ``scipy.linalg`` that are written in other languages, without the rest, which is slow to import."""
+
+    def __init__(self, name: str, public: str):
+        self._name, self._public = name, public
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(_loaded(self._name, self._public), name)
+        setattr(self, name, found)
+        return found
+
+
+@cache
+def _loaded(name: str, public: str) -> Any:
+    """Load an extension module; return it, or the public module with the same functions if SciPy has moved it."""
+    full, folder = f"scipy.linalg.{name}", Path(scipy.__file__).parent / "linalg"
+    found = [path for suffix in EXTENSION_SUFFIXES if (path := folder / f"{name}{suffix}").is_file()]
+    if not found or "scipy.linalg" in sys.modules:
+        return import_module(f"scipy.linalg.{public}")
+    spec: Any = spec_from_file_location(full, found[0])
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules.pop(full, None)  # so that its package gets to know it when it is imported
+    return module
+
+
+blas, lapack = _Extension("_fblas", "blas"), _Extension("_flapack", "lapack")
+_products: dict[str, Any] = _loaded(
+    "cython_blas", "cython_blas"
+).__pyx_capi__  # now: later, it would escape a limit that is set
+
+
+def gemm_addresses() -> dict[str, int]:
+    """Return the addresses of the matrix products by the letter of their type."""
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return {letter: pointer(capsule, name(capsule)) for letter in "sd" for capsule in [_products[f"{letter}gemm"]]}
 
 
 class _Library(NamedTuple):

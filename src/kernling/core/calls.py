@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.np.linalg import ensure_blas
 
+from .machine import cannot_fail, link_runtime
 from .values import (
     ADDRESS,
     BYTE,
@@ -64,6 +64,7 @@ class Calls(Arithmetic):
     libraries: list
     allocated: list  # variables that hold the addresses of arrays created here
     depth: int  # of loops
+    may_fail: bool  # whether the function may report an error
     slots_of_entry: Any  # where variables are created
     _value: Any  # translates an expression
     _run: Any  # translates a function
@@ -108,7 +109,7 @@ class Calls(Arithmetic):
         failure = self._slot(function.args[1].type.pointee)
         leaves = [leaf for argument in arguments for leaf in self._leaves(argument)]
         code = self.builder.call(function, [slot, failure, *leaves])
-        if called.counts_references:
+        if called.counts_references and result.fndesc.mangled_name not in cannot_fail:
             self._pass_on(code, failure)
         if kind == NOTHING:
             return None
@@ -140,6 +141,7 @@ class Calls(Arithmetic):
 
     def _pass_on(self, code: Any, failure: Any) -> None:
         """Return if a function of Numba's has failed, so that the caller raises the error."""
+        self.may_fail = True
         function = self.builder.function
         failed = self.builder.append_basic_block("failed")
         after = self.builder.append_basic_block("called")
@@ -269,7 +271,7 @@ class Calls(Arithmetic):
             self._external("free", ir.VoidType(), [self.builder.load(slot)])
 
     def _product(self, a: Any, b: Any, out: Any) -> None:
-        """Compute a matrix product, all of one type, by the function with which Numba calls BLAS."""
+        """Compute a matrix product, all of one type, by BLAS."""
         views = (a, b, out)
         if not all(
             isinstance(view, View) and view.kind.ndim == 2 and view.kind.dtype == a.kind.dtype in FLOATS for view in views
@@ -277,19 +279,24 @@ class Calls(Arithmetic):
             raise Unsupported("a product of other than two matrices")
         if not all(view.kind.layout in "CF" for view in (a, b)) or out.kind.layout != "C":
             raise Unsupported("a product of matrices that are not contiguous")
-        ensure_blas()
+        link_runtime()
         number = FLOATS[a.kind.dtype]
-        one, zero = self._slot(number), self._slot(number)
-        self.builder.store(ir.Constant(number, 1.0), one)
-        self.builder.store(ir.Constant(number, 0.0), zero)
         (m, k), n = a.shape, b.shape[1]
-        letter = lambda text: ir.Constant(BYTE, ord(text))  # noqa: E731
-        turned = [letter("n" if view.kind.layout == "C" else "t") for view in (b, a)]  # BLAS counts by columns
+        turned = [ir.Constant(BYTE, ord("n" if view.kind.layout == "C" else "t")) for view in (b, a)]  # BLAS counts by columns
         widths = [view.shape[1 if view.kind.layout == "C" else 0] for view in (b, a)]
-        data = [self.builder.bitcast(pointer, ADDRESS) for pointer in (one, b.data, a.data, zero, out.data)]
-        kind = letter("d" if a.kind.dtype == types.float64 else "s")
-        arguments = [kind, *turned, n, m, k, data[0], data[1], widths[0], data[2], widths[1], data[3], data[4], n]
-        self._external("numba_xxgemm", ir.IntType(32), arguments)
+        sizes = [self.builder.trunc(length, ir.IntType(32)) for length in (n, m, k, *widths, n)]
+        one, zero = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
+        values = [*turned, *sizes[:3], one, b.data, sizes[3], a.data, sizes[4], zero, out.data, sizes[5]]
+        letter = "d" if a.kind.dtype == types.float64 else "s"
+        self._external(f"kernling_{letter}gemm", ir.VoidType(), [self._in_memory(value) for value in values])
+
+    def _in_memory(self, value: Any) -> Any:
+        """Return the address of a number, as Fortran takes it; addresses are what they are."""
+        if isinstance(value.type, ir.PointerType):
+            return value
+        slot = self._slot(value.type)
+        self.builder.store(value, slot)
+        return slot
 
     def _sign(self, number: Number) -> Number:
         zero = self.cast(constant(0.0), number.kind)

@@ -96,7 +96,7 @@ class Front(Calls):
 
     def emit(self, target: ir.Function) -> bool:
         """Write the body of a function; return False if types were wrong, and it must be repeated."""
-        self.stale, self.depth, self.allocated = False, 0, []
+        self.stale, self.depth, self.allocated, self.may_fail = False, 0, [], False
         assumed = self.result
         self.entry = target.append_basic_block("entry")
         self.builder = ir.IRBuilder(target.append_basic_block("begin"))
@@ -472,7 +472,7 @@ class Front(Calls):
     # records
 
     def _field(self, record: Record, name: str) -> Any:
-        from .struct import read_field
+        from .extend import read_field
 
         kind = record.kind.fields[name]
         if hasattr(kind, "places"):
@@ -484,7 +484,7 @@ class Front(Calls):
         return View(kind, parts[0], parts[1], None)
 
     def _set_field(self, record: Any, name: str, value: Any) -> None:
-        from .struct import write_field
+        from .extend import write_field
 
         if not isinstance(record, Record):
             raise Unsupported("assignment to a field of what is not a record")

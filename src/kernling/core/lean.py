@@ -13,12 +13,14 @@ from __future__ import annotations
 import gc
 from types import SimpleNamespace
 
+from llvmlite import ir
 from llvmlite.ir.values import FunctionAttributes
 from numba.core import types
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
 
 from .compiling import compiling
+from .machine import cannot_fail, wrappers
 
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
@@ -108,7 +110,6 @@ class _Lean(Compiler):
         from numba.core.compiler import compile_result  # only compiling needs all this
         from numba.core.funcdesc import PythonFunctionDescriptor
         from numba.core.lowering import Environment
-        from numba.core.runtime import rtsys
         from numba.core.typing import signature
 
         from .front import Front
@@ -129,15 +130,15 @@ class _Lean(Compiler):
         library = state.library
         for callee in front.libraries:
             library.add_linking_library(callee)
-        if flags.nrt:
-            library.add_linking_library(rtsys.library)
         library.add_ir_module(module)
         environment = Environment.from_fndesc(description)
+        if not front.may_fail:
+            cannot_fail.add(description.mangled_name)
         with context.push_code_library(library):
             if not flags.no_cpython_wrapper:
-                context.create_cpython_wrapper(library, description, environment, None, release_gil=flags.release_gil)
+                self._wrap(description, environment)
             if not flags.no_cfunc_wrapper:
-                context.create_cfunc_wrapper(library, description, environment, None)
+                self._wrap_for_c(description, environment)
         entry = context.get_executable(library, description, environment)
         context.insert_user_function(entry, description, [library])
         return compile_result(
@@ -156,6 +157,41 @@ class _Lean(Compiler):
             metadata={},
             reload_init=[],
         )
+
+    def _wrap(self, description, environment):
+        """Write the function that Python calls."""
+        from numba.core.runtime import rtsys
+
+        from .wrapper import Unsupported, Wrapper
+
+        state, library = self.state, self.state.library
+        try:
+            if description.mangled_name in cannot_fail:
+                wrapper = Wrapper(state.targetctx, description)
+                library.add_ir_module(wrapper.module)
+                wrappers[description.mangled_name] = wrapper.name
+                return
+        except Unsupported:
+            pass
+        library.add_linking_library(rtsys.library)
+        state.targetctx.create_cpython_wrapper(library, description, environment, None, release_gil=state.flags.release_gil)
+
+    def _wrap_for_c(self, description, environment):
+        """Write the function that is called by its address: Numba's would need Numba's runtime to print errors."""
+        context, library = self.state.targetctx, self.state.library
+        if description.mangled_name not in cannot_fail:
+            context.create_cfunc_wrapper(library, description, environment, None)
+            return
+        module = context.create_module("c_wrapper")
+        kinds, result = description.argtypes, description.restype
+        callee = ir.Function(module, context.call_conv.get_function_type(result, kinds), description.llvm_func_name)
+        outside = ir.FunctionType(context.get_value_type(result), [context.get_value_type(kind) for kind in kinds])
+        function = ir.Function(module, outside, description.llvm_cfunc_wrapper_name)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        _, value = context.call_conv.call_function(builder, callee, result, kinds, function.args, attrs=("noinline",))
+        builder.ret(value)
+        library.add_ir_module(module)
+        wrappers[description.mangled_name] = function.name
 
 
 class UnitCompiler(_Lean):

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import COMPILED, inline_exact
+from .jit import inline_exact
 
 LOG2E = np.float64(1.4426950408889634)
 LN2_HIGH = np.float64(0.6931471801362932)  # the last 22 bits are zero, so n * LN2_HIGH is exact
@@ -148,20 +148,4 @@ def sincos(x):
     return np.sin(x), np.cos(x)
 
 
-if COMPILED:
-    from numba import types
-    from numba.extending import overload
-
-    exp.by_type = {"float32": exp32, "float64": exp64}  # type: ignore[attr-defined]  # for front.py; with sincos its loops would not be vectorised
-
-    @overload(exp)
-    def _exp_by_type(x):
-        if x == types.float32:
-            return lambda x: exp32(x)
-        return lambda x: exp64(x)
-
-    @overload(sincos)
-    def _sincos_by_type(x):
-        if x == types.float32:
-            return lambda x: sincos32(x)
-        return lambda x: sincos64(x)
+exp.by_type = {"float32": exp32, "float64": exp64}  # type: ignore[attr-defined]  # for front.py; with sincos its loops would not be vectorised

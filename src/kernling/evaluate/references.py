@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
-from ..core.blas import one_thread
+from ..core.blas import lapack, one_thread
 from .metrics import Batch, Window, metric, metric_class
 from .record import Row
 
@@ -135,11 +135,9 @@ class LinearModel:
         ridge[-1] = 0.0  # of the intercept: the first predictions are near the targets, however large those are
         squares = self._squares + np.diag(ridge)
         units = 1.0 / np.sqrt(np.diagonal(squares))[:, np.newaxis]  # in which the columns' units do not matter for rounding
-        try:
-            weights = units * linalg.solve(units * squares * units.T, units * self._products, assume_a="pos")
-        except (linalg.LinAlgError, ValueError):
-            return
-        if np.isfinite(weights).all():
+        _, solution, failed = lapack.dposv(units * squares * units.T, units * self._products)
+        weights = units * solution
+        if not failed and np.isfinite(weights).all():
             self._weights = weights
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
@@ -281,6 +280,8 @@ class Search:
 
     def _is_better(self, one: _Candidate, given: _Candidate) -> bool:
         """Return whether the mean difference over the blocks is larger than its noise, and remains so in the second half."""
+        from scipy.special import stdtrit  # slow to import
+
         if self._is_too_large(one) != self._is_too_large(given):
             return self._is_too_large(given)
         gains = self._sign * (np.array(given.blocks) - np.array(one.blocks))

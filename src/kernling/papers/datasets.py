@@ -6,8 +6,6 @@ import hashlib
 import os
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -184,6 +182,8 @@ def _read(path: Path, file: File) -> tuple[bytes, str]:
 
 def _download(file: File, data: Dataset) -> Path:
     """Download a file into the cache, atomically."""
+    from urllib.request import urlopen  # slow to import
+
     folder = data_folders()[-1]
     cure = f"get {file.name} from {file.url or data.home} and put it, compressed or not, into {data_folders()[0]}"
     if file.url is None:
@@ -193,11 +193,11 @@ def _download(file: File, data: Dataset) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with replaced(target) as temporary:
-            with urllib.request.urlopen(file.url, timeout=TIMEOUT) as answer, open(temporary, "xb") as out:
+            with urlopen(file.url, timeout=TIMEOUT) as answer, open(temporary, "xb") as out:
                 length = answer.headers.get("Content-Length")
                 _copy(answer, out, file.name, int(length) if length else None)
             _read(temporary, file)
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise FileNotFoundError(f"{data.name} needs {file.name}, but downloading it failed ({error}): {cure}") from error
     return target
 

@@ -20,7 +20,7 @@ def fill_rows(X, count, mean, deviation):
     for i in range(X.shape[0]):
         filled = 0
         for j in range(X.shape[1]):
-            if np.isnan(X[i, j]):
+            if X[i, j] != X[i, j]:  # NaN
                 X[i, j] = mean[j]
                 filled = 1
             else:

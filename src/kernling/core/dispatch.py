@@ -1,0 +1,187 @@
+"""Numba's part: functions that are not found in the compile cache, and those that need Numba whenever they are called."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from functools import cache
+from typing import Any
+
+import numba
+from numba.core.registry import cpu_target
+
+from . import machine
+from .cache_files import cache_folder, write_entry
+from .extend import numba_type
+from .jit import ENTRY, FRAGMENT, UNIT, Compiled
+from .machine import Entry
+from .sources import shared_hash
+
+# beginnings of the names of what any process has; whatever else there may be, Numba has loaded
+KNOWN = ("Py", "llvm.", "kernling_", "calloc", "cos", "exp", "fmod", "free", "log", "malloc", "mem", "pow", "sin", "sqrt")
+lean: Any
+try:
+    from . import lean
+except ImportError:  # Numba has changed: compiling takes longer, and gives the same
+    lean = None
+
+
+def dispatcher_of(function: Compiled) -> Any:
+    """Return Numba's object for a function."""
+    options, kind = function.options, function.kind
+    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+        kind = ENTRY
+    else:
+        compilers = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}
+        options = {**options, "pipeline_class": compilers[kind]}
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function.py_func)
+    _hide_from_python(dispatcher)
+    try:
+        dispatcher._cache = _DiskCache(function, kind)
+        function.py_func.symbol_number = dispatcher._cache.symbol_number  # type: ignore[attr-defined]
+    except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
+        pass
+    return dispatcher
+
+
+def _hide_from_python(dispatcher: Any) -> None:
+    """Make calls from Python an error: without a wrapper of its own, Numba would jump to address 0."""
+
+    def refuse(*_arguments: Any, **_more: Any) -> None:
+        raise TypeError(f"{dispatcher.__name__} can be called only by compiled code")
+
+    dispatcher._compile_for_args = refuse
+    dispatcher.add_overload = lambda result: dispatcher.overloads.__setitem__(tuple(result.signature.args), result)
+
+
+def compiled(function: Compiled, kinds: tuple) -> tuple[Any, str]:
+    """Return what is called from Python, or the address of what is called by that, and the entry that has it without Numba."""
+    signature = tuple(map(numba_type, kinds))
+    result = function.overload(signature)
+    symbol, by_address = result.fndesc.mangled_name, function.options.get("no_cpython_wrapper")
+    if symbol not in machine.wrappers:  # Numba has made the wrapper
+        if by_address:
+            return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), ""
+        return result.entry_point, ""
+    address = _address(result.library, machine.wrappers[symbol])
+    saved = getattr(function.dispatcher, "_cache", None)
+    name = saved.entry_name(signature, result.library.codegen) if isinstance(saved, _DiskCache) else ""
+    return address if by_address else machine.python_function(function.py_func.__name__, address), name
+
+
+def _address(library: Any, symbol: str) -> int:
+    """Return the address of a function that is certainly there; Numba itself does not know of all in the cache."""
+    library._ensure_finalized()
+    return library.codegen._engine.get_function_address(symbol)
+
+
+@cache
+def start_runtime() -> None:
+    """Let machine code find Numba's runtime; refreshing the rest of Numba's target would take longer than loading."""
+    from numba.core.runtime import rtsys
+
+    rtsys.initialize(cpu_target.target_context)
+
+
+def _set_apart(result: Any, name: str) -> None:
+    """Prevent callers from linking a function's code: they find it by its symbol."""
+    from llvmlite import binding
+
+    symbol = result.fndesc.mangled_name
+    result.library._shared_module = binding.parse_assembly("")
+    machine.define(symbol, name, _address(result.library, symbol))
+
+
+def _classes(types: Any) -> list[str]:
+    """Return the modules of all NamedTuples in a signature, since two learners' may have the same name and fields."""
+    found = []
+    for kind in types:
+        owner = getattr(kind, "instance_class", None)
+        if owner is not None:
+            found += [owner.__module__, *_classes(kind.types)]
+    return found
+
+
+def _load(name: str, target: Any) -> Any:
+    """Return Numba's result for the function in an entry, with all that it calls; None if any of it is missing or invalid."""
+    from numba.core.compiler import CompileResult
+
+    try:
+        entry = machine.read(name)
+        if entry is None or not machine.load_callees(entry):
+            return None
+        if entry.needs_numba:
+            start_runtime()
+        return CompileResult._rebuild(target, entry.code, *pickle.loads(entry.description))
+    except Exception:  # any invalid entry is recompiled and replaced
+        return None
+
+
+class _DiskCache:
+    """Numba's cache interface (load_overload, save_overload) over files named by content."""
+
+    def __init__(self, function: Compiled, kind: str):
+        from numba.core.caching import CompileResultCacheImpl  # private: the caller works without a cache if it moves
+
+        self.kind, self.name, self.stamp = kind, function.full_name, function.stamp
+        self._check = CompileResultCacheImpl.check_cachable
+        self._rebuild = CompileResultCacheImpl.rebuild
+        self._reduce = CompileResultCacheImpl.reduce
+        self.cache_path = str(cache_folder())
+
+    def entry_name(self, signature: Any, codegen: Any) -> str:
+        way = "" if lean is not None else "plain|"
+        key = f"{way}{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
+        return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
+
+    def symbol_number(self, signature: Any, codegen: Any) -> int:
+        """Return a number for the symbol of the function, the same in all processes, whose entries call each other."""
+        key = self.entry_name(signature, codegen)[len(self.name) + 1 :]
+        return int(key[:12], 16)
+
+    def _is_fragment(self, signature: Any) -> bool:
+        return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        if self._is_fragment(signature):
+            return None
+        name = self.entry_name(signature, target.codegen())
+        result = _load(name, target)
+        if result is not None and self.kind == UNIT:
+            _set_apart(result, name)
+        return result
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Save a function; called once, when it has been compiled."""
+        if (
+            self._is_fragment(signature)
+            or result.library.has_dynamic_globals
+            or any(not part.can_cache for part in result.lifted)
+        ):
+            return
+        name = self.entry_name(signature, result.codegen)
+        if self.kind == UNIT:
+            _set_apart(result, name)
+        self._write(name, result)
+
+    def _write(self, name: str, result: Any) -> None:
+        from numba.core.serialize import dumps
+
+        symbol = result.fndesc.mangled_name
+        declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
+        callees = {one: machine.units[one] for one in declared & machine.units.keys()}
+        code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
+        used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
+        entry = Entry(
+            symbol=symbol,
+            wrapper=machine.wrappers.get(symbol, ""),
+            callees=callees,
+            needs_numba=not all(one in callees or one.startswith(KNOWN) for one in declared),
+            cannot_fail=symbol in machine.cannot_fail,
+            code=code,
+            description=dumps((*description, used)),
+        )
+        write_entry(shared_hash(), name, dumps(tuple(entry)))
+
+    def flush(self) -> None:
+        """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""
