@@ -10,8 +10,8 @@ exports.average = (f, k, value, powers = k[f.kernel].map((v) => v ** f.power)) =
 exports.nearest = (f, k) => {
   const values = k[f.kernel].map((v) => Math.max(v, f.far)), last = [...values].sort((a, b) => b - a)[f.neighbours - 1];
   const where = (test) => values.flatMap((v, i) => (test(v) ? [i] : [])), high = last * (1 + f.tie), low = last / (1 + f.tie);
-  const chosen = [...where((v) => v > high), ...where((v) => v <= high && v >= low)].slice(0, f.neighbours);
-  return [sum(chosen.map((i) => f.sums[i])) / sum(chosen.map((i) => f.weights[i]))];
+  const chosen = [...where((v) => v > high), ...where((v) => v <= high && v >= low)].slice(0, f.neighbours), share = (i) => 1 / (Math.log(values[i]) ** 2 + f.near ** 2);
+  return [dot(chosen.map(share), chosen.map((i) => f.sums[i])) / dot(chosen.map(share), chosen.map((i) => f.weights[i]))];
 };
 exports.blend = (f, k, value, said = f.experts.map((expert) => clip(value(expert)[0], f.reach))) =>
   [f.shift + f.width * clip(dot(f.weights, said), f.reach)];

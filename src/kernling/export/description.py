@@ -90,6 +90,7 @@ class KernelValues(NamedTuple):
     function: KernelFunction
     centre: np.ndarray  # (columns,) subtracted from rows; the points are relative to it
     points: np.ndarray  # (points, columns)
+    stretch: np.ndarray | None = None  # (columns,) by which rows are multiplied then, as the points are; None: by 1
 
 
 # ---------------------------------------------------------------------- parts of sums
@@ -148,13 +149,15 @@ class Average(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The weighted mean of the points with the largest kernel values, of which smaller ones than ``far`` count as ``far``.
+    """The mean of the points with the largest kernel values k, of which smaller ones than ``far`` count as ``far``.
 
-    Of points whose value equals the last one's up to the factor 1 + tie, the first are taken.
+    Of points whose value equals the last one's up to the factor 1 + tie, the first are taken.  The weight of a point is
+    multiplied by 1 / (log(k)^2 + near^2).
     """
 
     kernel: int  # which of the description's kernels
     neighbours: int
+    near: float
     far: float
     tie: float
     sums: np.ndarray  # (points,) weights times values

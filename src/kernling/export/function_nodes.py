@@ -114,8 +114,10 @@ def _nearest(graph: Graph, function: Nearest, rows: Rows) -> str:
     beyond = graph.add("Mul", ratio, 0.5 / function.tie)  # above 1/2 if nearer than the last one, below -1/2 if farther
     rank = graph.add("Round", _clipped(graph, beyond, 1.0))
     chosen = graph.top(rank, count)[1]
-    sums = (graph.add("ReduceSum", graph.add("Gather", each, chosen), np.array([1]), keepdims=1) for each in function[-2:])
-    return graph.add("Div", *sums)
+    logarithms = graph.add("Log", graph.add("GatherElements", values, chosen, axis=1))
+    squares = graph.add("Add", graph.add("Mul", logarithms, logarithms), function.near**2)
+    shares = (graph.add("Div", graph.add("Gather", each, chosen), squares) for each in (function.sums, function.weights))
+    return graph.add("Div", *(graph.add("ReduceSum", share, np.array([1]), keepdims=1) for share in shares))
 
 
 # ---------------------------------------------------------------------- mixtures
