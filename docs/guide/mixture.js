@@ -18,8 +18,8 @@ exports.blend = (f, k, value, said = f.experts.map((expert) => clip(value(expert
 exports.vote = (f, k, value, own = f.experts.map(value), two = own[0].length === 1) => {
   const best = (a) => a.findIndex((x) => x >= Math.max(...a) - f.tie), scaled = (x, i) => clip(x / f.scale[i], f.reach);
   const scores = own.map((s, i) => (two ? [s[0], -s[0]] : s.map((x) => x - sum(s) / s.length)).map((x) => scaled(x, i)));
-  const logits = f.bias.map((bias, c) => bias + dot(f.pull, scores.map((s) => s[c]))), stacked = best(logits);
-  const chosen = [...scores, logits].map(best), bins = f.right.length;
+  const mixed = (weights) => f.bias.map((_, c) => dot(weights, scores.map((s) => s[c]))), logits = mixed(f.pull).map((x, c) => x + f.bias[c]);
+  const chosen = [...scores, mixed(f.blend), logits].map(best), stacked = best(logits), bins = f.right.length;
   const winner = best(logits.map((_, c) => dot(f.votes, chosen.map((b) => Number(b === c))) + (c === stacked ? f.ahead : 0)));
   [logits[winner], logits[stacked]] = [logits[stacked], logits[winner]];
   const ratios = logits.filter((_, c) => c !== winner).map((x) => Math.exp(x - logits[winner])), r = sum(ratios), s = Math.max(...ratios);

@@ -172,7 +172,8 @@ def _vote(function: dict[str, Any], row: Row) -> np.ndarray:
         return int(np.flatnonzero(numbers >= numbers.max() - function["tie"])[0])
 
     votes, stacked = np.zeros(len(logits)), best(logits)
-    for numbers, weight in zip([*scores, logits], function["votes"], strict=True):
+    combined = np.array(function["blend"]) @ scores
+    for numbers, weight in zip([*scores, combined, logits], function["votes"], strict=True):
         votes[best(numbers)] += weight
     votes[stacked] += function["ahead"]
     winner = best(votes)

@@ -212,7 +212,11 @@ class AutoClasses(Auto):
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 8
-        self.votes, self.pull, self.bias = np.full(M + 1, 1 / (M + 1)), np.full(M, 3 / M), np.zeros(K)
+        self.votes, self.pull, self.bias = np.full(M + 2, 1 / (M + 2)), np.full(M, 3 / M), np.zeros(K)
+        self.blend = np.full(M, 1 / M)
+        self.seen_scores: list[np.ndarray] = []
+        self.seen_targets: list[np.ndarray] = []
+        self.seen_weights: list[float] = []
         self.sure = np.zeros((2, 20))
         self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
 
@@ -232,7 +236,7 @@ class AutoClasses(Auto):
         scores = np.array([*self.square_scores(x, z), *self.window.sums(z * self.stretch)])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
         seen = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
-        return scores, seen, [*map(self.best, seen), self.best(self.bias + self.pull @ seen)]
+        return scores, seen, [*map(self.best, seen), self.best(self.blend @ seen), self.best(self.bias + self.pull @ seen)]
 
     def winner(self, chosen: list[int]) -> int:
         votes = np.bincount(chosen, self.votes, len(self.bias))
@@ -274,8 +278,25 @@ class AutoClasses(Auto):
             setattr(self, f"{name}_squares", squares)
             setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
         self.pull = np.maximum(self.pull, 0.0)
+        self.combine(seen, label, weight)
         rate = max(0.001, 1.0 / (len(self.events) + 2.0))
         self.scale = (1.0 - rate) * self.scale + rate * np.maximum((scores**2).mean(axis=1), 1e-9)
+
+    def combine(self, seen: np.ndarray, label: int, weight: float) -> None:
+        """Weights by least squares on all scores so far, of which all classes are rows, but for one of two."""
+        targets = np.where(np.arange(len(self.bias)) == label, 1.0, -1.0)
+        rows = slice(1, 2) if len(targets) == 2 else slice(None)
+        self.seen_scores.append(seen[:, rows])
+        self.seen_targets.append((targets - targets.mean())[rows])
+        self.seen_weights.append(weight)
+        n = len(self.seen_weights)
+        s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
+        S, B = (
+            np.einsum("t,tik,tmk->im", s, self.seen_scores, self.seen_scores),
+            np.einsum("t,tik,tk->i", s, self.seen_scores, self.seen_targets),
+        )
+        ridge, equal = 10.0 * 0.998 ** (n % 1000), 1.0 / len(B)
+        self.blend = np.linalg.solve(S + ridge * np.eye(len(B)), B + ridge * equal)
 
 
 class AutoValues(Auto):

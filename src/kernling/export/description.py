@@ -165,10 +165,11 @@ class Nearest(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """A vote of experts and of one that is stacked on their scores, with calibrated log probabilities.
+    """A vote of experts and of two that see their scores, combined and stacked, with calibrated log probabilities.
 
     An expert with one output f for two classes has the scores f and -f, of the second class and the first; its scores count
-    minus their mean, over ``scale``, clipped to [-reach, reach].  The stacked expert's scores, ``bias`` + the sum of ``pull``
+    minus their mean, over ``scale``, clipped to [-reach, reach].  The combined expert's scores are
+    the sum of ``blend`` times these.  The stacked expert's scores, ``bias`` + the sum of ``pull``
     times these, are the log probabilities.  Each expert's ``votes`` go to its best class, ``ahead`` more from the stacked one;
     the class with most votes wins, and changes places with the stacked expert's best if it is another.  Best is the first
     class within ``tie`` of the largest number.
@@ -181,9 +182,10 @@ class Vote(NamedTuple):
     experts: tuple[Sum, ...]
     scale: np.ndarray  # (experts,)
     reach: float
+    blend: np.ndarray  # (experts,)
     pull: np.ndarray  # (experts,)
     bias: np.ndarray  # (classes,); of two classes, the second first
-    votes: np.ndarray  # (experts + 1,), the stacked expert's last
+    votes: np.ndarray  # (experts + 2,), the combined and the stacked expert's last
     ahead: float
     tie: float
     right: np.ndarray  # (bins,) of the winner's probability

@@ -131,6 +131,7 @@ def _vote(held: Mixture, experts: tuple[Sum, ...]) -> Vote:
         experts=experts,
         scale=np.sqrt(held.scale),
         reach=mixture.REACH,
+        blend=held.blend,
         pull=held.pull,
         bias=held.bias[::-1] if two else held.bias,
         votes=held.votes,

@@ -136,12 +136,12 @@ def _blend(graph: Graph, function: Blend, rows: Rows) -> str:
 def _vote(graph: Graph, function: Vote, rows: Rows) -> str:
     """Return log probabilities, or log odds: the steps of ``Vote``, with arrays of (rows, experts, classes)."""
     scores = _expert_scores(graph, function, rows)
-    pulled = graph.add("Mul", scores, function.pull[:, np.newaxis])
-    logits = graph.add("Add", graph.add("ReduceSum", pulled, np.array([1]), keepdims=0), function.bias)
+    combined = _best(graph, _weighted(graph, scores, function.blend), function)
+    logits = graph.add("Add", _weighted(graph, scores, function.pull), function.bias)
     stacked = _best(graph, logits, function)
-    voted = graph.add("Mul", graph.cast(_best(graph, scores, function)), function.votes[:-1, np.newaxis])
     votes = [
-        graph.add("ReduceSum", voted, np.array([1]), keepdims=0),
+        _weighted(graph, graph.cast(_best(graph, scores, function)), function.votes[:-2]),
+        graph.add("Mul", graph.cast(combined), function.votes[-2]),
         graph.add("Mul", graph.cast(stacked), function.votes[-1] + function.ahead),
     ]
     winner = _best(graph, graph.total(votes), function)
@@ -164,6 +164,11 @@ def _expert_scores(graph: Graph, function: Vote, rows: Rows) -> str:
     return _clipped(
         graph, graph.add("Div", graph.add("Sub", all_scores, centre), function.scale[:, np.newaxis]), function.reach
     )
+
+
+def _weighted(graph: Graph, scores: str, weights: np.ndarray) -> str:
+    """Return the weighted sum over experts, (rows, classes)."""
+    return graph.add("ReduceSum", graph.add("Mul", scores, weights[:, np.newaxis]), np.array([1]), keepdims=0)
 
 
 def _best(graph: Graph, values: str, function: Vote) -> str:

@@ -10,10 +10,12 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power,
   and ``city near`` and ``city nearer`` with a kernel of the city-block distance (components/window.py).
 
-Experts vote for classes; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
-regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and their
-sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all predictions
-(components/combination.py).
+Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
+``stacked`` by softmax, which gives the probabilities (components/mixture.py).
+
+For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
+their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
 
@@ -257,7 +259,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
     @property
     def expert_weights_(self) -> dict[str, float]:
         """Return the weight of each expert in the vote."""
-        return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
+        return dict(zip((*CLASSIFIERS, "combined", "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
