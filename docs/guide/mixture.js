@@ -10,16 +10,16 @@ exports.average = (f, k, value, powers = k[f.kernel].map((v) => v ** f.power)) =
 exports.nearest = (f, k) => {
   const values = k[f.kernel].map((v) => Math.max(v, f.far)), last = [...values].sort((a, b) => b - a)[f.neighbours - 1];
   const where = (test) => values.flatMap((v, i) => (test(v) ? [i] : [])), high = last * (1 + f.tie), low = last / (1 + f.tie);
-  const chosen = [...where((v) => v > high), ...where((v) => v <= high && v >= low)].slice(0, f.neighbours);
-  return [sum(chosen.map((i) => f.sums[i])) / sum(chosen.map((i) => f.weights[i]))];
+  const chosen = [...where((v) => v > high), ...where((v) => v <= high && v >= low)].slice(0, f.neighbours), share = (i) => 1 / (Math.log(values[i]) ** 2 + f.near ** 2);
+  return [dot(chosen.map(share), chosen.map((i) => f.sums[i])) / dot(chosen.map(share), chosen.map((i) => f.weights[i]))];
 };
 exports.blend = (f, k, value, said = f.experts.map((expert) => clip(value(expert)[0], f.reach))) =>
   [f.shift + f.width * clip(dot(f.weights, said), f.reach)];
 exports.vote = (f, k, value, own = f.experts.map(value), two = own[0].length === 1) => {
   const best = (a) => a.findIndex((x) => x >= Math.max(...a) - f.tie), scaled = (x, i) => clip(x / f.scale[i], f.reach);
   const scores = own.map((s, i) => (two ? [s[0], -s[0]] : s.map((x) => x - sum(s) / s.length)).map((x) => scaled(x, i)));
-  const logits = f.bias.map((bias, c) => bias + dot(f.pull, scores.map((s) => s[c]))), stacked = best(logits);
-  const chosen = [...scores, logits].map(best), bins = f.right.length;
+  const mixed = (weights) => f.bias.map((_, c) => dot(weights, scores.map((s) => s[c]))), logits = mixed(f.pull).map((x, c) => x + f.bias[c]);
+  const chosen = [...scores, mixed(f.blend), logits].map(best), stacked = best(logits), bins = f.right.length;
   const winner = best(logits.map((_, c) => dot(f.votes, chosen.map((b) => Number(b === c))) + (c === stacked ? f.ahead : 0)));
   [logits[winner], logits[stacked]] = [logits[stacked], logits[winner]];
   const ratios = logits.filter((_, c) => c !== winner).map((x) => Math.exp(x - logits[winner])), r = sum(ratios), s = Math.max(...ratios);

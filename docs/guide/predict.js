@@ -1,7 +1,7 @@
 const fs = require("fs"), mixture = require("./mixture.js");
 const [model, rows] = process.argv.slice(2).map((path) => JSON.parse(fs.readFileSync(path, "utf8")));
 const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0), minus = (a, b) => a.map((x, i) => x - b[i]);
-const clip = (x, reach) => (reach === null ? x : Math.min(Math.max(x, -reach), reach));
+const clip = (x, reach) => (reach === null ? x : Math.min(Math.max(x, -reach), reach)), times = (a, b) => (b ? a.map((x, i) => x * b[i]) : a);
 const scaled = (s, x, shift = s.shift, factor = s.factor) => clip(s.low + factor * (x - shift), s.reach);
 const far = { rbf: (z) => dot(z, z), laplacian: (z) => dot(z, z.map(Math.sign)) };
 const kernel = (k, z) => k.points.map((point) => Math.exp(-k.function.gamma * far[k.function.name](minus(z, point))));
@@ -24,7 +24,7 @@ for (const row of rows) {
   let unscaled = model.columns ? model.columns.flatMap((column) => encoded(column, row[column.name])) : row;
   for (const s of model.steps) unscaled = unscaled.map((value, i) => scaled(s, value, s.shift[i], s.factor[i]));
   const x = model.scale ? mixture.standardised(model.scale, unscaled) : unscaled;
-  const score = value(model.function, { unscaled, x, k: model.kernels.map((k) => kernel(k, minus(x, k.centre))) });
+  const score = value(model.function, { unscaled, x, k: model.kernels.map((k) => kernel(k, times(minus(x, k.centre), k.stretch))) });
   const best = score.length > 1 ? score.indexOf(Math.max(...score)) : Number(score[0] >= 0);
   console.log(JSON.stringify({ score, said: model.output.kind === "labels" ? model.output.classes[best] : score[0] }));
 }

@@ -49,7 +49,10 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
         x = _standardised(held["scale"], x)
     if held["output"] is None:
         return x
-    kernels = [_kernel(each["function"], x - np.array(each["centre"]), np.array(each["points"])) for each in held["kernels"]]
+    kernels = [
+        _kernel(each["function"], (x - each["centre"]) * (each["stretch"] or 1.0), np.array(each["points"]))
+        for each in held["kernels"]
+    ]
     score = _value(held["function"], Row(unscaled, x, kernels))
     ball = held["output"].get("ball")
     if ball is None:
@@ -146,7 +149,8 @@ def _nearest(function: dict[str, Any], row: Row) -> np.ndarray:
     last = np.sort(k)[-count]
     nearer, equal = np.flatnonzero(k > last * tie), np.flatnonzero((k <= last * tie) & (k >= last / tie))
     chosen = [*nearer, *equal[: count - len(nearer)]]
-    return np.array([np.array(function["sums"])[chosen].sum() / np.array(function["weights"])[chosen].sum()])
+    shares = 1.0 / (np.log(k[chosen]) ** 2 + function["near"] ** 2)
+    return np.array([shares @ np.array(function["sums"])[chosen] / (shares @ np.array(function["weights"])[chosen])])
 
 
 def _blend(function: dict[str, Any], row: Row) -> np.ndarray:
@@ -168,7 +172,8 @@ def _vote(function: dict[str, Any], row: Row) -> np.ndarray:
         return int(np.flatnonzero(numbers >= numbers.max() - function["tie"])[0])
 
     votes, stacked = np.zeros(len(logits)), best(logits)
-    for numbers, weight in zip([*scores, logits], function["votes"], strict=True):
+    combined = np.array(function["blend"]) @ scores
+    for numbers, weight in zip([*scores, combined, logits], function["votes"], strict=True):
         votes[best(numbers)] += weight
     votes[stacked] += function["ahead"]
     winner = best(votes)

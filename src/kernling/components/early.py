@@ -1,4 +1,4 @@
-"""The first events, stored until scales, gamma and edges are final, so that experts can relearn them."""
+"""The first events, stored until scales, gamma, factors of columns and edges are final, so that experts can relearn them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from ..core.expansion import padded
 from ..core.state import Widening, are_targets, recoded
+from .relevance import MOST
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -24,6 +25,7 @@ class Early(NamedTuple):
     weights: np.ndarray
     count: np.ndarray  # type: ignore[assignment]  # (2,) events now, and at most
     gamma: np.ndarray  # (1,) as it is known now
+    stretch: np.ndarray  # (d,) factors of the columns for kernels, likewise
 
     def grown(self, capacity: int) -> Early:
         """Return the buffer with space for all events."""
@@ -52,7 +54,7 @@ class Early(NamedTuple):
         if n >= most:
             parts = {name: part[:0].copy() for name, part in parts.items()}
             n = 0
-        return Early(**parts, count=np.array([n, most]), gamma=self.gamma.copy())
+        return Early(**parts, count=np.array([n, most]), gamma=self.gamma.copy(), stretch=self.stretch.copy())
 
     def check(self, size: int, d: int, outputs: int) -> None:
         """Raise unless all shapes agree."""
@@ -68,17 +70,19 @@ class Early(NamedTuple):
             raise ValueError("the first events do not fit the model")
         if self.gamma.shape != (1,) or not self.gamma[0] > 0.0:
             raise ValueError(f"gamma={self.gamma} must be one positive number")
+        if self.stretch.shape != (d,) or not ((self.stretch >= 1.0 / MOST) & (self.stretch <= MOST)).all():
+            raise ValueError("the factors of the columns do not fit the model")
 
 
 def new_early(gamma: float, d: int, dtype: DTypeLike) -> Early:
     """Return an empty buffer."""
     most = max((n for n in SETTLE if n * d <= ROOM), default=0)
     nothing = np.zeros(0)
-    return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]))
+    return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]), np.ones(d))
 
 
 def next_settling(early: Early, events: float) -> int:
-    """Return the number of events at the next update of scales, gamma and edges; 0 if there is none."""
+    """Return the number of events at the next update of what they decide; 0 if there is none."""
     return next((n for n in SETTLE if events < n <= early.count[1]), 0)
 
 

@@ -1,6 +1,7 @@
 """The experts of a mixture: least squares on features, columns and steps, and the window of the latest events.
 
-All take rows as they are scaled, but for steps, and say what they would have said of each event before it was learned.
+All take rows as they are scaled, but for steps, and kernels see columns times their factors (relevance.py).  They say what they
+would have said of each event before it was learned.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from ..core.minibatch import squared_norms
 from . import least_squares, line, steps, window
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
+from .relevance import column_factors
 from .steps import Steps, new_steps
-from .whitened import Whitening, admit, new_whitening, whiten
+from .whitened import Whitening, admit, coefficients, new_whitening, point_factor, whiten
 from .window import VALUES, Window, new_window
 
 SMOOTH = Ridge(0.1, 1.0, 0)
@@ -73,6 +75,24 @@ def clear(experts: Experts) -> None:
     window.clear(experts.window)
 
 
+def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarray) -> Experts:
+    """Return experts whose kernels see rows times a factor plus a shift; they have no spare room.
+
+    With another factor the features of the smooth expert are new, and its weights are taken over.
+    """
+    model, held, whitening = experts.model, experts.window, experts.whitening
+    points, latest = ((part.points * factor + shift).astype(part.points.dtype) for part in (model, held))
+    model = model._replace(points=points, norms=squared_norms(points))
+    norms = np.zeros_like(held.norms)
+    norms[: held.stored] = squared_norms(latest)
+    if model.stored and (factor != 1.0).any():
+        whitening = whitening._replace(factor=point_factor(kernel, model).ravel())
+        fixed = int(experts.smooth.size[least_squares.FIXED])
+        coef = coefficients(whitening.factor, experts.smooth.weights[:, fixed:])
+        model = model._replace(coef=coef[np.newaxis])
+    return experts._replace(model=model, whitening=whitening, window=held._replace(points=latest, norms=norms))
+
+
 class Seen(NamedTuple):
     """Rows as the experts see them."""
 
@@ -80,48 +100,72 @@ class Seen(NamedTuple):
     columns: np.ndarray  # (1 + d, events): 1 and the row
     X: np.ndarray  # (events, d) for the kernel
     norms: np.ndarray
+    stretch: np.ndarray  # what columns of X are multiplied by
     fixed: int  # features of the smooth expert that are always there
     Z: np.ndarray  # all its features, and room for points to come
     new: np.ndarray  # the part of k(x, x) that the points do not explain
     steps: np.ndarray  # (1 + edges, events): 1 and the steps
 
 
-def look(experts: Experts, kernel: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
-    """Return rows, and how they are scaled, as the experts see them, with room for this many new points."""
+def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
+    """Return rows, and how they are scaled, as the experts see them, with room for this many new points.
+
+    Kernels see columns times ``stretch``.
+    """
     b, d = X.shape
     model = experts.model
     columns = np.ones((1 + d, b))
     columns[1:] = X.T
-    centred = (X - model.centre).astype(model.points.dtype)
+    centred = _stretched(experts, stretch, X)
     norms = squared_norms(centred)
     fixed = int(experts.smooth.size[least_squares.FIXED])
     Z = np.empty((fixed + min(int(experts.whitening.most[0]), model.stored + room), b))
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    return Seen(kernel, columns, centred, norms, fixed, Z, new, steps.features(experts.stepped, rows))
+    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, steps.features(experts.stepped, rows))
+
+
+def _stretched(experts: Experts, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return ((X - experts.model.centre) * stretch).astype(experts.model.points.dtype)
+
+
+def relevance(experts: Experts, kernel: Kernel, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return new factors of the columns, by what the smooth expert says of these rows."""
+    n, fixed = experts.model.stored, int(experts.smooth.size[least_squares.FIXED])
+    weights = experts.smooth.weights
+    coef, slopes = coefficients(experts.whitening.factor, weights[:, fixed : fixed + n]), np.zeros((len(weights), X.shape[1]))
+    if fixed > 1:
+        slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
+    points = experts.model.points[:n].astype(np.float64)
+    return column_factors(kernel, stretch, _stretched(experts, stretch, X).astype(np.float64), points, coef, slopes)
 
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current scores of the experts, (experts, outputs, events)."""
-    return np.stack([*_squares(experts, seen), *window.scores_of(experts.window, seen.kernel, seen.X, seen.norms)])
+    return np.stack([*_squares(experts, seen), *window.scores_of(experts.window, *_for_window(seen))])
 
 
 def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Train all experts; return their scores of each event before it was learned, (experts, outputs, events)."""
     squares = _learn_squares(experts, seen, class_targets(targets, experts.model.coef.shape[1]), weights)
-    return np.stack([*squares, *window.learn_classes(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
+    return np.stack([*squares, *window.learn_classes(experts.window, *_for_window(seen), targets, weights)])
 
 
 def values_of(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current predictions of the experts, (experts, events)."""
-    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, seen.kernel, seen.X, seen.norms)])
+    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, *_for_window(seen), seen.stretch)])
 
 
 def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Train all experts; return their predictions of each event before it was learned, (experts, events)."""
     squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
-    return np.concatenate([*squares, window.learn_values(experts.window, seen.kernel, seen.X, seen.norms, targets, weights)])
+    latest = window.learn_values(experts.window, *_for_window(seen), seen.stretch, targets, weights)
+    return np.concatenate([*squares, latest])
+
+
+def _for_window(seen: Seen) -> tuple[Kernel, np.ndarray, np.ndarray]:
+    return seen.kernel, seen.X, seen.norms
 
 
 def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:

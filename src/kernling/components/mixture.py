@@ -1,10 +1,11 @@
-"""Experts that vote, and a stacked expert that learns how to weight the others' scores.
+"""Experts that vote, and two more that learn how to weight the others' scores.
 
-Votes are those of a weighted majority (core/votes.py).  The last expert is stacked on the others: softmax of a weighted sum of
-their scores, each centred and over its running scale, with steps of AdaGrad whose sums forget; its weights stay positive.  It
-gives the probabilities.  Where the vote overrules it, the class that was voted for changes places with the likeliest one.
-Last, the probability of the winner is replaced by how often winners of such a probability were right lately, and the others
-share the rest.
+Votes are those of a weighted majority (core/votes.py).  Two experts see the scores of the others, each centred and over its
+running scale.  The combined one is least squares with forgetting, shrunk towards equal weights, as for regression
+(combination.py): it finds good weights soon, also where experts resemble each other.  The stacked one is softmax of a weighted
+sum, with steps of AdaGrad whose sums forget; its weights stay positive.  It gives the probabilities.  Where the vote overrules
+it, the class that was voted for changes places with the likeliest one.  Last, the probability of the winner is replaced by how
+often winners of such a probability were right lately, and the others share the rest.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import numpy as np
 from ..core.jit import inline, jit
 from ..core.state import Widening, added
 from ..core.votes import TIE, update_votes
+from .combination import RIDGE
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
+SHRINK, FADE, PERIOD = RIDGE  # of the combined expert
 RATE = 0.2  # of the votes: the weight of a mistake
 SHARE = 0.0003  # of all votes, which is divided after each event
 STEP = 0.3  # of the stacked expert
@@ -33,12 +36,17 @@ BINS = 20  # of the winner's probability, in which is counted how often it was r
 PRIOR = 10.0  # events, as many as which a probability itself counts in its bin
 BARELY = 1e-9  # by which a probability is ahead of others, and below 1
 EVENTS, MISTAKES, SPENT = range(3)  # what record holds: mistakes of the vote, and what they cost by the theorem
-LARGEST = 1e6  # more than weights of the stacked expert can be
+LEAST = 1e-3  # pivot of these least squares, which is more if there are no rounding errors
+LARGEST = 1e6  # more than weights of the combined and the stacked expert can be
+POSITIVE = ("votes", "mistakes", "pull", "pull_squares", "scale", "bias_squares", "sure", "record")
 
 
 class Mixture(NamedTuple):
-    votes: np.ndarray  # (experts + 1,) weights, the stacked expert's last
-    mistakes: np.ndarray  # (experts + 1,) weighted, of all events so far
+    votes: np.ndarray  # (experts + 2,) weights, the combined and the stacked expert's last
+    mistakes: np.ndarray  # (experts + 2,) weighted, of all events so far
+    blend: np.ndarray  # (experts,) of the combined expert
+    blend_squares: np.ndarray  # (experts, experts) sums of products of scores, of which the lower triangle counts
+    blend_moments: np.ndarray  # (experts,) sums of scores times targets
     pull: np.ndarray  # (experts,) of the stacked expert
     pull_squares: np.ndarray  # (experts,) sums of squared gradients
     scale: np.ndarray  # (experts,) mean squared scores
@@ -70,9 +78,9 @@ class Mixture(NamedTuple):
         """Raise unless all shapes agree and the weights are valid."""
         n, classes = len(self.pull), max(2, outputs)
         shapes = [part.shape for part in self]
-        fits = shapes == [(n + 1,), (n + 1,), (n,), (n,), (n,), (classes,), (classes,), (2, BINS), (3,)]
-        positive = all(bool((part >= 0.0).all()) for part in self if part is not self.bias)
-        bounded = all(bool((np.abs(part) <= LARGEST).all()) for part in (self.votes, self.pull, self.bias))
+        fits = shapes == [(n + 2,), (n + 2,), (n,), (n, n), (n,), (n,), (n,), (n,), (classes,), (classes,), (2, BINS), (3,)]
+        positive = all(bool((getattr(self, name) >= 0.0).all()) for name in POSITIVE)
+        bounded = all(bool((np.abs(part) <= LARGEST).all()) for part in (self.votes, self.blend, self.pull, self.bias))
         if (
             not fits
             or not positive
@@ -104,11 +112,14 @@ class Mixture(NamedTuple):
 
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
-    """Return an untrained mixture of this many experts and the stacked one."""
+    """Return an untrained mixture of this many experts, the combined and the stacked one."""
     classes = max(2, outputs)
     return Mixture(
-        votes=np.full(experts + 1, 1.0 / (experts + 1)),
-        mistakes=np.zeros(experts + 1),
+        votes=np.full(experts + 2, 1.0 / (experts + 2)),
+        mistakes=np.zeros(experts + 2),
+        blend=np.full(experts, 1.0 / experts),
+        blend_squares=np.zeros((experts, experts)),
+        blend_moments=np.zeros(experts),
         pull=np.full(experts, TRUST / experts),
         pull_squares=np.ones(experts),
         scale=np.ones(experts),
@@ -137,20 +148,24 @@ def _learn_mixed(mixture, scores, targets, weights, out):
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
     x = np.empty((experts, classes))
-    chosen = np.empty(experts + 1, np.int64)
-    wrong = np.empty(experts + 1)
+    factor = np.empty((experts, experts))
+    chosen = np.empty(experts + 2, np.int64)
+    stacked = chosen.size - 1
+    wrong = np.empty(chosen.size)
     logits = np.empty(classes)
     gradient = np.empty(classes)
     for j in range(n):
         _standardised(mixture, scores, j, x)
         for m in range(experts):
             chosen[m] = _best(x[m], outputs)
-        _stack(mixture, x, logits)
+        _combine(mixture, x, logits)
         chosen[experts] = _best(logits, outputs)
+        _stack(mixture, x, logits)
+        chosen[stacked] = _best(logits, outputs)
         winner = _vote(mixture, chosen, outputs, gradient)
         for k in range(classes):
             gradient[k] = logits[k]
-        logits[winner], logits[chosen[experts]] = logits[chosen[experts]], logits[winner]
+        logits[winner], logits[chosen[stacked]] = logits[chosen[stacked]], logits[winner]
         said = _calibrate(mixture, logits, winner)
         if outputs == 1:
             out[0, j] = logits[1] - logits[0]
@@ -165,6 +180,7 @@ def _learn_mixed(mixture, scores, targets, weights, out):
             _probabilities(gradient)
             gradient[label] -= 1.0
             _learn_stack(mixture, x, gradient, weights[j])
+            _learn_blend(mixture, x, label, weights[j], factor)
             _learn_sure(mixture, said, winner == label, weights[j])
             _learn_scales(mixture, scores, j)
             mixture.record[EVENTS] += 1.0
@@ -206,6 +222,14 @@ def _best(f, outputs):
         if f[k] > f[best] + TIE:
             best = k
     return best
+
+
+@inline
+def _combine(mixture, x, values):
+    for k in range(values.size):
+        values[k] = 0.0
+        for m in range(x.shape[0]):
+            values[k] += mixture.blend[m] * x[m, k]
 
 
 @inline
@@ -260,6 +284,38 @@ def _learn_stack(mixture, x, gradient, weight):
             g += weight * gradient[k] * x[m, k]
         mixture.pull_squares[m] = KEEP * mixture.pull_squares[m] + g * g
         mixture.pull[m] = max(0.0, mixture.pull[m] - STEP * g / np.sqrt(mixture.pull_squares[m] + 1.0))
+
+
+@inline
+def _learn_blend(mixture, x, label, weight, factor):
+    """Least squares of 1 for the label's scores and -1 for others, centred; of two classes, one is enough."""
+    experts, classes = x.shape
+    S, B, w = mixture.blend_squares, mixture.blend_moments, mixture.blend
+    for i in range(experts):
+        B[i] *= FADE
+        for m in range(i + 1):
+            S[i, m] *= FADE
+    for k in range(1 if classes == 2 else 0, classes):
+        target = weight * ((1.0 if k == label else -1.0) + 1.0 - 2.0 / classes)
+        for i in range(experts):
+            B[i] += target * x[i, k]
+            for m in range(i + 1):
+                S[i, m] += weight * x[i, k] * x[m, k]
+    ridge = SHRINK * FADE ** ((mixture.record[EVENTS] + 1.0) % PERIOD)
+    for i in range(experts):  # the Cholesky factor, and the first of two triangular systems
+        total = B[i] + ridge / experts
+        for m in range(i + 1):
+            entry = S[i, m] + (ridge if i == m else 0.0)
+            for c in range(m):
+                entry -= factor[i, c] * factor[m, c]
+            factor[i, m] = entry / factor[m, m] if m < i else np.sqrt(max(entry, LEAST))
+        for m in range(i):
+            total -= factor[i, m] * w[m]
+        w[i] = total / factor[i, i]
+    for i in range(experts - 1, -1, -1):
+        for m in range(i + 1, experts):
+            w[i] -= factor[m, i] * w[m]
+        w[i] /= factor[i, i]
 
 
 @inline

@@ -38,6 +38,7 @@ VALUES = 3
 KINDS = 2  # of kernels: the model's, and that of the city-block distance
 CITY = 0.25  # the rate of the latter, over the root of gamma
 NEIGHBOURS = 5
+NEAR = 1e-3  # logarithm of a kernel value around which neighbours count as equally near
 FAR = 1e-30  # kernel value below which all events are as far: float32 has no smaller ones with all digits
 TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
@@ -125,7 +126,7 @@ def clear(window: Window) -> None:
 class Seen(NamedTuple):
     """A block of events as the window sees them, until the same thread looks at another one."""
 
-    values: np.ndarray  # (views, places now or soon taken, events)
+    values: np.ndarray  # (views or one more, places now or soon taken, events)
     sums: np.ndarray  # (views, columns, events)
 
 
@@ -146,29 +147,42 @@ class _Spare(threading.local):
 _spare = _Spare()
 
 
-def see(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0) -> Seen:
-    """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients."""
+def see(
+    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0, stretch: np.ndarray | None = None
+) -> Seen:
+    """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients.
+
+    If ``stretch`` is given, values of the city-block distance over it come after those of the views.
+    """
     n, views = window.stored, len(window.coef)
-    values = _spare.array((views, min(n + room, len(window.norms)), len(X)))
-    _view(kernel, window.points[:n], window.norms[:n], X, norms, values)
+    values = _spare.array((views + (stretch is not None), min(n + room, len(window.norms)), len(X)))
+    _view(kernel, window.points[:n], window.norms[:n], X, norms, stretch, values)
     sums = np.empty((views, window.coef.shape[1], len(X)))
     for v in range(views):
         np.matmul(window.coef[v, :, :n], values[v, :n], out=sums[v])
     return Seen(values, sums)
 
 
-def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, views: int) -> np.ndarray:
-    """Return the kernel values between the events of a block, (views, events, events)."""
-    values = np.empty((views, len(X), len(X)))
-    _view(kernel, X, norms, X, norms, values)
+def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, views: int, stretch: np.ndarray | None = None) -> np.ndarray:
+    """Return the kernel values between the events of a block, (views or one more, events, events)."""
+    values = np.empty((views + (stretch is not None), len(X), len(X)))
+    _view(kernel, X, norms, X, norms, stretch, values)
     return values
 
 
 def _view(
-    kernel: Kernel, points: np.ndarray, point_norms: np.ndarray, X: np.ndarray, norms: np.ndarray, values: np.ndarray
+    kernel: Kernel,
+    points: np.ndarray,
+    point_norms: np.ndarray,
+    X: np.ndarray,
+    norms: np.ndarray,
+    stretch: np.ndarray | None,
+    values: np.ndarray,
 ) -> None:
     """Write the values of both kernels and their powers, for the first places."""
     n, powers = len(points), len(values) // KINDS
+    if stretch is not None:
+        _city_values(city_rate(kernel), points / stretch, X / stretch, values[-1])
     if X.dtype == values.dtype:
         kernel_values(kernel, points, point_norms, X, norms, values[0, :n])
     else:
@@ -245,6 +259,7 @@ def _enter(window, values, sums, among, X, norms, j, entry):
             if went != 0.0:
                 for i in range(j + 1, X.shape[0]):
                     sums[p, c, i] -= went * values[p, slot, i]
+    for p in range(values.shape[0]):
         for i in range(j + 1, X.shape[0]):
             values[p, slot, i] = among[p, j, i]
 
@@ -312,28 +327,35 @@ def _margin_step(f, j, target, weight, entry):
 
 
 def learn_values(
-    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    window: Window,
+    kernel: Kernel,
+    X: np.ndarray,
+    norms: np.ndarray,
+    stretch: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
 ) -> np.ndarray:
     """Take a step of least mean squares for each view, and store every event as a neighbour.
 
+    The nearest few are those before columns were multiplied by ``stretch``.
     Returns the predictions before each event, (2 views + 1, events): least mean squares, weighted neighbours, the nearest few.
     """
     found = np.empty((2 * len(window.coef) + 1, len(X)))
     for part in _parts(len(X)):
         rows = (X[part], norms[part])
-        seen = see(window, kernel, *rows, room=len(rows[0]))
+        seen = see(window, kernel, *rows, room=len(rows[0]), stretch=stretch)
         nearest = np.empty(len(rows[0]))
-        among = _among(kernel, *rows, len(window.coef))
+        among = _among(kernel, *rows, len(window.coef), stretch)
         _learn_values(window, *seen, among, *rows, targets[part], weights[part], window.tie, nearest)
         found[:, part] = _predictions(seen.sums, nearest)
     return found
 
 
-def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, stretch: np.ndarray) -> np.ndarray:
     """Return the current predictions of rows."""
     found = np.empty((2 * len(window.coef) + 1, len(X)))
     for part in _parts(len(X)):
-        seen = see(window, kernel, X[part], norms[part])
+        seen = see(window, kernel, X[part], norms[part], stretch=stretch)
         nearest = np.empty(len(norms[part]))
         _predict_nearest(window, seen.values, window.tie, nearest)
         found[:, part] = _predictions(seen.sums, nearest)
@@ -346,14 +368,15 @@ def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
 
 @inline
 def _nearest_few(window, values, j, tie, near, largest):
-    """Return the weighted mean of the targets of the nearest events; 0 if there are none.
+    """Return the mean target of the nearest events by city-block distance, over its square; 0 if there are none.
 
     Of those that are as near as the last of them, the first places are taken.
     """
     n = window.place[SIZE]
+    kernel = values[values.shape[0] - 1]
     count = min(n, largest.size)
     for slot in range(n):
-        near[slot] = max(values[0, slot, j], FAR)
+        near[slot] = max(kernel[slot, j], FAR)
         if slot < count or near[slot] > largest[count - 1]:
             i = min(slot, count - 1)
             while i > 0 and near[slot] > largest[i - 1]:
@@ -370,8 +393,10 @@ def _nearest_few(window, values, j, tie, near, largest):
             taken = True
             equal -= 1
         if taken:
-            total += window.coef[0, SUM, slot]
-            weight += window.coef[0, WEIGHT, slot]
+            distance = np.log(near[slot])
+            share = 1.0 / (distance * distance + NEAR * NEAR)
+            total += share * window.coef[0, SUM, slot]
+            weight += share * window.coef[0, WEIGHT, slot]
     return total / weight if weight > 0.0 else 0.0
 
 

@@ -90,6 +90,7 @@ class KernelValues(NamedTuple):
     function: KernelFunction
     centre: np.ndarray  # (columns,) subtracted from rows; the points are relative to it
     points: np.ndarray  # (points, columns)
+    stretch: np.ndarray | None = None  # (columns,) by which rows are multiplied then, as the points are; None: by 1
 
 
 # ---------------------------------------------------------------------- parts of sums
@@ -148,13 +149,15 @@ class Average(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The weighted mean of the points with the largest kernel values, of which smaller ones than ``far`` count as ``far``.
+    """The mean of the points with the largest kernel values k, of which smaller ones than ``far`` count as ``far``.
 
-    Of points whose value equals the last one's up to the factor 1 + tie, the first are taken.
+    Of points whose value equals the last one's up to the factor 1 + tie, the first are taken.  The weight of a point is
+    multiplied by 1 / (log(k)^2 + near^2).
     """
 
     kernel: int  # which of the description's kernels
     neighbours: int
+    near: float
     far: float
     tie: float
     sums: np.ndarray  # (points,) weights times values
@@ -162,10 +165,11 @@ class Nearest(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """A vote of experts and of one that is stacked on their scores, with calibrated log probabilities.
+    """A vote of experts and of two that see their scores, combined and stacked, with calibrated log probabilities.
 
     An expert with one output f for two classes has the scores f and -f, of the second class and the first; its scores count
-    minus their mean, over ``scale``, clipped to [-reach, reach].  The stacked expert's scores, ``bias`` + the sum of ``pull``
+    minus their mean, over ``scale``, clipped to [-reach, reach].  The combined expert's scores are
+    the sum of ``blend`` times these.  The stacked expert's scores, ``bias`` + the sum of ``pull``
     times these, are the log probabilities.  Each expert's ``votes`` go to its best class, ``ahead`` more from the stacked one;
     the class with most votes wins, and changes places with the stacked expert's best if it is another.  Best is the first
     class within ``tie`` of the largest number.
@@ -178,9 +182,10 @@ class Vote(NamedTuple):
     experts: tuple[Sum, ...]
     scale: np.ndarray  # (experts,)
     reach: float
+    blend: np.ndarray  # (experts,)
     pull: np.ndarray  # (experts,)
     bias: np.ndarray  # (classes,); of two classes, the second first
-    votes: np.ndarray  # (experts + 1,), the stacked expert's last
+    votes: np.ndarray  # (experts + 2,), the combined and the stacked expert's last
     ahead: float
     tie: float
     right: np.ndarray  # (bins,) of the winner's probability

@@ -40,13 +40,17 @@ def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vo
     own, centre = KernelFunction.of(kernel), experts.model.centre
     city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
     seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
-    kernels = tuple(KernelValues(function, centre, points) for function, points in seen if len(points))
+    stretch = state.early.stretch
+    kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
     lines = (_line(line.weights, len(centre)) for line in (experts.straight, experts.lately))
     squares = (_smooth(experts, kernel.gamma), *lines, _stepped(experts.stepped, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
     if isinstance(state.mixture, Mixture):
-        return kernels, _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
-    return kernels, _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views)))
+        return tuple(kernels), _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
+    blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels))))
+    if experts.window.stored:
+        kernels.append(KernelValues(city, centre, experts.window.points / stretch))
+    return tuple(kernels), blend
 
 
 def running(scales: Scales) -> Running:
@@ -107,15 +111,15 @@ def _sums(held: Window, views: list[tuple[int, int]], columns: slice) -> list[Su
     return [_sum([KernelSum(*view, own)] if held.stored else [], offset, d) for view, own in found]
 
 
-def _of_values(held: Window, views: list[tuple[int, int]]) -> list[Expert]:
-    """Describe least mean squares and weighted neighbours, one each for each view, and the nearest few."""
+def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[Expert]:
+    """Describe least mean squares and weighted neighbours, one each for each view, and the nearest few by another kernel."""
     steps = _sums(held, views, slice(window.LMS, window.LMS + 1))
     if not held.stored:
         return [*steps, *steps, steps[0]]  # all predict 0
     sums, weights = held.coef[:, window.SUM], held.coef[:, window.WEIGHT]
     around = [Average(*view, values, own, window.LITTLE) for view, values, own in zip(views, sums, weights, strict=True)]
     count = min(window.NEIGHBOURS, held.stored)
-    return [*steps, *around, Nearest(views[0][0], count, window.FAR, held.tie, sums[0], weights[0])]
+    return [*steps, *around, Nearest(plain, count, window.NEAR, window.FAR, held.tie, sums[0], weights[0])]
 
 
 # ---------------------------------------------------------------------- combinations
@@ -127,6 +131,7 @@ def _vote(held: Mixture, experts: tuple[Sum, ...]) -> Vote:
         experts=experts,
         scale=np.sqrt(held.scale),
         reach=mixture.REACH,
+        blend=held.blend,
         pull=held.pull,
         bias=held.bias[::-1] if two else held.bias,
         votes=held.votes,

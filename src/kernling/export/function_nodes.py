@@ -114,8 +114,10 @@ def _nearest(graph: Graph, function: Nearest, rows: Rows) -> str:
     beyond = graph.add("Mul", ratio, 0.5 / function.tie)  # above 1/2 if nearer than the last one, below -1/2 if farther
     rank = graph.add("Round", _clipped(graph, beyond, 1.0))
     chosen = graph.top(rank, count)[1]
-    sums = (graph.add("ReduceSum", graph.add("Gather", each, chosen), np.array([1]), keepdims=1) for each in function[-2:])
-    return graph.add("Div", *sums)
+    logarithms = graph.add("Log", graph.add("GatherElements", values, chosen, axis=1))
+    squares = graph.add("Add", graph.add("Mul", logarithms, logarithms), function.near**2)
+    shares = (graph.add("Div", graph.add("Gather", each, chosen), squares) for each in (function.sums, function.weights))
+    return graph.add("Div", *(graph.add("ReduceSum", share, np.array([1]), keepdims=1) for share in shares))
 
 
 # ---------------------------------------------------------------------- mixtures
@@ -134,12 +136,12 @@ def _blend(graph: Graph, function: Blend, rows: Rows) -> str:
 def _vote(graph: Graph, function: Vote, rows: Rows) -> str:
     """Return log probabilities, or log odds: the steps of ``Vote``, with arrays of (rows, experts, classes)."""
     scores = _expert_scores(graph, function, rows)
-    pulled = graph.add("Mul", scores, function.pull[:, np.newaxis])
-    logits = graph.add("Add", graph.add("ReduceSum", pulled, np.array([1]), keepdims=0), function.bias)
+    combined = _best(graph, _weighted(graph, scores, function.blend), function)
+    logits = graph.add("Add", _weighted(graph, scores, function.pull), function.bias)
     stacked = _best(graph, logits, function)
-    voted = graph.add("Mul", graph.cast(_best(graph, scores, function)), function.votes[:-1, np.newaxis])
     votes = [
-        graph.add("ReduceSum", voted, np.array([1]), keepdims=0),
+        _weighted(graph, graph.cast(_best(graph, scores, function)), function.votes[:-2]),
+        graph.add("Mul", graph.cast(combined), function.votes[-2]),
         graph.add("Mul", graph.cast(stacked), function.votes[-1] + function.ahead),
     ]
     winner = _best(graph, graph.total(votes), function)
@@ -162,6 +164,11 @@ def _expert_scores(graph: Graph, function: Vote, rows: Rows) -> str:
     return _clipped(
         graph, graph.add("Div", graph.add("Sub", all_scores, centre), function.scale[:, np.newaxis]), function.reach
     )
+
+
+def _weighted(graph: Graph, scores: str, weights: np.ndarray) -> str:
+    """Return the weighted sum over experts, (rows, classes)."""
+    return graph.add("ReduceSum", graph.add("Mul", scores, weights[:, np.newaxis]), np.array([1]), keepdims=0)
 
 
 def _best(graph: Graph, values: str, function: Vote) -> str:

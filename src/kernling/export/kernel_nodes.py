@@ -26,6 +26,8 @@ def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
     """Return the kernel values of rows and points."""
     kernel, points = held.function, held.points.astype(np.float64)
     X = centred(graph, X, held.centre)
+    if held.stretch is not None:
+        X = graph.add("Mul", X, held.stretch)
     if kernel.is_laplacian:
         return graph.add("Exp", _city_distances(graph, held.points, X, -kernel.gamma))
     if not kernel.is_isotropic:

@@ -91,6 +91,7 @@ class Merge:
     harmonic: bool = False  # steps of size 1 / (lam T), T = t + params.delay (0 without it): the scale of the model is 1 / T
     period: Callable[[Any], int] | None = None  # events per period, where the groups are those of PERIOD
     arrays: dict[str, ArrayRule] = field(default_factory=dict)  # for the bare arrays of its state
+    align: Callable[..., list[Any]] | None = None  # of the kernel and the states: the same in common coordinates of the points
     settle: Callable[[Any, Any], None] | None = None  # final adjustments, once all parts of the state are merged
     steps: dict[str, int] = field(default_factory=dict)  # indices of step counters in bare arrays
 
@@ -134,7 +135,9 @@ def merged_states(
 ) -> tuple[Any, float]:
     """Return the merged state, and a bound on its distance from the mean."""
     kind = Kind.of(rule, setup, params)
-    a, b = map(trimmed, pair)
+    states = [trimmed(state) for state in (*pair, start) if state is not None]
+    a, b, *begun = rule.align(setup.kernel, *states) if rule.align else states
+    start = begun[0] if begun else None
     parts = shares * units.width[:2]
     events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
     merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0)

@@ -10,18 +10,21 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power,
   and ``city near`` and ``city nearer`` with a kernel of the city-block distance (components/window.py).
 
-Experts vote for classes; a stacked expert takes part in the vote and gives the probabilities (components/mixture.py).  For
-regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and their
-sixteenth powers, and the mean of the five nearest; the prediction is a least-squares combination of all predictions
-(components/combination.py).
+Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
+``stacked`` by softmax, which gives the probabilities (components/mixture.py).
+
+For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
+their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
 
 - After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
-- Columns, and the targets of a regression, are standardised online.  The first scales are rough, so the first events are
-  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, quantiles from the events, and the
-  experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit`` lead to
-  the same model.
+- Columns, and the targets of a regression, are standardised online.  Kernels see each column times a factor, larger where the
+  smooth expert changes more along it (components/relevance.py).  The first scales are rough, so the first events are
+  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, factors and quantiles from the events,
+  and the experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit``
+  lead to the same model.
 """
 
 from __future__ import annotations
@@ -92,6 +95,15 @@ class State(NamedTuple):
         """Return the kernel with the current gamma."""
         return given._replace(gamma=float(self.early.gamma[0]))
 
+    def moved(self, kernel: Kernel, stretch: np.ndarray, centre: np.ndarray) -> State:
+        """Return the state with other factors of the columns, and another centre."""
+        factor, shift = stretch / self.early.stretch, stretch * (self.model.centre - centre)
+        if (factor == 1.0).all() and not shift.any():
+            return self
+        parts = experts.moved(self.experts, kernel, factor, shift)
+        parts = parts._replace(model=parts.model._replace(centre=centre))
+        return self._replace(**parts._asdict(), early=self.early._replace(stretch=stretch))
+
 
 def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
     """Learn events in blocks; return how far it got before time was up."""
@@ -118,7 +130,7 @@ def step(
 ) -> np.ndarray:
     """Learn the events of a block; return the outputs before learning each, (outputs, events)."""
     X, scales = scaled_rows(state.scales, rows, weights)
-    seen = experts.look(state.experts, state.kernel(kernel), rows, X if params.standardise else rows, room=len(rows))
+    seen = look(state, kernel, rows, X if params.standardise else rows, room=len(rows))
     if isinstance(state.mixture, Mixture):
         scores = experts.learn_classes(state.experts, seen, targets, weights)
         outputs = learn_mixed(state.mixture, scores, targets, weights)
@@ -133,11 +145,16 @@ def step(
     return outputs
 
 
+def look(state: State, kernel: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> experts.Seen:
+    """Return rows, and how they are scaled, as the experts see them."""
+    return experts.look(state.experts, state.kernel(kernel), state.early.stretch, rows, X, room)
+
+
 def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
     """Return the outputs of rows, (outputs, rows)."""
     table = dense_rows(rows, part)
     X = scaled_rows(state.scales, table, np.zeros(len(table)))[0] if params.standardise else table
-    seen = experts.look(state.experts, state.kernel(kernel), table, X)
+    seen = look(state, kernel, table, X)
     if isinstance(state.mixture, Mixture):
         return mixed(state.mixture, experts.scores_of_classes(state.experts, seen))
     shift, width = target_scale(state.target)
@@ -145,15 +162,18 @@ def predict(params: Params, state: State, kernel: Kernel, rows: Rows, part: slic
 
 
 def relearn(params: Params, state: State, kernel: Kernel) -> None:
-    """Recompute gamma from the current scales, and the edges of steps, and train the experts again on the events so far."""
+    """Recompute gamma, factors and edges of columns from the events so far, and train the experts again on them."""
+    first = early.rows(state.early)
+    known = rows_as_known(state.scales, first) if params.standardise else first
+    state.early.stretch[:] = experts.relevance(state.experts, state.kernel(kernel), state.early.stretch, known)
     if params.settles:
         variance = variance_of_entries(state.scales, params.standardise)
         state.early.gamma[0] = 1.0 / variance if variance > 0.0 else 1.0
-    place_edges(state.stepped, early.rows(state.early))
+    place_edges(state.stepped, first)
     experts.clear(state.experts)
     for rows, targets, weights in early.parts(state.early, BLOCK):
         X = rows_as_known(state.scales, rows) if params.standardise else rows
-        seen = experts.look(state.experts, state.kernel(kernel), rows, X, room=len(X))
+        seen = look(state, kernel, rows, X, room=len(X))
         if isinstance(state.mixture, Mixture):
             experts.learn_classes(state.experts, seen, targets, weights)
         else:
@@ -183,6 +203,13 @@ def write_coefficients(params: Params, state: State, kernel: Kernel) -> None:
     state.model.coef[0, :, : state.model.stored] = coefficients(state.whitening.factor, W)
 
 
+def in_common_coordinates(kernel: Kernel, *states: State) -> list[State]:
+    """Return states with the factors of columns, and the centre, of the one that learned most."""
+    common = max(states, key=lambda state: state.model.clock[EVENTS])
+    stretch, centre = common.early.stretch, common.model.centre
+    return [state.moved(kernel, stretch, centre) for state in states]
+
+
 def bound(params: Params, t: int) -> float:
     """Return the maximum number of points."""
     return min(t, params.most)
@@ -195,7 +222,14 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 
 LEARNER = Learner(
-    __name__, one_thread(blocks), configure, start, bound, certificate, finish=write_coefficients, merge=Merge(within_limit)
+    __name__,
+    one_thread(blocks),
+    configure,
+    start,
+    bound,
+    certificate,
+    finish=write_coefficients,
+    merge=Merge(within_limit, align=in_common_coordinates),
 )
 
 
@@ -225,7 +259,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
     @property
     def expert_weights_(self) -> dict[str, float]:
         """Return the weight of each expert in the vote."""
-        return dict(zip((*CLASSIFIERS, "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
+        return dict(zip((*CLASSIFIERS, "combined", "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
