@@ -182,12 +182,12 @@ def _view(
     """Write the values of both kernels and their powers, for the first places."""
     n, powers = len(points), len(values) // KINDS
     if stretch is not None:
-        _city_values(city_rate(kernel), points / stretch, X / stretch, values[-1])
+        _city_values(kernel, points / stretch, X / stretch, values[-1])
     if X.dtype == values.dtype:
         kernel_values(kernel, points, point_norms, X, norms, values[0, :n])
     else:
         values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
-    _city_values(city_rate(kernel), points, X, np.ascontiguousarray(X.T), values[powers])
+    _city_values(kernel, points, X, values[powers])
     for kind in range(KINDS):
         _raise(values[kind * powers : (kind + 1) * powers], n)
 
@@ -202,9 +202,14 @@ def city_rate(kernel: Kernel) -> float:
     return CITY * math.sqrt(kernel.gamma)
 
 
+def _city_values(kernel: Kernel, points: np.ndarray, X: np.ndarray, values: np.ndarray) -> None:
+    """Write exp(-rate |p - x|_1) for points and rows."""
+    _write_city_values(city_rate(kernel), points, X, np.ascontiguousarray(X.T), values)
+
+
 @jit
-def _city_values(rate, points, X, columns, values):
-    """Write exp(-rate |p - x|_1) for points and rows, which are given by rows and by columns."""
+def _write_city_values(rate, points, X, columns, values):
+    """Write them for rows that are given by rows and by columns."""
     b, d = X.shape
     for k in range(points.shape[0]):
         p, distances = points[k], values[k]
