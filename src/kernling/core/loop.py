@@ -23,8 +23,9 @@ from .fourier import Linear
 from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
 from .minibatch import BatchLoop, joining
+from .outputs import Scorer
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, Loop, Run, Scorer, Stretch, encode_targets, no_event
+from .run import REFUSED, Event, Loop, Run, Stretch, encode_targets, no_event
 from .setup import Setup
 from .state import grown, nbytes, packed
 

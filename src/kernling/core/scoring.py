@@ -13,8 +13,8 @@ from .expansion import EVENTS, Expansion
 from .fourier import Linear, freeze_features
 from .jit import entry_point
 from .kernels import Kernel
+from .outputs import Scorer, add_scores
 from .rows import Rows, row_count
-from .run import Scorer, add_scores
 from .setup import Setup
 from .struct import address, by_address
 

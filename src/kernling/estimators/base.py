@@ -161,11 +161,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         weights = weights * self._class_weights(y, weights, whole=False)
         return self._targets(y, weights), weights
 
-    def _steps(self, events: int, record: bool) -> int:
-        """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
-        waiting = getattr(self._state, "waiting", None)
-        return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
-
     def _check_finite(self) -> None:
         if not states.is_finite(self._state):
             raise Diverged

@@ -163,6 +163,11 @@ class SingleEvents(TakesTurns):
             and X.flags.c_contiguous
         )
 
+    def _steps(self, events: int, record: bool) -> int:
+        """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
+        waiting = getattr(self._state, "waiting", None)
+        return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
+
     def _takes_few(self, X) -> bool:
         return self._has_small_batches() and self._are_few(X) and loop.is_small(self._state, self._setup)
 

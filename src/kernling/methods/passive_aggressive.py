@@ -34,9 +34,10 @@ from ..core.kernels import self_value
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.one_class import OnlineOneClass
 from ..estimators.options import Aggressive, TubeRegressor
 from ..estimators.parameters import parameter
-from ..estimators.tasks import OnlineClassifier, OnlineOneClass
+from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge
 
 PA, PA_I, PA_II = range(3)

@@ -53,10 +53,11 @@ from ..core.kernels import self_value
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
+from ..estimators.one_class import OnlineOneClass
 from ..estimators.options import Averaged, MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
-from ..estimators.tasks import OnlineClassifier, OnlineOneClass
+from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge, each
 
 CHANCES, STEEPEST, PROJECTED = range(3)  # in stats
