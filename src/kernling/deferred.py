@@ -34,6 +34,7 @@ FUNCTIONS = {
     "scipy.sparse.csgraph": {"laplacian"},
     "sklearn.utils.parallel": {"_get_threadpool_controller"},
 }
+_KEPT = "_kernling_imported"  # where a placeholder keeps the module
 
 
 class _Placeholder(ModuleType):
@@ -70,8 +71,10 @@ def _function(placeholder: ModuleType, name: str) -> Callable:
 
 def _imported(placeholder: ModuleType) -> ModuleType:
     """Return the module itself."""
-    _remove(placeholder)
-    return import_module(placeholder.__name__)
+    if _KEPT not in vars(placeholder):
+        _remove(placeholder)
+        vars(placeholder)[_KEPT] = import_module(placeholder.__name__)
+    return vars(placeholder)[_KEPT]
 
 
 def _remove(placeholder: ModuleType, *, stays: bool = False) -> None:

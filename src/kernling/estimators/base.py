@@ -265,7 +265,9 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Return the outputs of the model, (rows, outputs)."""
         scores = self._few_scores(X)
-        return self._offset() + (self._many_scores(X) if scores is None else scores)
+        if scores is None:
+            scores = self._many_scores(X)
+        return self._offset() + scores
 
     @one_thread
     def _many_scores(self, X) -> np.ndarray:

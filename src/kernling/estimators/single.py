@@ -200,6 +200,7 @@ class SingleEvents(TakesTurns):
         """Drop what was made for other parameters."""
         for name in BUFFERS:
             self.__dict__.pop(name, None)
+        self._scorers: list[scoring.FewScores] = []  # so that predicting adds no attribute
 
     def _known(self, found: Any) -> Any:
         """Return the result of compiled code, or raise if it refused the event."""
