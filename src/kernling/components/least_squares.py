@@ -150,6 +150,8 @@ class LeastSquares(NamedTuple):
         sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
         if self.size[MOST] and not same:
+            if start is not None:  # what is subtracted need not be a part of the others in these features
+                S[:] = _without_negative_part(S)
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
             B[:] = W @ S + record[RHO] * W
         renew(sums)
@@ -388,6 +390,12 @@ def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarra
         solve(state.whitening.factor, turned)
         turn[fixed:, fixed:] = turned.T
     return turn
+
+
+def _without_negative_part(S: np.ndarray) -> np.ndarray:
+    """Return the nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(S)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:

@@ -33,10 +33,13 @@ class PairwiseClassifier(BaseOnlineClassifier):
 
     def _thresholds(self) -> Notes:
         """Return the thresholds, which are what the method would note with the outputs of an event now."""
-        notes = self.__dict__.get("_notes")
-        if notes is None or notes.state is not self._state:
-            loop: Any = self.learner.loop
-            notes = self._notes = Notes(loop, self._setup, self._params, self._state)
+        kept = self.__dict__.setdefault("_notes", [])
+        for notes in kept:
+            if notes.state is self._state:
+                return notes
+        loop: Any = self.learner.loop
+        notes = Notes(loop, self._setup, self._params, self._state)
+        kept[:] = [notes]
         return notes
 
     def _score_event(self, x):

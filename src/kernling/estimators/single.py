@@ -32,6 +32,8 @@ class SingleEvents(TakesTurns):
     _allowed: Any = None
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
+    _scorers: list  # buffers for predicting a few rows
+    _notes: list  # those of thresholds
     _target_scale: Any = None
     learner: ClassVar[Any]
     _setup: Any
@@ -200,7 +202,7 @@ class SingleEvents(TakesTurns):
         """Drop what was made for other parameters."""
         for name in BUFFERS:
             self.__dict__.pop(name, None)
-        self._scorers: list[scoring.FewScores] = []  # so that predicting adds no attribute
+        self._scorers, self._notes = [], []  # so that predicting adds no attribute
 
     def _known(self, found: Any) -> Any:
         """Return the result of compiled code, or raise if it refused the event."""
