@@ -37,9 +37,19 @@ def seen(graph: Graph, X: str, scale: Running | None, kernels: tuple[KernelValue
         X = _standardised(graph, X, scale)
         own = graph.cast(X, dtype, given=np.float64)
     graph.dtype = dtype
-    values = [kernel_values(graph, each, own) for each in kernels]
+    values = [kernel_values(graph, each, _for_kernel(graph, each, X, own)) for each in kernels]
     graph.dtype = np.dtype(np.float64)
     return Rows(unscaled, X, own, dtype, [graph.cast(each, given=dtype) for each in values])
+
+
+def _for_kernel(graph: Graph, held: KernelValues, X: str, own: str) -> str:
+    """Return centred rows; those that are stretched are rounded to the precision of the model only then, as in kernling."""
+    if held.stretch is None:
+        return centred(graph, own, held.centre)
+    dtype, graph.dtype = graph.dtype, np.dtype(np.float64)
+    stretched = graph.add("Mul", centred(graph, X, held.centre), held.stretch)
+    graph.dtype = dtype
+    return graph.cast(stretched, given=np.float64)
 
 
 def value_of(graph: Graph, function: Any, rows: Rows) -> str:

@@ -23,11 +23,8 @@ def centred(graph: Graph, X: str, centre: np.ndarray) -> str:
 
 
 def kernel_values(graph: Graph, held: KernelValues, X: str) -> str:
-    """Return the kernel values of rows and points."""
+    """Return the kernel values of points and rows, which are centred, and stretched if the points are."""
     kernel, points = held.function, held.points.astype(np.float64)
-    X = centred(graph, X, held.centre)
-    if held.stretch is not None:
-        X = graph.add("Mul", X, held.stretch)
     if kernel.is_laplacian:
         return graph.add("Exp", _city_distances(graph, held.points, X, -kernel.gamma))
     if not kernel.is_isotropic:
