@@ -42,7 +42,8 @@ def learn_late(classes):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_late_classes_cost_what_events_with_as_many_outputs_cost():
     learn_late(3)
-    assert seconds(learn_late, 400) < 25 * seconds(learn_late, 100)  # 16 if all is in the outputs; a product made it 64
+    # 16 if all is in the outputs; a product made it 64.  Other tests run at the same time, hence three tries
+    assert any(seconds(learn_late, 400) < 25 * seconds(learn_late, 100) for _ in range(3))
 
 
 def read_wide(path):
