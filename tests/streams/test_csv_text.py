@@ -1,7 +1,10 @@
 """CSV as people have it: delimiters and decimal commas are detected."""
 
+import gzip
+import io
 from functools import partial
 
+import numpy as np
 import pytest
 
 from kernling.streams import csv_text, stream
@@ -31,3 +34,44 @@ def test_decimal_commas_between_semicolons(tmp_path, monkeypatch):
         assert X.columns["c"].tolist() == [*20 * ["x"], "1,5 or so", "y", "z", "z"]
     (tmp_path / "rows.tsv").write_text("a\ty\n1,234\t1\n5,678\t0\n")  # thousands, more likely
     assert stream(tmp_path / "rows.tsv", target="y").load()[0].columns["a"].tolist() == ["1,234", "5,678"]
+
+
+def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y\n" + "1,,0\n" * 300_000 + "0.5,2.5,1.5\n")
+    rows = stream(path, target="y", features=["a"])
+    X, y = rows.load()
+    assert X.columns["a"][-1] == 0.5
+    assert y[-1] == 1.5
+    with pytest.raises(ValueError, match="row 1 has no value in column 'b'"):
+        stream(path, target="y").load()
+    assert np.asarray(stream(path, target="y", missing="drop").load()[0]).tolist() == [[0.5, 2.5]]
+
+
+def test_csv_without_header_and_with_tabs(tmp_path):
+    (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"1\t2\tyes\n3\t4\tno\n"))
+    rows = stream(tmp_path / "rows.tsv.gz", header=False, target=-1)
+    X, y = rows.load()
+    assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["yes", "no"]
+    assert rows.names == ("f0", "f1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3\n", r"row 2 has 1 columns, not 2: '3'"),
+        ("", "empty"),
+    ],
+)
+def test_damaged_csv(text, message):
+    with pytest.raises(ValueError, match=message):
+        stream(io.BytesIO(text.encode()), format="csv", target="a").load()
+
+
+def test_csv_damaged_far_down_gives_the_rows_before():
+    text = "a,b\n" + "1,2\n" * 600_000 + "1,x\n" + "1,2\n" * 3
+    rows = iter(stream(io.BytesIO(text.encode()), format="csv", target="a", chunk=100_000))
+    assert len(next(rows)[1]) == 100_000
+    with pytest.raises(ValueError, match=r"row 600001: 'x'"):
+        list(rows)

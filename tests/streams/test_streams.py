@@ -5,10 +5,8 @@ import gzip
 import io
 import json
 import lzma
-import os
 import subprocess
 import sys
-import threading
 import tracemalloc
 import zipfile
 from functools import partial
@@ -25,7 +23,6 @@ from scipy import sparse
 
 from kernling.streams import Encode, Stream, Table, csv_text, part_from_state, progress, stream
 from kernling.streams import lines as lines_module
-from kernling.streams.base import FIRST_PAUSE, WAIT
 
 ROWS = 1000
 FRAME = pd.DataFrame(
@@ -203,27 +200,6 @@ def test_formats_are_told_by_content(tmp_path):
             stream(tmp_path / "table.data", **OPTIONS).load()
 
 
-def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b,y\n" + "1,,0\n" * 300_000 + "0.5,2.5,1.5\n")
-    rows = stream(path, target="y", features=["a"])
-    X, y = rows.load()
-    assert X.columns["a"][-1] == 0.5
-    assert y[-1] == 1.5
-    with pytest.raises(ValueError, match="row 1 has no value in column 'b'"):
-        stream(path, target="y").load()
-    assert np.asarray(stream(path, target="y", missing="drop").load()[0]).tolist() == [[0.5, 2.5]]
-
-
-def test_csv_without_header_and_with_tabs(tmp_path):
-    (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"1\t2\tyes\n3\t4\tno\n"))
-    rows = stream(tmp_path / "rows.tsv.gz", header=False, target=-1)
-    X, y = rows.load()
-    assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
-    assert y.tolist() == ["yes", "no"]
-    assert rows.names == ("f0", "f1")
-
-
 def test_a_similar_name_is_suggested(tmp_path):
     (tmp_path / "rows.csv").write_text("Temperature,late\n1,0\n")
     for name, similar in (("Late", "late"), ("temperatur", "Temperature")):
@@ -231,26 +207,6 @@ def test_a_similar_name_is_suggested(tmp_path):
             stream(tmp_path / "rows.csv", target=name).load()
     with pytest.raises(ValueError, match="there is no column 'y'; the columns are 'Temperature', 'late'"):
         stream(tmp_path / "rows.csv", target="y").load()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n1,2\n3\n", r"row 2 has 1 columns, not 2: '3'"),
-        ("", "empty"),
-    ],
-)
-def test_damaged_csv(text, message):
-    with pytest.raises(ValueError, match=message):
-        stream(io.BytesIO(text.encode()), format="csv", target="a").load()
-
-
-def test_csv_damaged_far_down_gives_the_rows_before():
-    text = "a,b\n" + "1,2\n" * 600_000 + "1,x\n" + "1,2\n" * 3
-    rows = iter(stream(io.BytesIO(text.encode()), format="csv", target="a", chunk=100_000))
-    assert len(next(rows)[1]) == 100_000
-    with pytest.raises(ValueError, match=r"row 600001: 'x'"):
-        list(rows)
 
 
 def as_csv(targets):
@@ -492,58 +448,6 @@ def test_an_object_that_would_run_code_is_only_text(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"a": "__import__(\'os\').abort()", "y": 1}\n')
     X, _ = stream(tmp_path / "rows.jsonl", target="y", categorical=["a"]).load()
     assert Encode(["a"]).fit_transform(X).sum() == 1
-
-
-LIVE = {
-    "csv": (b"x,y\n1,0\n", b"2,1\n"),
-    "jsonl": (b'{"x": 1, "y": 0}\n', b'{"x": 2, "y": 1}\n'),
-    "libsvm": (b"0 1:1\n", b"1 1:2\n"),
-}
-
-
-@pytest.mark.parametrize("format", LIVE)
-def test_rows_of_a_pipe_are_given_as_they_come(format):
-    reading, writing = os.pipe()
-    with open(reading, "rb") as source, open(writing, "wb", buffering=0) as sink:
-        options = {"n_features": 1} if format == "libsvm" else {"target": "y"}
-        rows = iter(stream(source, format=format, chunk=1, **options))
-        for text, number in zip(LIVE[format], (1, 2), strict=True):
-            sink.write(text)
-            X, y = next(rows)  # would wait for ever if it wanted more
-            total = X.sum() if format == "libsvm" else X.columns["x"].sum()
-            assert (total, float(y[0])) == (number, number - 1)
-
-
-@pytest.mark.parametrize("format", LIVE)
-def test_rows_of_a_pipe_do_not_wait_for_a_chunk(format, tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    options = {"n_features": 1} if format == "libsvm" else {"target": "y"}
-    rows = iter(stream(path, format=format, **options))
-    with open(os.open(path, os.O_RDWR), "wb", buffering=0) as sink:
-        for text in LIVE[format]:
-            sink.write(text)
-            assert len(next(rows)[1]) == 1  # would wait for ever if it wanted more
-
-
-def test_rows_that_come_quickly_fill_chunks():
-    """And those left over wait for others only a moment."""
-    pieces = [(np.zeros((6, 1)), np.zeros(6)) for _ in range(5)]
-    rows = Stream(lambda _: iter(pieces), chunk=8)
-    waits = []
-    rows.more_within = lambda seconds: waits.append(seconds) or len(waits) < 6
-    assert [len(y) for _, y in rows] == [8, 8, 8, 6]
-    assert max(waits) <= FIRST_PAUSE
-    assert max(waits[2:]) <= WAIT
-
-
-def test_a_column_that_begins_empty_gets_its_kind_from_its_first_value():
-    reading, writing = os.pipe()
-    with open(reading, "rb") as source, open(writing, "wb", buffering=0) as sink:
-        rows = iter(stream(source, format="csv", target="y", chunk=1, missing="drop"))
-        sink.write(b"x,y\n1,\n")
-        threading.Timer(0.2, sink.write, [b"2,red\n"]).start()  # a block of its own
-        assert next(rows)[1].tolist() == ["red"]
 
 
 def test_several_files_follow_one_another(tmp_path):

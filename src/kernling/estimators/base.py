@@ -264,9 +264,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _scores(self, X) -> np.ndarray:
         """Return the outputs of the model, (rows, outputs)."""
-        scores = self._few_scores(X)
-        if scores is None:
-            scores = self._many_scores(X)
+        few = self._few_scores(X)
+        scores = self._many_scores(X) if few is None else few
         return self._offset() + scores
 
     @one_thread
