@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 
 from kernling import AVMClassifier, AVMRegressor
+from kernling.estimators import labels
 from oracles import stream
 from oracles.avm import AVM
 
@@ -64,9 +65,9 @@ def test_one_class_becomes_two(second):
 def test_predictions_on_the_way_know_only_the_classes_seen():
     X, y = stream("multiclass", 300)
     y = np.sort(y)[::-1]  # classes come one after the other, the last one first
-    labels = classifier().predict_then_learn(X, y)
+    predicted = classifier().predict_then_learn(X, y)
     for i in range(1, 300):
-        assert labels[i] in y[:i] or labels[i] == y[i]  # a class joins at its first row, before that row is predicted
+        assert predicted[i] in y[:i] or predicted[i] == y[i]  # a class joins at its first row, before that row is predicted
     scores = classifier().predict_then_learn(X, y, method="decision_function")
     assert scores.shape == (300, 4)
     first_of_last = int(np.flatnonzero(y == 0)[0])
@@ -84,13 +85,27 @@ def test_without_classes_the_stream_decides_and_fit_knows_them_all():
     assert (late.predict(X) == y).mean() > 0.6
 
 
-@pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-7, 7), (0.0, 1.0)])
-def test_labels_of_any_type_come_back(labels):
+@pytest.mark.parametrize("types", [(int,), (float,), ("U4",), ("U4", object)], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3, labels.A_FEW, labels.A_FEW + 1, labels.FEW + 1])
+def test_labels_are_found_and_encoded_however_many_there_are(types, count):
+    index = np.random.default_rng(count).permutation(np.arange(3 * count) % count)
+    y = index + 1000
+    for kind in types:
+        y = y.astype(kind)
+    classes = labels.distinct(y)
+    np.testing.assert_array_equal(classes, np.unique(y))
+    np.testing.assert_array_equal(labels.encode(classes, y), index if count > 2 else 2.0 * index - 1.0)
+    late = sorted({int(np.flatnonzero(index == c)[0]) for c in range(1, count)})
+    assert labels.first_appearances(classes[:1], y) == late
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), (False, True), (-7, 7), (0.0, 1.0)])
+def test_labels_of_any_type_come_back(names):
     X, y = stream("binary", 300)
-    names = np.array(labels)[y]
-    model = classifier().fit(X, names)
-    assert model.predict(X).dtype == names.dtype
-    np.testing.assert_array_equal(model.predict(X), np.array(labels)[(model.decision_function(X) >= 0.0).astype(int)])
+    named = np.array(names)[y]
+    model = classifier().fit(X, named)
+    assert model.predict(X).dtype == named.dtype
+    np.testing.assert_array_equal(model.predict(X), np.array(names)[(model.decision_function(X) >= 0.0).astype(int)])
     assert model.predict_one(X[0]) == model.predict(X[:1])[0]
 
 

@@ -130,11 +130,19 @@ def remember(memory, model, block, features, j, y, weight, slot, gradient):
         if memory.slots[e] >= 0:
             ring[FIRST_STORED] = (ring[FIRST_STORED] + 1) % m
             ring[STORED] -= 1
-        _count(memory, model, block, j, e, -1.0)
+            _count_stored(memory, model, block, j, e, -1.0)
     else:
-        e = ring[COUNT]
+        e = ring[COUNT]  # an empty entry, whose gradient is 0
         ring[COUNT] += 1
     x, z, event, waves = memory.X[e], memory.Z[e], block.X[j], features.Z[j]
+    for o in range(gradient.size):  # both changes at once, to read the long arrays as few times as possible
+        leaving = memory.gradients[e, o] if memory.slots[e] < 0 else 0.0
+        entering = gradient[o] if slot < 0 else 0.0
+        memory.gradients[e, o] = gradient[o]
+        if leaving != 0.0 or entering != 0.0:
+            total = memory.features_sum[o]
+            for i in range(total.size):
+                total[i] += entering * np.float64(waves[i]) - leaving * np.float64(z[i])
     for c in range(x.size):
         x[c] = event[c]
     for i in range(z.size):
@@ -142,27 +150,30 @@ def remember(memory, model, block, features, j, y, weight, slot, gradient):
     memory.targets[e] = y
     memory.weights[e] = weight
     memory.slots[e] = slot
-    for o in range(gradient.size):
-        memory.gradients[e, o] = gradient[o]
     if slot >= 0:
         memory.stored[(ring[FIRST_STORED] + ring[STORED]) % m] = e
         ring[STORED] += 1
-    _count(memory, model, block, j, e, 1.0)
+        _count_stored(memory, model, block, j, e, 1.0)
 
 
 @inline
-def _count(memory, model, block, j, e, sign):
-    """Add the gradient of entry e to the sum, or subtract it."""
-    slot = memory.slots[e]
+def _count_stored(memory, model, block, j, e, sign):
+    """Add the gradient of entry e, which is stored, to the sum, or subtract it."""
     for o in range(memory.gradients.shape[1]):
         change = sign * memory.gradients[e, o]
         if change != 0.0:
-            if slot >= 0:
-                add_column(model, block, j, slot, GRADIENT, o, change)
-            else:
-                total, z = memory.features_sum[o], memory.Z[e]
-                for i in range(total.size):
-                    total[i] += change * np.float64(z[i])
+            add_column(model, block, j, memory.slots[e], GRADIENT, o, change)
+
+
+@inline
+def _count_features(memory, e):
+    """Add the gradient of entry e, which is represented by its features, to the sum."""
+    for o in range(memory.gradients.shape[1]):
+        change = memory.gradients[e, o]
+        if change != 0.0:
+            total, z = memory.features_sum[o], memory.Z[e]
+            for i in range(total.size):
+                total[i] += change * np.float64(z[i])
 
 
 @inline
@@ -206,7 +217,10 @@ def refresh(memory, loss, model, linear, block, features, j):
             losses.gradient(loss, features.f, memory.targets[e], features.g)
             for o in range(features.f.size):
                 memory.gradients[e, o] = memory.weights[e] * features.g[o]
-            _count(memory, model, block, j, e, 1.0)
+            if memory.slots[e] >= 0:
+                _count_stored(memory, model, block, j, e, 1.0)
+            else:
+                _count_features(memory, e)
 
 
 @inner

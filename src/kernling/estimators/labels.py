@@ -6,7 +6,8 @@ import numpy as np
 
 from ..core.state import Widening
 
-FEW = 100  # labels, below which others are compared one by one
+FEW = 100  # labels, up to which all rows are compared with them instead of being sorted
+A_FEW = 6  # labels, up to which comparing with each is faster than a binary search
 ROOM = 2**26  # maximum bytes of all labels of a model
 
 
@@ -17,6 +18,8 @@ def output_count(classes: int) -> int:
 
 def encode(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Encode labels, all of which must be known."""
+    if len(classes) == 2:
+        return np.where(y == classes[1], 1.0, -1.0)
     index = np.searchsorted(classes, y).astype(np.float64)
     return index if len(classes) > 2 else 2.0 * index - 1.0
 
@@ -72,6 +75,8 @@ def distinct(y: np.ndarray) -> np.ndarray:
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return a mask of the labels that are among the classes."""
+    if len(classes) <= A_FEW:
+        return np.logical_or.reduce([y == label for label in classes])
     place = np.searchsorted(classes, y)
     return classes[np.minimum(place, len(classes) - 1)] == y
 

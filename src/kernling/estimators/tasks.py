@@ -48,8 +48,9 @@ class OnlineWithClasses(OnlineEstimator):
         return X, y, weights
 
     def _begin_targets(self, y, classes=None):
-        self.classes_ = labels.distinct(y) if classes is None else np.unique(np.asarray(classes))
-        unknown = np.setdiff1d(labels.distinct(y), self.classes_)
+        found = labels.distinct(y)
+        self.classes_ = found if classes is None else np.unique(np.asarray(classes))
+        unknown = np.setdiff1d(found, self.classes_)
         if len(unknown):
             raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
