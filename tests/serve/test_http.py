@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,7 +37,7 @@ def rows(n, seed=0):
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("service"), body_bytes=200_000, rows=500, body_seconds=1.0) as (_, client):
+    with served(tmp_path_factory.mktemp("service"), body_bytes=200_000, rows=500, request_seconds=1.0) as (_, client):
         assert client.post("/models/flights/learn", json=rows(300)).json()["learned"] == 300
         yield client
 
@@ -196,8 +197,23 @@ def test_slow_clients_do_not_hold_up_others(client, count):
         for _ in range(5):
             assert client.post("/models/flights/predict", json=ROW).status_code == 200
             assert client.post("/models/flights/learn", json=ROW | {"target": "late"}).status_code == 200
-        slow[0].settimeout(30.0)
+        for one in slow[:2]:
+            one.settimeout(30.0)
         assert b"408" in slow[0].recv(100)
+        assert slow[1].recv(100) == b""  # closed: there is no request that could be answered
+
+
+def test_a_connection_lasts_while_requests_arrive(client):
+    host = urlsplit(str(client.base_url))
+    connection = HTTPConnection(host.hostname, host.port)
+    connection.connect()
+    first, end = connection.sock, time.monotonic() + 2.5  # longer than a request may take
+    while time.monotonic() < end:
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b'{"status":"ok"}'
+        assert connection.sock is first  # and not another one
+        time.sleep(0.2)
+    connection.close()
 
 
 def test_the_client_of_the_guide_works(client, capsys):

@@ -174,7 +174,7 @@ class Endpoints:
             raise too_large
         parts, size = [], 0
         try:
-            async with asyncio.timeout(self.settings.body_seconds):
+            async with asyncio.timeout(self.settings.request_seconds):
                 async for part in request.stream():
                     parts.append(part)
                     size += len(part)
@@ -184,7 +184,7 @@ class Endpoints:
                     if self._arriving > self.settings.arriving_bytes:
                         raise Refused(429, "too many requests are arriving at once: send this again later", retry_after=1)
         except TimeoutError:
-            raise Refused(408, f"the body took longer than {self.settings.body_seconds:g} seconds") from None
+            raise Refused(408, f"the body took longer than {self.settings.request_seconds:g} seconds") from None
         finally:
             self._arriving -= size
         return b"".join(parts)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -28,11 +29,28 @@ FILES = 65_536
 
 
 class Server(uvicorn.Server):
-    """A server whose event streams end when a signal stops it."""
+    """A server whose event streams end when a signal stops it, and that closes connections without a whole request head."""
 
-    def __init__(self, config: uvicorn.Config, stopping: threading.Event):
+    def __init__(self, config: uvicorn.Config, stopping: threading.Event, head_seconds: float):
         super().__init__(config)
-        self.stopping = stopping
+        self.stopping, self.head_seconds = stopping, head_seconds
+        self._quiet: dict[Any, tuple[Any, float]] = {}  # connections: their last request, and since when there is no other
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look for connections to close; uvicorn calls this ten times a second."""
+        if counter % 10 == 0:
+            self._close_quiet()
+        return await super().on_tick(counter)
+
+    def _close_quiet(self) -> None:
+        now, before, self._quiet = time.monotonic(), self._quiet, {}
+        for connection in self.server_state.connections:
+            last = getattr(connection, "cycle", self)  # None before the first request
+            if last is None or getattr(last, "response_complete", False):
+                known, since = before.get(connection, (self, now))
+                self._quiet[connection] = last, since if known is last else now
+                if now - self._quiet[connection][1] > self.head_seconds:
+                    connection.transport.close()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop the server, immediately if Ctrl-C is pressed twice.
@@ -72,7 +90,7 @@ def serve(
             gc.freeze()  # what was loaded by now stays: the collector need not look at it again while predictions wait
             count = len(service.models)
             tell(f"kernling serves {count} model{'s' * (count != 1)} on http://{_shown(host)}:{listener.getsockname()[1]}")
-            Server(config, stopping).run(sockets=[listener])
+            Server(config, stopping, service.settings.request_seconds).run(sockets=[listener])
         finally:
             if demonstration:
                 demonstration.stop()

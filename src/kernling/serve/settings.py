@@ -19,7 +19,7 @@ class Settings:
     body_bytes: int = 4 * 2**20  # of a request with rows
     file_bytes: int = 64 * 2**20  # of a model file that is sent
     arriving_bytes: int = 256 * 2**20  # of all incomplete requests
-    body_seconds: float = 30.0  # for a client to send a whole request
+    request_seconds: float = 30.0  # for a client to send the head of a request, and as many for its body
     rows: int = 10_000  # in a request
     models: int = 100
     columns: int = 1_000
