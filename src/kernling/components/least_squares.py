@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # events that are learned at once: longer blocks need fewer factors of S, but cost more inside
 SHORT = 128  # the same for fewer features than BLOCK
-FEW = 16  # events in a row that are learned one by one: less than the factor of a block costs
+FEW = 7  # events in a row that are learned one by one: less than the factor of a block costs
+FEW_NUMBERS = 1500  # the same for events times features: with few features, a block's calls of BLAS take longer than its factor
 NARROW = 16  # features, up to which events are learned one by one: calls of BLAS take longer
 RENEW = 1000  # events learned one by one, after which L and W are computed from the sums
 UNHEARD = 1e200  # noise of an event that is only scored
@@ -221,7 +222,7 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
     """
     extend(sums, len(Z))
     scores = np.empty_like(targets)
-    one_by_one = len(weights) <= FEW or sums.count <= NARROW
+    one_by_one = len(weights) <= max(FEW, FEW_NUMBERS // sums.count) or sums.count <= NARROW
     learn_part = _learn_in_order if one_by_one else _learn_block
     period = ridge.period or (RENEW if one_by_one else sys.maxsize)
     most = BLOCK if sums.count >= BLOCK else SHORT
