@@ -221,11 +221,13 @@ def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, 
     event is learned.
     """
     extend(sums, len(Z))
-    scores = np.empty_like(targets)
     one_by_one = len(weights) <= max(FEW, FEW_NUMBERS // sums.count) or sums.count <= NARROW
     learn_part = _learn_in_order if one_by_one else _learn_block
     period = ridge.period or (RENEW if one_by_one else sys.maxsize)
     most = BLOCK if sums.count >= BLOCK else SHORT
+    if len(weights) < min(most, period - int(sums.record[EVENTS]) % period):  # the rest would take longer than one event
+        return learn_part(sums, ridge, Z, targets, weights)
+    scores = np.empty_like(targets)
     learned = np.cumsum(weights > 0.0)
     first = 0
     while first < len(weights):
