@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+
+from ..warned import warn
 
 NUMBERS = frozenset((float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_))
 
@@ -84,10 +85,9 @@ class Vocabulary:
             if self.is_full:
                 if not self._warned:
                     self._warned = True
-                    warnings.warn(
+                    warn(
                         f"all {self.columns} columns are taken, so {name!r} and all further names share them; "
                         "pass a larger columns= to to_river to avoid this",
-                        stacklevel=4,
                     )
                 return
             self.place[name] = len(self.place)

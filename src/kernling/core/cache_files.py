@@ -11,12 +11,12 @@ import os
 import shutil
 import stat
 import time
-import warnings
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from ..atomic import replaced
+from ..warned import warn
 
 KEEP = 30 * 24 * 3600.0  # seconds after which code of other versions is deleted
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -93,10 +93,9 @@ def _is_ours(folder: Path) -> bool:
         except OSError:
             return False
         if not stat.S_ISDIR(status.st_mode) or status.st_mode & _OTHERS_WRITE or not _owned(status):
-            warnings.warn(
+            warn(
                 f"the compile cache {one} is not a folder that only you can write to, so it is not used: "
                 "delete it, or set KERNLING_CACHE to another folder",
-                stacklevel=2,
             )
             return False
     return True

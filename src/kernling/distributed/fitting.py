@@ -7,7 +7,6 @@ its own model, starting from the model of the previous stage, and neighbours are
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..pipeline import StreamPipeline, last_step
 from ..streams.steps import columns_of
+from ..warned import warn
 from .cluster import connected
 from .partitions import Partition, Reading, partitions_of, width_of
 from .results import BadPartitions, Interrupted, Progress
@@ -126,7 +126,7 @@ def _learn(run: Run, model: Any, stages: list[Any], rounds: int, skip_bad: bool)
             raise BadPartitions(failures, run.whole(run.model))
         new = [failure for failure in failures if failure not in run.told]
         for name, error in new:
-            warnings.warn(f"{name} cannot be read and was skipped: {error}", stacklevel=3)
+            warn(f"{name} cannot be read and was skipped: {error}")
         run.told += new
 
 

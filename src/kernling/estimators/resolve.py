@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from ..warned import warn
 
 FEW = 50  # minimum number of rows to estimate from alone
 PRIOR = 2.0  # numbers of variance 1 that count with fewer rows
@@ -106,8 +107,7 @@ def warn_if_uneven(X) -> None:
     ranges = ranges.tocsr().data if sparse.issparse(X) else ranges
     ranges = ranges[ranges > 0.0]
     if len(ranges) > 1 and ranges.max() > UNEVEN * ranges.min():
-        warnings.warn(
+        warn(
             f"the columns' ranges differ by a factor of {ranges.max() / ranges.min():.0f}: scale them "
             "(sklearn.preprocessing.StandardScaler), or the widest ones dominate the kernel",
-            stacklevel=5,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.constraints import short
+from ..warned import warn
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
@@ -295,7 +295,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         """Warn once per column; the empty name stands for new columns."""
         if about not in self._told:
             self._told += (about,)
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
 
     def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return numbers, elapsed days and booleans as columns, NaN where missing, and all dates."""
