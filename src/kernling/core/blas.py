@@ -57,6 +57,11 @@ _products: dict[str, Any] = _loaded(
 ).__pyx_capi__  # now: later, it would escape a limit that is set
 
 
+def add_product(a, b, factor, out):
+    """out += factor a'b, for tables of doubles with contiguous rows, none of them empty; compiled code calls BLAS."""
+    out += factor * (a.T @ b)
+
+
 def gemm_addresses() -> dict[str, int]:
     """Return the addresses of the matrix products by the letter of their type."""
     name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
