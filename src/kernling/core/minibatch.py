@@ -15,7 +15,7 @@ from .expansion import EVENTS, Expansion, check_room
 from .jit import inner, jit, template
 from .kernels import Kernel
 from .limits import in_bounds
-from .rows import Rows, as_rows, centred_row, copy_row
+from .rows import Rows, as_rows, centred_row
 from .run import Loop, Nothing, no_note
 from .setup import Setup
 from .state import Widening, are_targets, recoded
@@ -31,7 +31,7 @@ STRIP = 1024  # points whose kernel values are computed at once
 class Waiting(NamedTuple):
     """Rows of an incomplete batch; all numbers beyond them are 0."""
 
-    X: np.ndarray  # (batch, d)
+    X: np.ndarray  # (batch, d) minus the model's centre
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
@@ -122,10 +122,10 @@ class Batch:
     """The rows of a batch as a step sees them, with their kernel values and scores.  Not part of the state."""
 
     def __init__(self, setup: Setup, state: Any, rows: Rows, size: int, work: Callable):
-        setup, n = setup._replace(dense=True), len(state.waiting.targets)
-        capacity, outputs = len(state.model.points), state.model.coef.shape[1]
-        self.block = Block(setup, state.model, as_rows(state.waiting.X), n)
-        self.ahead = Block(setup, state.model, rows, size)  # rows of the call, to record their outputs
+        model, setup, n = state.model, setup._replace(dense=True), len(state.waiting.targets)
+        capacity, outputs = len(model.points), model.coef.shape[1]
+        self.block = Block(setup, model._replace(centre=np.zeros_like(model.centre)), as_rows(state.waiting.X), n)
+        self.ahead = Block(setup, model, rows, size)  # rows of the call, to record their outputs
         self.chosen = np.empty(n, np.int64)  # rows that become points
         self.work = work(capacity, n, outputs)  # of the method
 
@@ -149,7 +149,7 @@ def _batch_loop(call, first, last):
         n = waiting.count[0]
         if model.size[0] + waiting.targets.size > model.points.shape[0]:
             return i
-        end = _wait(waiting, events, i, last, drawn, setup.uniforms)
+        end = _wait(waiting, model.centre, events, i, last, drawn, setup.uniforms)
         drawn += (waiting.count[0] - n) * setup.uniforms
         if events.before.shape[0] > 0 and not _record(model, batch.ahead, i, end, events.before):
             _discard(waiting, n)
@@ -168,13 +168,13 @@ def _batch_loop(call, first, last):
 
 
 @inner
-def _wait(waiting, events, first, last, drawn, uniforms):
+def _wait(waiting, centre, events, first, last, drawn, uniforms):
     """Move rows into the waiting batch until it is full; return how far it got."""
     i = first
     n = waiting.count[0]
     while i < last and n < waiting.targets.size:
         if events.weights[i] > 0.0:
-            copy_row(events.rows, i, waiting.X[n])
+            centred_row(events.rows, i, centre, waiting.X[n])
             waiting.targets[n] = events.targets[i]
             waiting.weights[n] = events.weights[i]
             if uniforms > 0:
