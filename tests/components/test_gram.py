@@ -8,7 +8,8 @@ import pytest
 import kernling as kl
 from kernling import kernel
 from kernling.components import gram as grams
-from kernling.components.gram import Gram, Pruning, add_and_prune
+from kernling.components.gram import Gram
+from kernling.components.pruning import PROBE, Pruning, add_and_prune
 from kernling.core.expansion import Expansion, new_expansion
 from kernling.core.jit import jit
 from kernling.core.struct import by_address
@@ -172,7 +173,7 @@ def test_damage_is_noticed_and_repaired():
     life = Life()
     life.gram.inverse[3, 5] += 0.1
     assert drift(life.gram, 40) > 1e-3
-    for _ in range(grams.PROBE):
+    for _ in range(PROBE):
         replace(life.points, life.values, [], [])
     assert life.gram.record[grams.RENEWED] == 1
     assert life.gram.record[grams.WORST] > 1e-3

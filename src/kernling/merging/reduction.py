@@ -1,7 +1,7 @@
 """Reduction of the united points of two expansions to what the method allows: cells, an error, a budget.
 
 The columns are functions on the union of the points.  The coefficients of a point in the cell of a heavier one are moved to it;
-then destructive matching pursuit (gram.py) removes points, the cheapest first, refitting the rest, while the error allows or
+then destructive matching pursuit (pruning.py) removes points, the cheapest first, refitting the rest, while the error allows or
 the budget requires it.  The resulting error is the norm of the difference for the column that changed most.
 """
 
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..components.coverage import BOX, Coverage
-from ..components.gram import DEPENDENT, DEPENDENT_32, Pruning, pursue
+from ..components.gram import DEPENDENT, DEPENDENT_32
+from ..components.pruning import Pruning, pursue
 from ..core.jit import jit
 from ..core.minibatch import function_products, own_matrix, squared_norms
 from ..core.struct import by_address

@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..components.gram import Gram, Pruning, add_and_prune, new_gram
+from ..components.gram import Gram, new_gram
+from ..components.pruning import Pruning, add_and_prune
 from ..core import losses
 from ..core.expansion import Expansion
 from ..core.jit import inline
