@@ -73,11 +73,11 @@ def step(params, state, batch):
     t = state.stats[STEPS]
     eta = params.eta / (t + 1.0) if params.diminishing else params.eta
     eps = params.parsimony * eta ** (2.0 if params.diminishing else 1.5)
-    n = 0
+    n = 0  # rows with a loss
     for b in range(rows):
         read_scores(model, block, b, block.f)
         losses.gradient(params.loss, block.f, waiting.targets[b], block.g)
-        if are_scaled(block.g, -eta / rows * waiting.weights[b], work.new[n]):
+        if has_loss(block.g, -eta / rows * waiting.weights[b], work.new[n]):
             batch.chosen[n] = b
             n += 1
     gather(model, batch, n, work.cross, work.own)
@@ -88,8 +88,8 @@ def step(params, state, batch):
 
 
 @inline
-def are_scaled(g, factor, out):
-    """Write the coefficients of a row; return whether any is not 0."""
+def has_loss(g, factor, out):
+    """Write the coefficients of a row, factor * g; return whether any is not 0."""
     lossy = False
     for o in range(g.size):
         out[o] = factor * g[o]
@@ -99,6 +99,7 @@ def are_scaled(g, factor, out):
 
 @inline
 def remember(stats, size, eps, error):
+    """Keep what the certificate says."""
     stats[STEPS] += 1.0
     stats[EPS] = eps
     stats[LARGEST_ERROR] = max(stats[LARGEST_ERROR], error)
