@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from kernling.core.blas import add_product
 from kernling.core.dispatch import lean
 from kernling.core.jit import COMPILED, inline, inner, jit
 
@@ -83,6 +84,13 @@ def arrays(table, out):
         out[2, c] = sums[c]
 
 
+@jit
+def products(a, b, out):
+    """Add products of parts of tables, which BLAS computes."""
+    add_product(a, b, 2.0, out)
+    add_product(a[1:, :2], b[1:, 1:3], -0.5, out[2:4, 3:5])
+
+
 @pytest.mark.parametrize(("x", "i"), [(0.75, 2), (3.5, 7), (9.0, 4)])
 def test_numbers(x, i):
     found, expected = np.full(9, np.nan), np.full(9, np.nan)
@@ -98,6 +106,15 @@ def test_arrays(dtype):
     arrays(table, found)
     uncompiled(arrays)(table, expected)
     np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+def test_products():
+    rng = np.random.default_rng(0)
+    a, b, found = rng.normal(size=(6, 4)), rng.normal(size=(6, 5)), rng.normal(size=(4, 5))
+    expected = found.copy()
+    products(a, b, found)
+    uncompiled(products)(a, b, expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +148,7 @@ def noted(self):
 
 lean.Compiler._compile_core = noted
 X = np.random.default_rng(0).normal(size=(50, 3))
-for name in ("avm", "spa"):
+for name in ("avm", "spa", "polk"):
     model = registry.estimator_for(name, "classification")()
     model.fit(X, X[:, 0] > 0).predict(X)
     model.learn_one(X[0], True).predict_one(X[0])

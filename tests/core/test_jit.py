@@ -126,7 +126,7 @@ def test_an_edited_merge_rule_compiles_nothing_again(edited):
         ("merging/reduction.py", "", "\nCHANGED = True\n"),
         ("methods/avm.py", "+ merging.moved) ** 2", "+ 2.0 * merging.moved) ** 2"),  # how AVM's statistics merge
         ("methods/avm.py", "default=0.00001", "default=0.00002"),
-        ("components/gram.py", "gram.record[LAST] = gram.record[FLOOR]", "gram.record[FLOOR]"),  # how Gram matrices merge
+        ("components/gram.py", "return of_points(", "return of_points(2.0 * "),  # how Gram matrices merge
     ]:
         assert edited(path, old, new) == keys
 

@@ -177,6 +177,28 @@ def test_a_row_of_weight_zero_does_not_wait():
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-12)
 
 
+def test_rows_of_weight_zero_are_predicted_like_others():
+    """Any number of them, since no batch gets full."""
+    X, y = stream("multiclass", 500)
+    model = POLKClassifier(gamma=1.0, batch_size=8, block_size=16).fit(X[:100], y[:100])
+    expected, weights = model.decision_function(X[100:]), np.zeros(400)
+    weights[:7] = 1.0
+    before = model.predict_then_learn(X[100:], y[100:], sample_weight=weights, method="decision_function")
+    np.testing.assert_allclose(before, expected, atol=1e-12)
+    assert model.n_waiting_ == 7
+
+
+def test_rows_that_wait_in_a_loaded_model_are_merged(tmp_path):
+    """A file has no spare room, which they need."""
+    X, y = stream("binary", 200)
+    models = [POLKClassifier(gamma=1.0, batch_size=32).partial_fit(X[i::2], y[i::2]) for i in range(2)]
+    assert models[0].n_waiting_ == 4
+    kernling.save(models[0], tmp_path / "model.kern")
+    merged = [kernling.merge([one, models[1]]) for one in (models[0], kernling.load(tmp_path / "model.kern"))]
+    assert merged[0].t_ == merged[1].t_ == 200
+    np.testing.assert_array_equal(*(model.decision_function(X) for model in merged))
+
+
 @pytest.mark.parametrize("loss", ["hinge", "softmax"])
 @pytest.mark.parametrize("names", ["bdac", "bdca", "dbac", "abcd", "ba"])
 def test_classes_that_join_while_rows_wait(loss, names):

@@ -20,7 +20,7 @@ def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.n
 
 
 def pruned(
-    K: np.ndarray, target: np.ndarray, eps: float, most: float, order: np.ndarray | None = None
+    K: np.ndarray, target: np.ndarray, eps: float, most: float, order: list[int] | None = None
 ) -> tuple[list[int], np.ndarray]:
     """Which points stay, and their coefficients: the cheapest removal first, or removals in a given order."""
     kept = list(range(len(target)))
@@ -34,6 +34,16 @@ def pruned(
         coef = best
         kept.remove(j)
     return kept, coef
+
+
+def permutation(u: float, n: int) -> list[int]:
+    """The random order that a uniform number stands for: a shuffle by the minimal standard generator."""
+    order, seed = list(range(n)), 1 + int(u * (2**31 - 2))
+    for last in reversed(range(1, n)):
+        seed = 48271 * seed % (2**31 - 1)
+        place = seed % (last + 1)
+        order[last], order[place] = order[place], order[last]
+    return order
 
 
 class POLK:
@@ -67,7 +77,7 @@ class POLK:
         K = np.array([kernel_values(o, np.array(points), p) for p in points])
         order = None
         if self.uniforms:
-            order = np.random.default_rng(int(self.waiting[0][3] * 2**53)).permutation(len(points))
+            order = permutation(self.waiting[0][3], len(points))
         kept, coef = pruned(K, target, eps, o["max_points"] or math.inf, order)
         places = self.places(kept)
         self.points = [points[k] for k in places]

@@ -13,18 +13,10 @@ from __future__ import annotations
 from ..core.jit import inline, inner
 from ..core.updates import add, add_column, insert, remove
 from .eviction import event_value
-from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST
+from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST, drift, row_product
 
 DRIFT = 1e-6  # of K G from the identity, above which the inverse is recomputed; refinement squares it
 REFINE = 1e-10  # drift above which solutions are refined
-
-
-@inline
-def _product(row, vector, size):
-    total = 0.0
-    for m in range(size):
-        total += row[m] * vector[m]
-    return total
 
 
 @inner
@@ -36,10 +28,10 @@ def _refine(gram, size, values, shares, left):
         return
     for turn in range(2):
         for i in range(size):
-            left[i] = values[i] - _product(gram.matrix[i], shares, size)
+            left[i] = values[i] - row_product(gram.matrix[i], shares, size)
         if turn == 0:
             for i in range(size):
-                shares[i] += _product(gram.inverse[i], left, size)
+                shares[i] += row_product(gram.inverse[i], left, size)
 
 
 @inner
@@ -53,7 +45,7 @@ def project_event(gram, model, block, j):
     for i in range(size):
         values[i] = block.K[i, j]
     for i in range(size):
-        shares[i] = _product(gram.inverse[i], values, size)
+        shares[i] = row_product(gram.inverse[i], values, size)
     _refine(gram, size, values, shares, left)
     gap = event_value(block, j)
     for i in range(size):  # the squared distance from the sum with these coefficients, exact or not
@@ -152,26 +144,12 @@ def _move_last(table, p, last):
 def _mind_drift(gram, block, size):
     record = gram.record
     record[UPDATES] += 1.0
-    record[LAST] = _drift(gram, block, size)
+    record[LAST] = drift(gram, size, block.work[1], block.work[2])
     record[WORST] = max(record[WORST], record[LAST])
     if not record[LAST] <= DRIFT:
         record[RENEWED] += 1.0
         _invert(gram.matrix[:size, :size], gram.inverse[:size, :size])
-        record[LAST] = _drift(gram, block, size)
-
-
-@inner
-def _drift(gram, block, size):
-    """Return how far K G is from the identity, applied to a vector of signs."""
-    signs, solved = block.work[1], block.work[2]
-    for i in range(size):
-        signs[i] = 1.0 if (i * 2654435761) % 4294967296 < 2147483648 else -1.0
-    for i in range(size):
-        solved[i] = _product(gram.inverse[i], signs, size)
-    drift = 0.0
-    for i in range(size):
-        drift = max(drift, abs(_product(gram.matrix[i], solved, size) - signs[i]))
-    return drift
+        record[LAST] = drift(gram, size, block.work[1], block.work[2])
 
 
 @inner

@@ -3,7 +3,8 @@
 Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
 products are too small to gain by them.  ``one_thread`` limits every BLAS library of the process to one thread, as a decorator
 or in a ``with`` statement.  Entries are counted over all Python threads: the first sets the limit and the last restores the
-user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard.
+user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard, except the one that completes a
+mini-batch.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ blas, lapack = _Extension("_fblas", "blas"), _Extension("_flapack", "lapack")
 _products: dict[str, Any] = _loaded(
     "cython_blas", "cython_blas"
 ).__pyx_capi__  # now: later, it would escape a limit that is set
+
+
+def add_product(a, b, factor, out):
+    """out += factor a'b, for tables of doubles with contiguous rows, none of them empty; compiled code calls BLAS."""
+    out += factor * (a.T @ b)
 
 
 def gemm_addresses() -> dict[str, int]:

@@ -47,6 +47,7 @@ class Block:
         self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
         self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
         self.rows = rows
+        self.centre = model.centre  # of rows; points are relative to it, too
         self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed
         self.start = 0
         self.size = 0
@@ -202,7 +203,7 @@ def _accumulate(K, first, last, coef, used, scores):
 def load_dense(model, block, start, b):
     """Compute the norms of dense rows, and their inner products with all points."""
     size, norms, K = model.size[0], block.norms, block.K
-    X, centre = block.X[:b], model.centre
+    X, centre = block.X[:b], block.centre
     for j in range(b):
         centred_row(block.rows, start + j, centre, X[j])
         norms[j] = inner_product(X[j], X[j])

@@ -203,6 +203,7 @@ class Calls(Arithmetic):
         return Number(kind, self.builder.bitcast(value.value, number_type(kind)))
 
     def _builtin(self, called: Any, arguments: list) -> Any:
+        from .blas import add_product
         from .struct import number_of, shaped
 
         if called is shaped:
@@ -217,6 +218,8 @@ class Calls(Arithmetic):
             return self._new_array(called, *arguments)
         if called is np.dot and len(arguments) == 3:
             return self._product(*arguments)
+        if called is add_product:
+            return self._add_product(*arguments)
         if not arguments or not all(isinstance(argument, Number) for argument in arguments):
             raise Unsupported(f"{called} of these arguments")
         if called in (max, min):
@@ -279,16 +282,28 @@ class Calls(Arithmetic):
             raise Unsupported("a product of other than two matrices")
         if not all(view.kind.layout in "CF" for view in (a, b)) or out.kind.layout != "C":
             raise Unsupported("a product of matrices that are not contiguous")
-        link_runtime()
         number = FLOATS[a.kind.dtype]
-        (m, k), n = a.shape, b.shape[1]
-        turned = [ir.Constant(BYTE, ord("n" if view.kind.layout == "C" else "t")) for view in (b, a)]  # BLAS counts by columns
+        turned = ["n" if view.kind.layout == "C" else "t" for view in (b, a)]  # BLAS counts by columns
         widths = [view.shape[1 if view.kind.layout == "C" else 0] for view in (b, a)]
-        sizes = [self.builder.trunc(length, ir.IntType(32)) for length in (n, m, k, *widths, n)]
-        one, zero = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
-        values = [*turned, *sizes[:3], one, b.data, sizes[3], a.data, sizes[4], zero, out.data, sizes[5]]
-        letter = "d" if a.kind.dtype == types.float64 else "s"
-        self._external(f"kernling_{letter}gemm", ir.VoidType(), [self._in_memory(value) for value in values])
+        factors = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
+        self._call_gemm(a, b, out, turned, (b.shape[1], *a.shape), (*widths, out.shape[1]), factors)
+
+    def _add_product(self, a: Any, b: Any, factor: Any, out: Any) -> None:
+        """Add a factor times a'b by BLAS."""
+        views = (b, a, out)
+        if not all(isinstance(view, View) and view.kind.ndim == 2 and view.kind.dtype == types.float64 for view in views):
+            raise Unsupported("a product of other than two matrices of doubles")
+        widths = [self.builder.sdiv(self.strides(view)[0], word(item_size(view))) for view in views]
+        factors = self.cast(factor, types.float64).value, ir.Constant(ir.DoubleType(), 1.0)
+        self._call_gemm(a, b, out, ["n", "t"], (*out.shape[::-1], a.shape[0]), widths, factors)
+
+    def _call_gemm(self, a: Any, b: Any, out: Any, turned: list, lengths: Any, widths: Any, factors: Any) -> None:
+        link_runtime()
+        letters = [ir.Constant(BYTE, ord(letter)) for letter in turned]
+        sizes = [self.builder.trunc(length, ir.IntType(32)) for length in (*lengths, *widths)]
+        values = [*letters, *sizes[:3], factors[0], b.data, sizes[3], a.data, sizes[4], factors[1], out.data, sizes[5]]
+        name = "kernling_dgemm" if a.kind.dtype == types.float64 else "kernling_sgemm"
+        self._external(name, ir.VoidType(), [self._in_memory(value) for value in values])
 
     def _in_memory(self, value: Any) -> Any:
         """Return the address of a number, as Fortran takes it; addresses are what they are."""

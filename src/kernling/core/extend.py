@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 
+from .blas import add_product
 from .kinds import ALIGNED, BY_COLUMNS, BY_ROWS, WRITEABLE, Fields, Function, Values
 from .struct import number_of, shaped
 from .vector import exp, exp32, exp64, sincos, sincos32, sincos64
@@ -192,6 +193,17 @@ def _type_of_number(context):
 def _number_of(context, builder, signature, arguments):
     kind = ir.FunctionType(ir.DoubleType(), [WORD])  # an address is passed like a number
     return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1]])
+
+
+@overload(add_product)
+def _add_product(a, b, factor, out):
+    def add(a, b, factor, out):
+        for k in range(a.shape[0]):
+            for i in range(a.shape[1]):
+                for j in range(b.shape[1]):
+                    out[i, j] += factor * a[k, i] * b[k, j]
+
+    return add
 
 
 @overload(exp)

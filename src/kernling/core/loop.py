@@ -22,10 +22,10 @@ from .expansion import EVENTS, Expansion
 from .fourier import Linear
 from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
-from .minibatch import BatchLoop, joining
+from .minibatch import BatchLoop
 from .outputs import Scorer
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, Loop, Run, Stretch, encode_targets, no_event
+from .run import REFUSED, Event, Loop, Run, Stretch, no_event
 from .setup import Setup
 from .state import grown, nbytes, packed
 
@@ -95,6 +95,20 @@ def learn(
     return state, before
 
 
+@one_thread
+def learn_waiting(loop: BatchLoop, setup: Setup, params: Any, state: Any) -> Any:
+    """Learn the rows of an incomplete batch; return the state, which is another one if there was no room."""
+    if not state.waiting.count[0]:
+        return state
+    state = _with_room(state, setup.room)
+    nothing = no_event(state.model.centre.dtype)
+    numbers = read_only(np.empty(0))
+    events = Stretch(as_rows(nothing.rows.reshape(0, len(state.model.centre))), numbers, numbers, numbers, np.empty((0, 1)))
+    if Run(loop, setup, params, events, nothing)(state, 0, 0) < 0:
+        raise Diverged
+    return state
+
+
 class Plain:
     """A loop in Python and its arguments: the counterpart of ``Run``."""
 
@@ -102,7 +116,6 @@ class Plain:
         self._loop, self._fixed, self._event = loop, (setup, params), event
         self._events = Events(events.rows, events.targets, events.weights)
         self._buffers = events.uniforms, events.before
-        self._join: Callable | None = None
 
     def __call__(self, state: Any, first: int, last: int) -> int:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
@@ -110,13 +123,9 @@ class Plain:
 
     def of_events(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument, like ``Run.of_events``."""
-        if isinstance(self._loop, BatchLoop):
-            self._join = joining(state, self._event.rows[0], self._event.uniforms)
         return self._learn_event, state
 
     def _learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        if self._join and (done := self._join(x, y, weight, largest)):
-            return done
         if not state.model.has_room(max(1, self._fixed[0].room)):
             return 0
         rows, targets, weights = self._event[:3]
@@ -125,23 +134,6 @@ class Plain:
             return REFUSED
         targets[0], weights[0] = y, weight
         return self(state, 0, 1)
-
-    def of_few(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
-        """Return the function that learns a few events of this state, and its first argument, like ``Run.of_few``."""
-        return self._learn_few, state
-
-    def _learn_few(
-        self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, first: int, largest: float
-    ) -> int:
-        last, event, u = first + len(X), self._event, self._fixed[0].uniforms
-        if not within(X, largest) or not encode_targets(labels, y, event.targets[first:last]):
-            return REFUSED
-        event.rows[first:last], event.weights[first:last] = X, weights if len(weights) else 1.0
-        event.drawn[u * first : u * last] = event.uniforms[: u * len(X)]
-        try:
-            return self(state, first, last)
-        except Diverged:
-            return -1
 
 
 def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: Stretch, event: Event) -> Run | Plain:
@@ -156,9 +148,7 @@ class SmallBatches:
     copy, and the rows learned since are kept, from which the state before the last call can be computed again.
     """
 
-    def __init__(
-        self, loop: Loop | BatchLoop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
-    ):
+    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool):
         self.most = setup.block_size
         n, u, centre = max(KEPT, self.most), setup.uniforms, state.model.centre
         X, uniforms = np.empty((n, len(centre)), centre.dtype), np.empty(self.most * u)
@@ -168,7 +158,7 @@ class SmallBatches:
             self._event = self._event._replace(**drawing)
         self._draws = u > 0 and not drawing
         events = Stretch(as_rows(X), read_only(targets), read_only(weights), read_only(uniforms), np.empty((0, 1)))
-        self._run = _runner(loop, setup, params, events, self._event)
+        self._run = Run(loop, setup, params, events, self._event)
         self._setup, self._rng, self._cuts = setup, rng, [0]
         self._state: Any = None
         self._events = 0.0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import inline, inner, jit
+from .jit import inline, inner
 
 HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
 KINDS = {
@@ -171,15 +171,6 @@ def gradient(loss, scores, y, row):
     row[label] = slope
     row[rival] = -slope
     return slope != 0.0
-
-
-@jit
-def gradients(loss, scores, targets, weights, rows):
-    """Write the weighted gradients of a batch, one row per event."""
-    for b in range(targets.size):
-        gradient(loss, scores[b], targets[b], rows[b])
-        for c in range(rows.shape[1]):
-            rows[b, c] *= weights[b]
 
 
 def lipschitz(loss: str, tau: float, outputs: int) -> float:

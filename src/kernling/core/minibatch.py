@@ -1,4 +1,4 @@
-"""The driver for mini-batch learners: rows wait in the state until a batch is full, so results do not depend on chunks."""
+"""Mini-batches: rows wait in the state until a batch is full, so results do not depend on chunks; tables of kernel values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from numpy.typing import DTypeLike
 
 from . import kernels
 from .blas import one_thread
-from .block import as_distances, products
-from .expansion import EVENTS, SCALE, Expansion, check_room
-from .jit import entry_point, jit
+from .block import Block, as_distances, open_block, products
+from .expansion import EVENTS, Expansion, check_room
+from .jit import inner, jit, template
 from .kernels import Kernel
-from .limits import SCORE, Diverged
-from .rows import Rows, centred_row
-from .run import REFUSED, load_event
-from .state import Widening, are_targets, copied, recoded, restore
-from .struct import by_address, shaped, strided
+from .limits import in_bounds
+from .rows import Rows, as_rows, centred_row
+from .run import Loop, Nothing, no_note
+from .setup import Setup
+from .state import Widening, are_targets, recoded
+from .struct import shaped
+from .updates import read_scores
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -27,7 +29,7 @@ STRIP = 1024  # points whose kernel values are computed at once
 
 
 class Waiting(NamedTuple):
-    """Rows of an incomplete batch."""
+    """Rows of an incomplete batch; all numbers beyond them are 0."""
 
     X: np.ndarray  # (batch, d) minus the model's centre
     targets: np.ndarray
@@ -57,31 +59,6 @@ def new_waiting(batch_size: int, d: int, dtype: DTypeLike) -> Waiting:
     check_room(batch_size, d, "rows in a batch")
     zeros = np.zeros(batch_size)
     return Waiting(np.zeros((batch_size, d), dtype), zeros, zeros.copy(), zeros.copy(), np.zeros(1, np.int64))
-
-
-class Batch(NamedTuple):
-    X: np.ndarray  # (rows, d) minus the model's centre
-    targets: np.ndarray
-    weights: np.ndarray
-    uniforms: np.ndarray
-
-
-@jit
-def _take(rows, targets, weights, uniforms, drawn, first, last, centre, waiting):
-    """Move rows into the waiting batch until it is full; return how far it got."""
-    i = first
-    while i < last and waiting.count[0] < waiting.targets.size:
-        if weights[i] > 0.0:
-            n = waiting.count[0]
-            centred_row(rows, i, centre, waiting.X[n])
-            waiting.targets[n] = targets[i]
-            waiting.weights[n] = weights[i]
-            if uniforms.size > 0:
-                waiting.uniforms[n] = uniforms[drawn]
-                drawn += 1
-            waiting.count[0] = n + 1
-        i += 1
-    return i
 
 
 @jit
@@ -131,85 +108,6 @@ def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndar
     return total
 
 
-def batch_scores(kernel: Kernel, model: Expansion, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the model's scores (rows, outputs) and the kernel values (points, rows)."""
-    size = int(model.size[0])
-    cross = kernel_matrix(kernel, model.points[:size], model.norms[:size], X, squared_norms(X)).astype(np.float64, copy=False)
-    scores = model.clock[SCALE] * (cross.T @ model.coef[0, :, :size].T)
-    if not (np.abs(scores) <= SCORE).all():
-        raise Diverged
-    return scores, cross
-
-
-class BatchLoop:
-    """The loop around a step that learns a batch, ``step(params, state, kernel, batch)``."""
-
-    def __init__(self, step: Callable):
-        self._step = step
-
-    def __call__(self, setup, params, state, events, uniforms, before, first, last):
-        waiting: Waiting = state.waiting
-        i, drawn = first, 0
-        while i < last:
-            if int(state.model.size[0]) + len(waiting.targets) > len(state.model.points):
-                return i
-            kept = copied(waiting)
-            taken = _take(events.rows, events.targets, events.weights, uniforms, drawn, i, last, state.model.centre, waiting)
-            drawn += int(np.count_nonzero(events.weights[i:taken])) * setup.uniforms
-            try:
-                if len(before):
-                    before[i:taken] = _scores_of(setup.kernel, state.model, events.rows, i, taken)
-                if waiting.count[0] == len(waiting.targets):
-                    learn_waiting(self._step, params, state, setup.kernel)
-            except Diverged:
-                restore(waiting, kept)
-                raise
-            i = taken
-        return last
-
-
-class Joining(NamedTuple):
-    """The arguments of ``_join``."""
-
-    centre: np.ndarray
-    waiting: Waiting
-    uniforms: np.ndarray  # of the event
-    row: np.ndarray
-
-
-@jit
-def _join(call, x, y, weight, largest):
-    """Let an event wait for others: 1 if that was done, 0 if it would complete the batch, REFUSED if x cannot be learned."""
-    row, centre, waiting = call.row, call.centre, call.waiting
-    if not load_event(row, x, largest):
-        return REFUSED
-    n = waiting.count[0]
-    if n + 1 == waiting.targets.size:
-        return 0
-    to = waiting.X[n]
-    for c in range(row.size):
-        to[c] = row[c] - centre[c]
-    waiting.targets[n] = y
-    waiting.weights[n] = weight
-    if call.uniforms.size > 0:
-        waiting.uniforms[n] = call.uniforms[0]
-    waiting.count[0] = n + 1
-    return 1
-
-
-def joining(state: Any, row: np.ndarray, uniforms: np.ndarray) -> Callable:
-    """Return a function that lets single events wait, see ``_join``; buffers for the event's row and numbers are given."""
-    record = by_address(Joining(state.model.centre, state.waiting, uniforms, row))
-    entry = entry_point(_join, record, strided(row), 0.0, 1.0, 1.0)
-    return lambda x, y, weight, largest: entry(record, x, y, weight, largest)
-
-
-def _scores_of(kernel: Kernel, model: Expansion, rows: Rows, first: int, last: int) -> np.ndarray:
-    X = np.empty((last - first, len(model.centre)), model.points.dtype)
-    rows_between(rows, first, model.centre, X)
-    return batch_scores(kernel, model, X)[0]
-
-
 @jit
 def rows_between(rows, first, centre, out):
     """Write rows from ``first`` on, minus the centre."""
@@ -217,12 +115,170 @@ def rows_between(rows, first, centre, out):
         centred_row(rows, first + i, centre, out[i])
 
 
-@one_thread
-def learn_waiting(step: Callable, params: Any, state: Any, kernel: Kernel) -> None:
-    """Learn the rows of an incomplete batch."""
-    waiting: Waiting = state.waiting
-    n = int(waiting.count[0])
-    waiting.count[0] = 0
-    if n:
-        step(params, state, kernel, Batch(waiting.X[:n], waiting.targets[:n], waiting.weights[:n], waiting.uniforms[:n]))
-        state.model.clock[EVENTS] += n
+# ---------------------------------------------------------------------- learning batches
+
+
+class Batch:
+    """The rows of a batch as a step sees them, with their kernel values and scores.  Not part of the state."""
+
+    def __init__(self, setup: Setup, state: Any, rows: Rows, size: int, work: Callable):
+        model, setup, n = state.model, setup._replace(dense=True), len(state.waiting.targets)
+        capacity, outputs = len(model.points), model.coef.shape[1]
+        self.block = Block(setup, model._replace(centre=np.zeros_like(model.centre)), as_rows(state.waiting.X), n)
+        self.ahead = Block(setup, model, rows, size)  # rows of the call, to record their outputs
+        self.chosen = np.empty(n, np.int64)  # rows that become points
+        self.work = work(capacity, n, outputs)  # of the method
+
+
+@template
+def step(params, state, batch):
+    """Placeholder for a learner's step: learn the waiting rows, whose scores are in ``batch.block``."""
+
+
+@template
+def _batch_loop(call, first, last):
+    """Let rows wait until a batch is full, and learn it; without any rows, learn those that wait, however few.
+
+    ``before``, unless empty, gets each row's output by the model before its batch.  Returns where it stopped; -1: diverged.
+    """
+    setup, params, state, events, batch = call.setup, call.params, call.state, call.events, call.block
+    model, waiting = state.model, state.waiting
+    drawn = 0
+    i = first
+    while i < last or first == last:
+        n = waiting.count[0]
+        if model.size[0] + waiting.targets.size > model.points.shape[0]:
+            return i
+        end = _wait(waiting, model.centre, events, i, last, drawn, setup.uniforms)
+        drawn += (waiting.count[0] - n) * setup.uniforms
+        if events.before.shape[0] > 0 and not _record(model, batch.ahead, i, end, events.before):
+            _discard(waiting, n)
+            return -1
+        if waiting.count[0] == waiting.targets.size or first == last:
+            if not _score(model, batch.block, 0, waiting.count[0]):
+                _discard(waiting, n)
+                return -1
+            step(params, state, batch)
+            model.clock[EVENTS] += waiting.count[0]
+            _discard(waiting, 0)
+        if first == last:
+            return last
+        i = end
+    return last
+
+
+@inner
+def _wait(waiting, centre, events, first, last, drawn, uniforms):
+    """Move rows into the waiting batch until it is full; return how far it got."""
+    i = first
+    n = waiting.count[0]
+    while i < last and n < waiting.targets.size:
+        if events.weights[i] > 0.0:
+            centred_row(events.rows, i, centre, waiting.X[n])
+            waiting.targets[n] = events.targets[i]
+            waiting.weights[n] = events.weights[i]
+            if uniforms > 0:
+                waiting.uniforms[n] = events.uniforms[drawn]
+                drawn += uniforms
+            n += 1
+        i += 1
+    waiting.count[0] = n
+    return i
+
+
+@inner
+def _discard(waiting, n):
+    """Let only the first n rows wait."""
+    for i in range(n, waiting.count[0]):
+        row = waiting.X[i]
+        for c in range(row.size):
+            row[c] = 0.0
+        waiting.targets[i] = 0.0
+        waiting.weights[i] = 0.0
+        waiting.uniforms[i] = 0.0
+    waiting.count[0] = n
+
+
+@inner
+def _score(model, block, start, b):
+    """Compute kernel values and scores of b events; return whether all scores are within their limit."""
+    if b == 0:
+        return True
+    open_block(model, block, start, b)
+    for j in range(b):
+        read_scores(model, block, j, block.f)
+        if not in_bounds(block.f):
+            return False
+    return True
+
+
+@inner
+def _record(model, block, first, last, before):
+    """Write the scores of events; return whether all are within their limit."""
+    for start in range(first, last, block.X.shape[0]):
+        b = min(block.X.shape[0], last - start)
+        if not _score(model, block, start, b):
+            return False
+        for j in range(b):
+            read_scores(model, block, j, before[start + j])
+    return True
+
+
+@inner
+def gather(model, batch, n, cross, own):
+    """Write the kernel values of the n chosen rows with all points, and among themselves; they become the first rows."""
+    block, chosen = batch.block, batch.chosen
+    K, X, norms, size = block.K, block.X, block.norms, model.size[0]
+    for c in range(n):
+        j = chosen[c]
+        if j != c:
+            norms[c] = norms[j]
+            for i in range(X.shape[1]):
+                X[c, i] = X[j, i]
+    for k in range(size):
+        values, row = K[k], cross[k * n : k * n + n]
+        for c in range(n):
+            row[c] = values[chosen[c]]
+    if n > 0:
+        _own_values(block, n, own)
+
+
+@inner
+def _own_values(block, n, own):
+    """Write the kernel values among the first n rows: exactly symmetric, as their computed products need not be."""
+    K = shaped(block.values, (n, n))
+    products(block.X[:n], block.X[:n], K)
+    if kernels.is_isotropic(block.kernel):
+        as_distances(K, 0, n, block.norms, block.norms)
+    block.transform(block.kernel, block.values[: n * n])
+    for i in range(n):
+        for j in range(n):
+            own[i * n + j] = 0.5 * (np.float64(K[i, j]) + np.float64(K[j, i]))
+
+
+class BatchLoop(Loop):
+    """The compiled forms of a step that learns batches."""
+
+    def event_guard(self, entry: Callable, state: Any) -> Callable:
+        """Return the function for single events, with BLAS limited to one thread when a batch is learned."""
+        count, last = state.waiting.count, len(state.waiting.targets) - 1
+
+        def learn(call: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
+            if count.item() < last:
+                return entry(call, x, y, weight, largest)
+            with one_thread.where_needed():
+                return entry(call, x, y, weight, largest)
+
+        return learn
+
+
+def batch_loop(step: Callable, work: Callable) -> BatchLoop:
+    """Compile the loop around ``step(params, state, batch)`` of a learner with one expansion, whose state has ``waiting`` rows.
+
+    ``work(capacity, batch, outputs)`` returns its buffers, for a model with room for this many points.
+    """
+
+    def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
+        return Batch(setup, state, rows, size, work), Nothing()
+
+    return BatchLoop(_batch_loop, buffers, step, no_note, blas=True)

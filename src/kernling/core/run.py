@@ -13,7 +13,7 @@ from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS
 from .fourier import Features, feature_outputs, feature_scale, feature_scores, meet_event, open_features
-from .jit import UNIT, bind, entry_point, inline, jit, template
+from .jit import UNIT, bind, entry_point, inline, template
 from .limits import in_bounds
 from .rows import Rows, row_count
 from .setup import Setup, mix_scores
@@ -65,7 +65,7 @@ class Call(NamedTuple):
     params: Any
     state: Any
     events: Stretch
-    block: Block | Nothing
+    block: Any  # Block, Batch or Nothing
     features: Features | Nothing
     event: Event
 
@@ -249,17 +249,6 @@ def encoded(labels, y):
     return np.nan
 
 
-@jit
-def encode_targets(labels, y, targets):
-    """Encode the targets of a few events; return whether all labels are known."""
-    unknown = 0
-    for i in range(y.size):
-        targets[i] = encoded(labels, y[i])
-        if not abs(targets[i]) <= FINITE:
-            unknown += 1
-    return unknown == 0
-
-
 @template
 def _write_notes(call, row):
     note(call.params, call.state, row)
@@ -303,11 +292,15 @@ class Loop:
         self.few = bind(_learn_few, loop=unit)
         self.notes = bind(_write_notes, note=note)
 
+    def event_guard(self, entry: Callable, state: Any) -> Callable:
+        """Return the function for single events of a state, with BLAS limited to one thread where it is called."""
+        return self.guard(entry)
 
-_no_note = inline(note)
+
+no_note = inline(note)
 
 
-def kernel_loop(step: Callable, note: Callable = _no_note, blas: bool = False) -> Loop:
+def kernel_loop(step: Callable, note: Callable = no_note, blas: bool = False) -> Loop:
     """Compile the loop around a step of a learner with one expansion; ``blas``: the step itself calls BLAS."""
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
@@ -316,7 +309,7 @@ def kernel_loop(step: Callable, note: Callable = _no_note, blas: bool = False) -
     return Loop(_kernel_loop, buffers, step, note, blas)
 
 
-def feature_loop(step: Callable, note: Callable = _no_note) -> Loop:
+def feature_loop(step: Callable, note: Callable = no_note) -> Loop:
     """Compile the loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
 
     def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
@@ -333,7 +326,7 @@ def dual_loop(step: Callable) -> Loop:
         centred = block.X if len(block.X) and np.array_equal(state.model.centre, state.linear.centre) else None
         return block, Features(state.linear, rows, size, block.values.size, centred)
 
-    return Loop(_dual_loop, buffers, step, _no_note, blas=False)
+    return Loop(_dual_loop, buffers, step, no_note, blas=False)
 
 
 class Run:
@@ -368,7 +361,7 @@ class Run:
         self._event = self._event._replace(**more)
         self._attach(state)
         entry = entry_point(self._loop.event, self._call, strided(self._event.rows[0]), 0.0, 1.0, 1.0)
-        return self._loop.guard(entry), address(self._call)
+        return self._loop.event_guard(entry, state), address(self._call)
 
     def of_few(self, state: Any, **more: Any) -> tuple[Callable, Any]:
         """Same for the function that learns a few events: see ``_learn_few``."""

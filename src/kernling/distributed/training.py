@@ -98,7 +98,7 @@ def train(
             model = before
         skip = 0
     if model.learner.finish:
-        model.learner.finish(model._params, model._state, model._problem.kernel)
+        model._state = model.learner.finish(model._setup, model._params, model._state)
     return Outcome(model, model.t_ - start.t_, tuple(failures))
 
 

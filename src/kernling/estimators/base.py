@@ -109,7 +109,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
                 self._learn(X[order], targets[order], weights[order])
             if self.learner.finish:
-                self.learner.finish(self._params, self._state, self._problem.kernel)
+                self._state = self.learner.finish(self._setup, self._params, self._state)
             self._check_finite()
         return self
 

@@ -19,6 +19,7 @@ from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
 from ..core.run import Loop
+from ..core.setup import Setup
 from ..merging.rules import Merge
 
 FEWEST = 1024  # points for which there must be room, or rows are too wide
@@ -163,7 +164,8 @@ class Learner:
         ``__name__`` of the method's file.  Its docstring starts with the title on the first line and a paragraph with the
         citation.
     loop : callable
-        The step, compiled into a loop over events: ``kernel_loop(step)``, ``feature_loop(step)`` or ``dual_loop(step)``.
+        The step, compiled into a loop over events: ``kernel_loop(step)``, ``feature_loop(step)``, ``dual_loop(step)`` or
+        ``batch_loop(step, work)``.
     configure : callable
         ``configure(problem)`` returns the ``Params`` of the step, and what the driver must provide.
     start : callable
@@ -173,7 +175,8 @@ class Learner:
     certificate : callable
         ``certificate(params, state, problem)`` returns the theoretical guarantees for this run.
     finish : callable, optional
-        ``finish(params, state, kernel)`` learns the rows of an incomplete mini-batch at the end of ``fit``.
+        ``finish(setup, params, state)`` learns the rows of an incomplete mini-batch at the end of ``fit``, and returns the
+        state.
     expected_bound : bool
         Whether the bound holds only in expectation.
     merge : Merge
@@ -186,7 +189,7 @@ class Learner:
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget
     certificate: Callable[[Any, Any, Problem], dict[str, float]] = point_count
-    finish: Callable[[Any, Any, Kernel], None] | None = None
+    finish: Callable[[Setup, Any, Any], Any] | None = None
     expected_bound: bool = False
     merge: Merge = field(default_factory=Merge)
 

@@ -119,7 +119,7 @@ def _ready(model: Any, labels: np.ndarray | None) -> Any:
     """Return a copy that knows all classes and has learned the rows of incomplete mini-batches."""
     model = copy.deepcopy(model)
     if model.learner.finish:
-        model.learner.finish(model._params, model._state, model._problem.kernel)
+        model._state = model.learner.finish(model._setup, model._params, model._state)
     if labels is not None:
         for label in np.setdiff1d(labels, model.classes_):
             model._add_class(label)

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..core import loop, scoring
 from ..core.limits import TARGET, WEIGHT
-from ..core.minibatch import BatchLoop
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
@@ -152,7 +151,7 @@ class SingleEvents(TakesTurns):
         return True
 
     def _has_small_batches(self) -> bool:
-        return isinstance(self.learner.loop, (Loop, BatchLoop)) and not self.verbose
+        return isinstance(self.learner.loop, Loop) and not self.verbose
 
     def _are_few(self, X) -> bool:
         """Return whether these are a few rows of the model's type, for which buffers are kept."""

@@ -1,7 +1,7 @@
 """Reduction of the united points of two expansions to what the method allows: cells, an error, a budget.
 
 The columns are functions on the union of the points.  The coefficients of a point in the cell of a heavier one are moved to it;
-then destructive matching pursuit (gram.py) removes points, the cheapest first, refitting the rest, while the error allows or
+then destructive matching pursuit (pruning.py) removes points, the cheapest first, refitting the rest, while the error allows or
 the budget requires it.  The resulting error is the norm of the difference for the column that changed most.
 """
 
@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..components.coverage import BOX, Coverage
-from ..components.gram import DEPENDENT, DEPENDENT_32, extend, greedy, matching_pursuit, new_gram
+from ..components.gram import DEPENDENT, DEPENDENT_32
+from ..components.pruning import Pruning, pursue
 from ..core.jit import jit
 from ..core.minibatch import function_products, own_matrix, squared_norms
+from ..core.struct import by_address
 
 
 class Reduction(NamedTuple):
@@ -128,16 +130,15 @@ def _pursued(
         return chosen, columns
     order = np.argsort(-np.square(columns).sum(axis=(0, 1)), kind="stable")  # heavy points are not projected on light ones
     X = np.ascontiguousarray(points[chosen[order]])
-    norms = squared_norms(X)
-    matrix = own_matrix(kernel, X, norms)
-    new = np.ascontiguousarray(columns.reshape(-1, len(chosen)).T[order])
-    nothing = np.zeros((0, len(chosen)))
+    n, coef = len(chosen), columns.reshape(-1, len(chosen))
+    work = Pruning(n, n, len(coef))
+    work.own[:] = own_matrix(kernel, X, squared_norms(X)).ravel()
+    work.new[:] = coef.T[order]
     dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT
-    kept, factor, error = extend(new_gram(), 0, nothing, matrix, np.zeros((0, new.shape[1])), new, dependent)
-    coef, alive = np.ascontiguousarray(new[kept]), np.ones(int(kept.sum()), np.bool_)
-    least, allowed = (int(min(len(coef), rule.budget)), math.inf) if rule.eps is None else (0, rule.eps**2)
-    columns_left = np.empty((len(coef), len(coef)))
-    matching_pursuit(np.zeros((0, 0)), factor, coef, error, allowed, greedy(0), columns_left, alive, least)
+    least, allowed = (int(min(n, rule.budget)), math.inf) if rule.eps is None else (0, rule.eps**2)
+    coef = np.empty(coef.shape)
+    count = pursue(by_address(work), n, coef, dependent, allowed, least)
+    kept, coef, alive = work.kept, coef[:, :count].T, work.alive[:count]
     left = np.flatnonzero(alive)
     if len(left) > rule.budget and rule.eps is not None:
         places = chosen[order[np.flatnonzero(kept)[left]]]

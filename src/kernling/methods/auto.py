@@ -58,6 +58,7 @@ from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.loop import WORK
 from ..core.rows import Rows
+from ..core.setup import Setup
 from ..estimators.constraints import Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -197,10 +198,11 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     )
 
 
-def write_coefficients(params: Params, state: State, kernel: Kernel) -> None:
+def write_coefficients(setup: Setup, params: Params, state: State) -> State:
     """Write the coefficients of the smooth expert, by which points are selected when models are merged."""
     W = state.smooth.weights[:, int(state.smooth.size[least_squares.FIXED]) : state.smooth.count]
     state.model.coef[0, :, : state.model.stored] = coefficients(state.whitening.factor, W)
+    return state
 
 
 def in_common_coordinates(kernel: Kernel, *states: State) -> list[State]:

@@ -23,14 +23,19 @@ nothing.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ..components.gram import Gram, add_and_prune, greedy, new_gram
+from ..components.gram import Gram, new_gram
+from ..components.pruning import Pruning, add_and_prune
 from ..core import losses
 from ..core.expansion import Expansion
-from ..core.minibatch import Batch, BatchLoop, Waiting, batch_scores, learn_waiting, new_waiting
+from ..core.jit import inline
+from ..core.loop import learn_waiting
+from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
+from ..core.updates import read_scores, scale_model
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
@@ -61,37 +66,46 @@ class State(NamedTuple):
     stats: np.ndarray  # batches learned, current eps, largest error, largest error / eps and largest number of points seen
 
 
-def step(params: Params, state: State, kernel, batch: Batch) -> None:
+@inline
+def step(params, state, batch):
+    model, waiting, block, work = state.model, state.waiting, batch.block, batch.work
+    rows = waiting.count[0]
     t = state.stats[STEPS]
     eta = params.eta / (t + 1.0) if params.diminishing else params.eta
     eps = params.parsimony * eta ** (2.0 if params.diminishing else 1.5)
-    scores, cross = batch_scores(kernel, state.model, batch.X)
-    g = np.empty_like(scores)
-    losses.gradients(params.loss, scores, batch.targets, batch.weights, g)
-    size = int(state.model.size[0])
-    old = params.keep ** len(g) * (1.0 - eta * params.lam) * state.model.coef[0, :, :size].T
-    lossy = g.any(axis=1)
-    new = -eta / len(g) * g[lossy]
-    X, cross, chosen = batch.X[lossy], cross.compress(lossy, axis=1), order(params, batch)
-    error = add_and_prune(state.model, state.gram, kernel, old, new, X, cross, eps, chosen, params.max_points)
-    state.stats[STEPS] += 1
-    state.stats[EPS] = eps
-    state.stats[LARGEST_ERROR] = max(state.stats[LARGEST_ERROR], error)
+    n = 0  # rows with a loss
+    for b in range(rows):
+        read_scores(model, block, b, block.f)
+        losses.gradient(params.loss, block.f, waiting.targets[b], block.g)
+        if has_loss(block.g, -eta / rows * waiting.weights[b], work.new[n]):
+            batch.chosen[n] = b
+            n += 1
+    gather(model, batch, n, work.cross, work.own)
+    scale_model(model, block, rows, params.keep ** float(rows) * (1.0 - eta * params.lam))
+    u = waiting.uniforms[0] if params.random_order else -1.0
+    error = add_and_prune(model, state.gram, work, block.X[:n], block.norms, eps, params.max_points, u)
+    remember(state.stats, model.size[0], eps, error)
+
+
+@inline
+def has_loss(g, factor, out):
+    """Write the coefficients of a row, factor * g; return whether any is not 0."""
+    lossy = False
+    for o in range(g.size):
+        out[o] = factor * g[o]
+        lossy = lossy or out[o] != 0.0
+    return lossy
+
+
+@inline
+def remember(stats, size, eps, error):
+    """Keep what the certificate says."""
+    stats[STEPS] += 1.0
+    stats[EPS] = eps
+    stats[LARGEST_ERROR] = max(stats[LARGEST_ERROR], error)
     if eps > 0.0:
-        state.stats[LARGEST_SHARE] = max(state.stats[LARGEST_SHARE], error / eps)
-    state.stats[LARGEST_ORDER] = max(state.stats[LARGEST_ORDER], state.model.size[0])
-
-
-def order(params: Params, batch: Batch):
-    """Return the order of removal: the cheapest first, or random, seeded by the random number of the batch's first event."""
-    if not params.random_order:
-        return greedy
-    rng = np.random.default_rng(int(batch.uniforms[0] * 2**53))
-    return rng.permutation
-
-
-def finish(params: Params, state: State, kernel) -> None:
-    learn_waiting(step, params, state, kernel)
+        stats[LARGEST_SHARE] = max(stats[LARGEST_SHARE], error / eps)
+    stats[LARGEST_ORDER] = max(stats[LARGEST_ORDER], float(size))
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -140,14 +154,15 @@ def bound(params: Params, t: int) -> float:
     return min(t, params.max_points)
 
 
+LOOP = batch_loop(step, Pruning)
 LEARNER = Learner(
     __name__,
-    BatchLoop(step),
+    LOOP,
     configure,
     start,
     bound,
     certificate,
-    finish=finish,
+    finish=partial(learn_waiting, LOOP),
     merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * 4)}, steps={"stats": STEPS}),
 )
 
