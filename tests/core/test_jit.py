@@ -164,15 +164,34 @@ def entry(one_entry, run_python, tmp_path):
     return is_found, path
 
 
-def test_damaged_entries_are_replaced(entry):
-    is_found, path = entry
-    whole = path.read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 1
-    for damaged in (b"", whole[: len(whole) // 2], b"nonsense" * 100, bytes(flipped)):
-        path.write_bytes(damaged)
-        assert not is_found()
-        assert is_found(), "it has been written again"
+COUNT_FOUR = """
+import numpy as np
+from kernling.core.compiling import compiling
+from kernling.core.limits import row_within
+
+tables = [kind(np.eye(3)) for kind in (np.asarray, np.float32, np.asfortranarray, np.int64)]
+right = [row_within(table, -1.0, 1.0) and not row_within(table, -1.0, 0.5) for table in tables]
+print(compiling.functions, all(right))
+"""
+
+
+def flipped(whole: bytes) -> bytes:
+    half = len(whole) // 2
+    return whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]
+
+
+def test_damaged_entries_are_replaced(run_python, tmp_path):
+    def compiled():
+        count, right = run_python(COUNT_FOUR, KERNLING_CACHE=str(tmp_path)).split()
+        assert right == "True", "the result is right whatever the cache holds"
+        return int(count)
+
+    assert compiled() == 4
+    damage = [lambda whole: b"", lambda whole: whole[: len(whole) // 2], lambda whole: b"nonsense" * 100, flipped]
+    for path, damaged in zip(tmp_path.rglob("*row_within*.bin"), damage, strict=True):
+        path.write_bytes(damaged(path.read_bytes()))
+    assert compiled() == 4
+    assert compiled() == 0, "they have been written again"
 
 
 VALUES = """
