@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: one thread for each of the processes
+
 import contract
-from kernling.estimators.learner import Learner
+import scheduling
 
 
 def pytest_addoption(parser):
@@ -36,7 +38,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_python():
     """Run a program in a fresh interpreter, with further environment variables; returns what it printed."""
 
@@ -53,8 +55,14 @@ def run_python():
     return run
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return scheduling.ByMethod(config, log)
+
+
 def pytest_collection_modifyitems(items):
-    """Let one process run all tests of a method, so that it is compiled once; say what each has to do with the contract."""
+    """Put tests in the order in which processes should begin with them; say what each has to do with the contract."""
+    items.sort(key=lambda item: scheduling.turn_of(item.nodeid))
     for item in items:
         check = contract.check_of(item)
         if check:
@@ -62,12 +70,3 @@ def pytest_collection_modifyitems(items):
         if check == "scikit_learn":
             for mark in item.iter_markers("xfail"):
                 mark.kwargs["run"] = False  # to see two checks fail would take as long as all the others
-        values = getattr(getattr(item, "callspec", None), "params", {}).values()
-        for value in values:
-            learner = getattr(value, "learner", None)
-            if isinstance(learner, Learner):
-                item.add_marker(pytest.mark.xdist_group(learner.name))
-                break
-        else:
-            if item.path.parent.name == "methods":
-                item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))

@@ -17,7 +17,6 @@ from commands import call
 from kernling.cli.status import Status
 from kernling.streams import synthetic
 
-pytestmark = pytest.mark.xdist_group("scale")
 ROWS = 1500
 SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3", "--target", "label")
 

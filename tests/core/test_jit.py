@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernling
+from kernling.core import sources
 
 COUNT = """
 import sys
@@ -36,15 +37,6 @@ from kernling.core.limits import row_within
 
 row_within(np.eye(3), -1.0, 1.0)
 print(compiling.functions, "numba" in sys.modules)
-"""
-
-KEYS = """
-from pathlib import Path
-import kernling
-from kernling.core import sources
-
-package = Path(kernling.__file__).parent
-print(package, sources.shared_hash(), sources.file_hash(str(package / "methods" / "avm.py")))
 """
 
 
@@ -84,21 +76,26 @@ def test_entries_of_processes_that_compiled_at_the_same_time_fit_together(run_py
 
 
 @pytest.fixture
-def edited(run_python, tmp_path):
+def edited(tmp_path, monkeypatch):
     """The keys of AVM's machine code, shared and its own, after an edit in a copy of the package."""
     package = tmp_path / "kernling"
     shutil.copytree(Path(kernling.__file__).parent, package)
+    monkeypatch.setattr(sources, "__file__", str(package / "core" / "sources.py"))
+
+    def forget():
+        sources.shared_hash.cache_clear()
+        sources.file_hash.cache_clear()
 
     def keys(path=None, old="", new=""):
         if path:
             text = (package / path).read_text()
             assert old in text
             (package / path).write_text(text.replace(old, new) if old else text + new)
-        where, shared, own = run_python(KEYS, PYTHONPATH=str(tmp_path)).split()
-        assert Path(where) == package
-        return shared, own
+        forget()
+        return sources.shared_hash(), sources.file_hash(str(package / "methods" / "avm.py"))
 
-    return keys
+    yield keys
+    forget()
 
 
 def test_an_edited_source_changes_the_key(edited):
@@ -142,32 +139,59 @@ print(right, compiling.functions == 0, "numba" not in sys.modules)
 """
 
 
+@pytest.fixture(scope="module")
+def one_entry(run_python, tmp_path_factory):
+    """A compile cache with one entry."""
+    cache = tmp_path_factory.mktemp("entry") / "cache"
+    assert run_python(HITS, KERNLING_CACHE=str(cache)).split() == ["True", "False", "False"]
+    return cache
+
+
 @pytest.fixture
-def entry(run_python, tmp_path):
-    """A compile cache with one entry, and a function that says whether it was found, and the path of the entry."""
-    cache = {"KERNLING_CACHE": str(tmp_path / "cache")}
+def entry(one_entry, run_python, tmp_path):
+    """A copy of that cache: a function that says whether its entry was found, and the path of the entry."""
+    cache = tmp_path / "cache"
+    shutil.copytree(one_entry, cache)
 
     def is_found(**more):
-        right, found, without_numba = run_python(HITS, **cache | more).split()
+        right, found, without_numba = run_python(HITS, **{"KERNLING_CACHE": str(cache)} | more).split()
         assert right == "True", "the result is right whatever the cache holds"
         assert found == without_numba, "Numba is imported only to compile"
         return found == "True"
 
-    assert not is_found()
     assert is_found()
     (path,) = tmp_path.rglob("*row_within*.bin")
     return is_found, path
 
 
-def test_damaged_entries_are_replaced(entry):
-    is_found, path = entry
-    whole = path.read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 1
-    for damaged in (b"", whole[: len(whole) // 2], b"nonsense" * 100, bytes(flipped)):
-        path.write_bytes(damaged)
-        assert not is_found()
-        assert is_found(), "it has been written again"
+COUNT_FOUR = """
+import numpy as np
+from kernling.core.compiling import compiling
+from kernling.core.limits import row_within
+
+tables = [kind(np.eye(3)) for kind in (np.asarray, np.float32, np.asfortranarray, np.int64)]
+right = [row_within(table, -1.0, 1.0) and not row_within(table, -1.0, 0.5) for table in tables]
+print(compiling.functions, all(right))
+"""
+
+
+def flipped(whole: bytes) -> bytes:
+    half = len(whole) // 2
+    return whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]
+
+
+def test_damaged_entries_are_replaced(run_python, tmp_path):
+    def compiled():
+        count, right = run_python(COUNT_FOUR, KERNLING_CACHE=str(tmp_path)).split()
+        assert right == "True", "the result is right whatever the cache holds"
+        return int(count)
+
+    assert compiled() == 4
+    damage = [lambda whole: b"", lambda whole: whole[: len(whole) // 2], lambda whole: b"nonsense" * 100, flipped]
+    for path, damaged in zip(tmp_path.rglob("*row_within*.bin"), damage, strict=True):
+        path.write_bytes(damaged(path.read_bytes()))
+    assert compiled() == 4
+    assert compiled() == 0, "they have been written again"
 
 
 VALUES = """

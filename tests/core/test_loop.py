@@ -93,7 +93,7 @@ def test_interrupt_leaves_a_model_of_the_events_learned(method):
     child = subprocess.Popen([sys.executable, "-c", LONG_FIT, method], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline().strip() == "started"
-        time.sleep(1.0)
+        time.sleep(0.3)
         sent = time.perf_counter()
         child.send_signal(signal.SIGINT)
         word, learned, said = child.stdout.readline().split()

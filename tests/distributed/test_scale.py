@@ -22,7 +22,6 @@ from kernling.distributed.stages import stages_of
 from kernling.streams import Encode, Standardise
 from oracles import stream
 
-pytestmark = pytest.mark.xdist_group("scale")  # one cluster for all
 PARTS, ROWS = 6, 4000
 
 

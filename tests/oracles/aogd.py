@@ -18,24 +18,25 @@ class AOGD(Pairwise):
         super().__init__(params, d, outputs)
         self.example: list[dict[float, np.ndarray]] = [{} for _ in range(outputs)]
         self.votes = np.full(3, 1.0 / 3.0)
+        self.means = [{sign: [np.zeros(self.z.width)] for sign in (-1.0, 1.0)} for _ in range(outputs)]  # after each event
+        self.latest = [[np.zeros(self.z.width)] for _ in range(outputs)]  # after each model
 
     def mean(self, o: int, sign: float) -> np.ndarray:
         """Of all events of a side, or of about its latest ones."""
-        mean = np.zeros(self.z.width)
-        for count, z in enumerate(self.seen[o][sign], 1):
-            mean = mean + (z - mean) / min(count, self.params["mean_events"] or count)
-        return mean
+        seen, means = self.seen[o][sign], self.means[o][sign]
+        for count, z in enumerate(seen[len(means) - 1 :], len(means)):
+            means.append(means[-1] + (z - means[-1]) / min(count, self.params["mean_events"] or count))
+        return means[-1]
 
     def middle(self, o: int) -> np.ndarray:
         return (self.mean(o, -1.0) + self.mean(o, 1.0)) / 2.0
 
     def choices(self, o: int, count: int) -> list[np.ndarray]:
         """The three models that are voted on: the last, the mean of the first ones, and that of the latest of these."""
-        models = self.history[o][: max(1, count)]
-        latest = models[0]
-        for t, w in enumerate(models[1:], 2):
-            latest = latest + max(2.0 / (t + 1.0), 1e-3) * (w - latest)
-        return [self.history[o][-1], np.mean(models, axis=0), latest]
+        models, latest = self.history[o][: max(1, count)], self.latest[o]
+        for t, w in enumerate(models[len(latest) :], len(latest) + 1):
+            latest.append(latest[-1] + max(2.0 / (t + 1.0), 1e-3) * (w - latest[-1]))
+        return [self.history[o][-1], np.mean(models, axis=0), latest[len(models) - 1]]
 
     def output(self, o: int, count: int) -> np.ndarray:
         return self.votes @ self.choices(o, count) if self.params["output"] == "auto" else super().output(o, count)

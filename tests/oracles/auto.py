@@ -22,9 +22,7 @@ class Restored(KRLS):
     def learn(self, x, y, weight, u):
         super().learn(x, y, weight, u)
         forgotten = len(self.rows) % self.period if self.period else 0
-        if self.since != forgotten:
-            self.since = forgotten
-            self.solution()
+        self.since = forgotten
 
 
 class Stretched(Restored):

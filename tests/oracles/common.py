@@ -114,15 +114,17 @@ class Models:
         self.history = [np.zeros((0, outputs))]
         self.votes = np.full(3, 1.0 / 3.0)
         self.marks = [0]
+        self.means: dict[tuple[int, int, int], np.ndarray] = {}
 
     def kernel_row(self, x: np.ndarray) -> np.ndarray:
         return kernel_values(self.params, np.reshape(self.points, (-1, len(x))), x)
 
     def gram(self) -> np.ndarray:
-        """The kernel of each point with each, computed anew only when there are more of them: none ever goes."""
-        if len(self.known) < len(self.points):
-            P = np.array(self.points)
-            self.known = np.array([kernel_values(self.params, P, p) for p in P])
+        """The kernel of each point with each, of which those of the first points may be known."""
+        old, P = len(self.known), np.array(self.points)
+        if old < len(P):
+            new = np.array([kernel_values(self.params, P, p) for p in P[old:]])
+            self.known = np.block([[self.known, new[:, :old].T], [new]])
         return self.known
 
     def projection(self, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,11 +147,15 @@ class Models:
         return self.kernel_row(x)[: len(w)] @ w
 
     def mean(self, first: int, last: int) -> np.ndarray:
-        """Mean of the models w_first .. w_last, counted from 1."""
-        total = np.zeros((len(self.points), self.outputs))
-        for w in self.history[first - 1 : last]:
-            total[: len(w)] += w
-        return total / (last - first + 1)
+        """Mean of the models w_first .. w_last, counted from 1; computed once between two events."""
+        which = first, last, len(self.history)
+        if which not in self.means:
+            total = np.zeros((len(self.points), self.outputs))
+            for w in self.history[first - 1 : last]:
+                total[: len(w)] += w
+            self.means = {one: mean for one, mean in self.means.items() if one[2] == len(self.history)}
+            self.means[which] = total / (last - first + 1)
+        return self.means[which]
 
     def output(self) -> np.ndarray:
         """The coefficients of the model that predicts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ class KRLS:
         self.targets: list[np.ndarray] = []
         self.weights: list[float] = []
         self.since = 0  # events since the ridge was full
-        self.solution()
 
     def k(self, P: np.ndarray, x: np.ndarray) -> np.ndarray:
         return kernel_values(self.params, P, x)
@@ -49,20 +49,29 @@ class KRLS:
             columns = x
         return np.concatenate([[1.0], waves, columns, self.z(x)])
 
-    def solution(self) -> None:
-        """A = rho I + S and its solution."""
+    @cached_property
+    def system(self) -> tuple[np.ndarray, np.ndarray]:
+        """A = rho I + S, and the right side."""
         beta = kept_share(self.params)
-        self.rho = self.params["ridge"] * beta**self.since
-        if not self.rows:
-            self.W = np.zeros((0, self.outputs))
-            return
         Z, T = np.array(self.rows), np.array(self.targets)
         s = np.array(self.weights) * beta ** np.arange(len(Z) - 1.0, -1.0, -1.0)
-        self.A = self.rho * np.eye(Z.shape[1]) + (Z.T * s) @ Z
-        self.W = np.linalg.solve(self.A, (Z.T * s) @ T)
+        return self.params["ridge"] * beta**self.since * np.eye(Z.shape[1]) + (Z.T * s) @ Z, (Z.T * s) @ T
+
+    @property
+    def A(self) -> np.ndarray:
+        return self.system[0]
+
+    @cached_property
+    def W(self) -> np.ndarray:
+        return np.linalg.solve(*self.system)
+
+    def changed(self) -> None:
+        """Solve anew, when the solution is needed."""
+        vars(self).pop("system", None)
+        vars(self).pop("W", None)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        return self.features(x)[: len(self.W)] @ self.W if len(self.W) else np.zeros(self.outputs)
+        return self.features(x)[: len(self.W)] @ self.W if self.rows else np.zeros(self.outputs)
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
         o = self.params
@@ -77,7 +86,7 @@ class KRLS:
         self.since += 1
         if o["forget"] and len(self.rows) % max(16, math.ceil(o["forget"])) == 0:
             self.since = 0
-        self.solution()
+        self.changed()
 
 
 def krls(stream: str, **params) -> Case:

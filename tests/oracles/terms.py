@@ -22,6 +22,7 @@ class Terms:
         self.coef: list[np.ndarray] = []
         self.births: list[int] = []
         self.t = 0
+        self.known: dict[tuple[bytes, bytes], float] = {}
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
         self.t += 1
@@ -34,7 +35,10 @@ class Terms:
         raise NotImplementedError
 
     def K(self, a: np.ndarray, b: np.ndarray) -> float:
-        return kernel_values(self.params, a[np.newaxis], b)[0]
+        pair = a.tobytes(), b.tobytes()
+        if pair not in self.known:
+            self.known[pair] = kernel_values(self.params, a[np.newaxis], b)[0]
+        return self.known[pair]
 
     def row(self, x: np.ndarray) -> np.ndarray:
         return kernel_values(self.params, np.reshape(self.points, (-1, len(x))), x)

@@ -24,6 +24,7 @@ class Client:
 
     def __init__(self, server, number):
         self.server, self.number = server, number
+        self.http = httpx.Client(timeout=30.0)  # one for all requests: it reads the certificates of the system
         self.acknowledged, self.repeated, self.lost = 0, 0, 0
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)  # it insists, also where a test has failed
@@ -50,7 +51,7 @@ class Client:
         """Send until there is an answer; what was sent before a kill may have been learned, which the ids tell."""
         while True:
             try:
-                answer = httpx.post(f"{self.server.address}/models/m/{what}", json=rows, timeout=30.0)
+                answer = self.http.post(f"{self.server.address}/models/m/{what}", json=rows)
                 answer.raise_for_status()
                 return answer.json()
             except httpx.HTTPError:
@@ -106,6 +107,7 @@ def kill_often(folder, kills):
             client.stopping.set()
         for client in clients:
             client.thread.join()
+            client.http.close()
         before = httpx.get(f"{server.address}/models/m").json()
         server.kill()
         server.start()
