@@ -92,6 +92,28 @@ for learn in ("partial_fit", "predict_then_learn"):
     except KeyboardInterrupt:
         assert not hasattr(fresh, "steps_")
     loop._call_length = usual
+
+labels = np.where(y > 100.0, "high", "low")
+labels[1200:] = "late"  # a new class, so that the rows are learned in two parts
+for rows in (100, 1000):  # in one block: Ctrl-C waits until all rows have been learned
+    first, last = 1250 - rows, 1250
+    model, straight = (
+        kl.StreamPipeline([("scale", Standardise()), ("model", kl.SPAClassifier(gamma=0.5, random_state=0))]) for _ in range(2)
+    )
+    for each in (model, straight):
+        each.partial_fit(X[:first], labels[:first])
+    interrupt_after(1)
+    try:
+        model.partial_fit(X[first:last], labels[first:last])
+        raise SystemExit("not stopped")
+    except KeyboardInterrupt as error:
+        expected = "have been learned" if rows == 100 else "as it was before"
+        assert expected in str(error), error
+    loop._call_length = usual
+    if rows == 100:
+        straight.partial_fit(X[first:last], labels[first:last])
+    assert contents(model) == contents(straight), rows
+    assert list(model.classes_) == (["high", "late", "low"] if rows == 100 else ["high", "low"])
 print("all or nothing")
 """
 

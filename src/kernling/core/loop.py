@@ -25,7 +25,7 @@ from .limits import Diverged, row_within, within
 from .minibatch import BatchLoop, joining
 from .outputs import Scorer
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, Loop, Run, Stretch, encode_targets, no_event
+from .run import REFUSED, Event, Loop, Notes, Run, Stretch, encode_targets, no_event
 from .setup import Setup
 from .state import grown, nbytes, packed
 
@@ -244,10 +244,21 @@ class Single:
     """
 
     def __init__(
-        self, loop: Loop | Callable, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
+        self,
+        loop: Loop | Callable,
+        setup: Setup,
+        params: Any,
+        state: Any,
+        rng: np.random.Generator,
+        *,
+        is_shared: bool,
+        has_thresholds: bool,
     ):
+        """``has_thresholds``: what the loop notes is subtracted from outputs."""
         model = state.model
         self._setup, self._rng = setup, rng
+        self._noting: tuple[Any, Any, Any] | None = (loop, setup, params) if has_thresholds else None
+        self._follow: Callable | None = None
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
         self._row = row
         self.dtype, self.shape = row.dtype, row.shape[1:]
@@ -297,10 +308,14 @@ class Single:
     def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
         """Return the output of an event, an array if there are several; None if x cannot be scored."""
         if state is not self._scored:
-            parts = [part for part in state if isinstance(part, (Expansion, Linear))]
-            self._scorer = Scorer(self._setup, parts, self._row, is_event=True)
+            parts: list[Any] = [part for part in state if isinstance(part, (Expansion, Linear))]
+            notes = Notes(*self._noting, state) if self._noting else None
+            self._follow = None if notes is None else notes.update
+            self._scorer = Scorer(self._setup, parts, self._row, None if notes is None else notes.noted, is_event=True)
             self._scored, self._calls, self._outputs = state, self._scorer.calls, self._scorer.out[0]
             self._is_single = self._outputs.size == 1
+        if self._follow:
+            self._follow()
         for score, record in self._calls:
             if not score(record, x, largest):
                 return None
