@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -141,17 +141,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     def _learn(self, how: str, X, y, **options) -> Any:
         """Let all steps learn the rows, the last one by this method; return its result."""
-        with self._untouched_on_error():
+        standing: Standing | None = None
+        with self._untouched_on_error(lambda: standing is not None and standing.has_learned()):
             X = self._stream(X, y)
             last = self.steps_[-1][1]
             standing = Standing(last) if isinstance(last, OnlineEstimator) else None
             try:
                 return getattr(last, how)(X, y, **_given(**options))
             except Interrupted as stop:
-                if standing is not None and stop.rows not in (None, X.shape[0]):
-                    standing.restore()
-                    raise Interrupted("stopped; the pipeline is as it was before this call") from None
-        raise Interrupted("stopped after this call, whose rows have been learned")
+                if standing is None or stop.rows in (None, X.shape[0]):
+                    raise Interrupted("stopped after this call, whose rows have been learned") from None
+                standing.restore()
+                raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     @last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
@@ -452,17 +453,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
 
     @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """Restore all steps if an error is raised; the last step restores itself."""
+    def _untouched_on_error(self, has_learned: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Restore all steps if an error is raised, unless the last step, which restores itself, has learned the rows."""
         before = dict(self.__dict__)
         parts = [part for _, part in before.get("steps_", ())[:-1]]
         held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
         try:
             yield
         except BaseException:
-            restore_attributes(self, before)
-            for part, attributes in zip(parts, held, strict=True):
-                restore_attributes(part, attributes)
+            if not has_learned():
+                restore_attributes(self, before)
+                for part, attributes in zip(parts, held, strict=True):
+                    restore_attributes(part, attributes)
             raise
 
 

@@ -190,7 +190,7 @@ class SmallBatches:
         return self._learn_small(state, X, y, labels, weights, largest)
 
     def _learn_small(self, state: Any, X: Any, y: Any, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
-        known = state is self._state and _events_of(state) == self._events
+        known = state is self._state and events_of(state) == self._events
         first = self._cuts[-1]
         if not known or first + len(X) > len(self._event.rows):
             state, first = self._copied(state), 0
@@ -201,7 +201,7 @@ class SmallBatches:
             done = self._learn(self._call, X, y, labels, weights, first, largest)
         if done == first + len(X):
             self._cuts.append(done)
-            self._events = _events_of(state)
+            self._events = events_of(state)
             return state
         if done != REFUSED:
             self._undo()
@@ -224,7 +224,7 @@ class SmallBatches:
             checked = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
             self._learn, self._call = self._run.of_few(state, floats=self._memory[: floats if checked else 0])
         self._before[:] = self._memory
-        self._cuts, self._events = [0], _events_of(state)
+        self._cuts, self._events = [0], events_of(state)
         return state
 
     @one_thread
@@ -332,7 +332,7 @@ def room_for(loop: Loop | Callable, setup: Setup) -> int:
     return setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
 
 
-def _events_of(state: Any) -> float:
+def events_of(state: Any) -> float:
     """Return how many events have been learned, or wait to be: it changes whenever the state does."""
     waiting = getattr(state, "waiting", None)
     return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])

@@ -125,7 +125,7 @@ class SingleEvents(TakesTurns):
             few, shape, weights = self._batches(), X.shape[:1], NONE if sample_weight is None else sample_weight
             if weights is not NONE and not (is_plain(weights, shape) and few.are_within(weights[np.newaxis], 0.0, WEIGHT)):
                 return False
-            found = self._plain_targets(y, shape, weights)
+            found = self._plain_targets(as_array(y) if type(y) is list else y, shape, weights)
             if found is None:
                 return False
             targets, labels, scale = found
@@ -228,6 +228,14 @@ class SingleEvents(TakesTurns):
 def is_plain(array: Any, shape: tuple[int, ...]) -> bool:
     """Return whether compiled code can take this for an array of doubles of this shape."""
     return type(array) is np.ndarray and array.shape == shape and array.dtype is NONE.dtype and array.flags.c_contiguous
+
+
+def as_array(values: list) -> np.ndarray | None:
+    """Return a list as an array; None if that is impossible."""
+    try:
+        return np.array(values)
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def scalar(y: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.loop import events_of
 from .randomness import SOURCES, RngState
 
 
@@ -14,6 +15,15 @@ class Standing:
         self._model, self._attributes = model, dict(vars(model))
         sources = self._attributes.get("_rng"), model.random_state
         self._generators = [RngState(source) for source in sources if isinstance(source, SOURCES)]
+        self._events = self._events_now()
+
+    def _events_now(self) -> float:
+        state = vars(self._model).get("_state")
+        return 0.0 if state is None else events_of(state)
+
+    def has_learned(self) -> bool:
+        """Return whether the estimator has learned events since."""
+        return self._events_now() != self._events
 
     def restore(self) -> None:
         """Restore the attributes and the states of the generators."""

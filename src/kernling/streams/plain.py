@@ -9,6 +9,7 @@ import copy
 import struct
 from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..components.scaling import standardise
 from ..core.jit import entry_point, jit_exact
+from ..core.limits import within
 from .fill import Fill, fill_rows
 from .parts import SCALED, Standardise
 from .schema import Schema
@@ -104,6 +106,20 @@ class PlainRows:
             return False
         return True
 
+    def table(self, X: Any) -> np.ndarray | None:
+        """Return rows, dictionaries of plain numbers or an array of them, as a new array; None if any is unusual."""
+        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.shape[1] == self._count and len(X):
+            table = np.array(X, order="C")
+        elif type(X) is list and X and all(type(x) is dict and len(x) == self._count for x in X):
+            table = np.empty((len(X), self._count))
+            try:
+                struct.pack_into(f"{table.size}d", table.data, 0, *chain.from_iterable(map(self._get, X)))
+            except UNUSUAL:
+                return None
+        else:
+            return None
+        return table if within(table, SCALED) else None
+
     def learns(self, x: Any, table: np.ndarray) -> bool:
         """Read an event, learn and scale it; return False if it is unusual."""
         given, scaled = self._buffers
@@ -121,6 +137,8 @@ class PlainStatistics:
     _plain_rows: PlainRows | None
     _filled: Fill
     _scaling: Any
+    _scaled: int  # columns that are scaled, the first ones
+    missing: str
     _numbers: np.ndarray | None = None  # the table; None unless events of plain numbers have been read since the last others
     _is_ahead = False  # whether the table has learned what the others have not
 
@@ -168,6 +186,25 @@ class PlainStatistics:
             totals[:2] = scale.count_, scale.clipped_
             self._numbers = np.array([fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, totals])
         return self._numbers
+
+    def _transformed(self, values: np.ndarray) -> np.ndarray:
+        """Scale values in place with the current statistics."""
+        if self.scale_ is not None and self._scaled:
+            values[:, : self._scaled] = self.scale_.scaled(values[:, : self._scaled])
+        return values
+
+    def _learned(self, values: np.ndarray, scaled: Any) -> np.ndarray:
+        """Learn values, and fill and scale them in place; ``scaled`` is a function of the scaling and of the values."""
+        if self.missing == "impute":
+            self._fill = self._fill.learn(values)
+        if self.scale_ is not None and self._scaled:
+            self.scale_ = self.scale_.twin()  # so that a copy of the attributes is a copy of the state
+            values[:, : self._scaled] = scaled(self.scale_, np.ascontiguousarray(values[:, : self._scaled]))
+        return values
+
+    def _plain_table(self, X: Any) -> np.ndarray | None:
+        """Return rows of plain numbers as a new array; None for any others."""
+        return None if self._plain_rows is None else self._plain_rows.table(X)
 
     def learned_numbers(self, x: Any) -> np.ndarray | None:
         """Return an event of plain numbers as it is scaled if it is learned, in a buffer that the next one replaces.
