@@ -1,5 +1,9 @@
 """Ctrl-C is never lost, however short the call that it meets, and leaves a model at the boundary of an event."""
 
+import os
+
+import pytest
+
 LOOP = """
 import os, random, signal, sys, threading, time
 import numpy as np
@@ -242,3 +246,30 @@ print("stopped")
 
 def test_a_signal_in_a_short_call_or_in_one_that_fails(run_python):
     assert run_python(SHORT).strip() == "stopped"
+
+
+ANYWHERE = """
+import random, signal
+import numpy as np
+import kernling as kl
+from kernling.streams import Standardise
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+y = (X[:, 0] > 0).astype(int)
+model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=0.5, delta=0.5))]).partial_fit(X, y)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+random.seed(0)
+for attempt in range(1500):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.001, 0.003))
+        while True:
+            model.partial_fit(X, y)
+    except KeyboardInterrupt:
+        assert model.steps_[0][1].count_ == model.t_, attempt
+print("together")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no timer that sends a signal")
+def test_wherever_a_signal_meets_a_pipeline_scale_and_model_have_learned_the_same_rows(run_python):
+    assert run_python(ANYWHERE).strip() == "together"
