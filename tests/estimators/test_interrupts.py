@@ -189,10 +189,10 @@ def test_statistics_of_targets_are_those_of_the_rows_learned(run_python):
 
 
 SHORT = """
-import signal
+import ctypes, itertools, signal
 import numpy as np
 import kernling as kl
-from kernling.core import run
+from kernling.core import loop, run
 
 rng = np.random.default_rng(0)
 X = rng.normal(50.0, 3.0, size=(500, 3))
@@ -205,7 +205,12 @@ def contents(model):
     return held.header, {name: array.tobytes() for name, array in held.arrays.items()}
 
 
-def stopped_in(change):
+def learned_then_stopped(learn, calls):
+    # as if it had arrived in compiled code: Python only notices after the whole step
+    return itertools.chain(itertools.starmap(learn, calls), itertools.starmap(ctypes.pythonapi.PyErr_SetInterrupt, [()]))
+
+
+def stopped_in(change, begun):
     def interrupted(learn):
         def learn_and_stop(*arguments):
             found = learn(*arguments)
@@ -216,30 +221,45 @@ def stopped_in(change):
 
     def of_few(self, *arguments, **more):
         learn, call = usual_few(self, *arguments, **more)
-        return interrupted(learn), call
+        return (lambda *given: change(learn(*given))), call
 
     model, straight = (kl.SPARegressor(gamma=0.5, random_state=0).partial_fit(X[:100], y[:100]) for _ in range(2))
+    if begun:  # buffers have been prepared: nothing is deferred
+        for each in (model, straight):
+            each.partial_fit(X[:50], y[:50])
     if rows > model.block_size:
         run.Run.__call__ = interrupted(usual)
     else:
-        run.Run.of_few = of_few
+        loop.starmap = learned_then_stopped
+        if begun:
+            learn = model._few._learn
+            model._few._learn = lambda *given: change(learn(*given))
+        else:
+            run.Run.of_few = of_few
     try:
         model.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
         raise SystemExit("not stopped")
     except KeyboardInterrupt:
         pass
     finally:
-        run.Run.__call__, run.Run.of_few = usual, usual_few
+        run.Run.__call__, run.Run.of_few, loop.starmap = usual, usual_few, itertools.starmap
+    if begun and rows <= model.block_size:
+        model._few._learn = learn
     return model, straight
 
 
 for rows in (1, 20, 300):
-    model, straight = stopped_in(lambda found: found)
-    straight.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
-    assert contents(model) == contents(straight), f"{rows} rows: between two events"
+    for begun in (False, True):
+        model, straight = stopped_in(lambda found: found, begun)
+        straight.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
+        assert contents(model) == contents(straight), f"{rows} rows: between two events"
+        for each in (model, straight):
+            each.partial_fit(X[450:], y[450:])
+        assert contents(model) == contents(straight), f"{rows} rows: goes on otherwise"
 for rows in (20, 300):
-    model, straight = stopped_in(lambda found: -1)  # diverged
-    assert contents(model) == contents(straight), f"{rows} rows: a call that fails changes nothing"
+    for begun in (False, True):
+        model, straight = stopped_in(lambda found: -1, begun)  # diverged
+        assert contents(model) == contents(straight), f"{rows} rows: a call that fails changes nothing"
 print("stopped")
 """
 
@@ -255,8 +275,8 @@ import kernling as kl
 from kernling.streams import Standardise
 
 X = np.random.default_rng(0).normal(size=(20, 3))
-y = (X[:, 0] > 0).astype(int)
-model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=0.5, delta=0.5))]).partial_fit(X, y)
+y = X[:, 0] + X[:, 1]
+model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.SPARegressor(gamma=0.5))]).partial_fit(X, y)
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 random.seed(0)
 for attempt in range(1500):
@@ -265,7 +285,7 @@ for attempt in range(1500):
         while True:
             model.partial_fit(X, y)
     except KeyboardInterrupt:
-        assert model.steps_[0][1].count_ == model.t_, attempt
+        assert model.steps_[0][1].count_ == model.t_ == model.model_._target_scale.rows, attempt
 print("together")
 """
 

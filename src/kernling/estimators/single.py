@@ -129,15 +129,29 @@ class SingleEvents(TakesTurns):
             if found is None:
                 return False
             targets, labels, scale = found
-            with loop.deferred_interrupt():
-                state = few.learn(self._state, X, targets, labels, weights, self._largest)
+            guard = few.guard(self._state)
+            try:
+                with guard:
+                    state = few.learn(self._state, X, targets, labels, weights, self._largest)
+                    if state is None:
+                        return False
+                    self._take(state, scale)
+            except loop.Interrupted:
+                raise
+            except KeyboardInterrupt:
+                state = few.resumed()
                 if state is None:
-                    return False
-                if state is not self._state:
-                    self._state = state
-                if scale is not None:
-                    self._target_scale = scale
+                    raise
+                self._take(state, scale)
+                raise loop.Interrupted("stopped between two events; the model can be used") from None
         return True
+
+    def _take(self, state: Any, scale: Any) -> None:
+        """Continue with the state and the scale of the targets after a few rows."""
+        if state is not self._state:
+            self._state = state
+        if scale is not None:
+            self._target_scale = scale
 
     def _plain_targets(self, y, shape: tuple[int], weights) -> tuple[np.ndarray, np.ndarray, Any] | None:
         """Return targets, the labels by which they are to be encoded, and their scale, if any; None if they are unusual."""
@@ -179,8 +193,9 @@ class SingleEvents(TakesTurns):
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
-        with loop.deferred_interrupt():
-            self._state = self._batches().learn(self._state, X, targets, NONE, weights, self._largest)
+        few = self._batches()
+        with few.guard(self._state):
+            self._state = few.learn(self._state, X, targets, NONE, weights, self._largest)
 
     def _batches(self) -> loop.SmallBatches:
         if self._few is None:
