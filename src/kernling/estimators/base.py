@@ -193,7 +193,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _start(self, X, outputs: int) -> None:
         """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
-        check_entries(X, self._largest)
+        if self._largest < LARGEST[X.dtype.name]:  # otherwise the rows have been checked
+            check_entries(X, self._largest)
         self._settle_on(X)
 
     def _settle_on(self, X) -> None:
