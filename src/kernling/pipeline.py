@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,11 +18,11 @@ from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents
 from .estimators.facts import ShowsFacts
+from .estimators.standing import Standing, restore_attributes
 from .estimators.turns import TakesTurns, learning, predicting
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.plain import OUT
 from .streams.steps import Steps, check_own, estimator_class, last_has, learned_and_transformed, plain_step, step_from_plain
 
 OUTLIER = 5.0  # deviations
@@ -55,7 +54,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     - ``predict`` and similar methods use the current state and learn nothing.
     - ``fit`` resets the pipeline, fits each step to all rows and then transforms them, like scikit-learn's Pipeline.
 
-    A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged.  Sample weights only affect the last step.
+    A call that raises an error, or that Ctrl-C stops, leaves all steps unchanged; if all rows have been learned by then, Ctrl-C
+    is raised after the call.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
     of columns, lists of dictionaries, or the :class:`~kernling.streams.Table` read from a file.  See ``auto``.
@@ -130,19 +130,29 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @learning
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
-        with self._untouched_on_error(self._twin()):
-            X = self._stream(X, y)
-            self.steps_[-1][1].partial_fit(X, y, **_given(classes=classes, sample_weight=sample_weight))
+        self._learn("partial_fit", X, y, classes=classes, sample_weight=sample_weight)
         return self
 
     @last_has("predict_then_learn")
     @learning
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
-        with self._untouched_on_error(self._twin()):
+        return self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+
+    def _learn(self, how: str, X, y, **options) -> Any:
+        """Let all steps learn the rows, the last one by this method; return its result."""
+        standing: Standing | None = None
+        with self._untouched_on_error(lambda: standing is not None and standing.has_learned()):
             X = self._stream(X, y)
-            options = _given(classes=classes, sample_weight=sample_weight)
-            return self.steps_[-1][1].predict_then_learn(X, y, method=method, **options)
+            last = self.steps_[-1][1]
+            standing = Standing(last) if isinstance(last, OnlineEstimator) else None
+            try:
+                return getattr(last, how)(X, y, **_given(**options))
+            except Interrupted as stop:
+                if standing is None or stop.rows in (None, X.shape[0]):
+                    raise Interrupted("stopped after this call, whose rows have been learned") from None
+                standing.restore()
+                raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     @last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
@@ -152,11 +162,11 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             if turns.predicting:
                 turns.wait()
             encode, last = self._quick_steps()
-            table = None if encode is None else encode.learned_numbers(x)
-            if table is None:
+            event = None if encode is None else encode.learned_numbers(x)
+            if event is None:
                 return self._learn_any(x, y, sample_weight)
-            last.learn_one(table[OUT], y, sample_weight)
-            encode.accept(table)
+            last.learn_one(event, y, sample_weight)
+            encode.accept()
         return self
 
     def _learn_any(self, x, y, sample_weight) -> StreamPipeline:
@@ -172,11 +182,11 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         return self
 
     def _quick_steps(self) -> tuple[Any, Any]:
-        """Return an ``Encode`` and the model after it, if these are all steps; otherwise None and None."""
+        """Return an ``Encode`` and the estimator after it, if these are all steps; otherwise None and None."""
         steps = self.__dict__.get("steps_", ())
         if len(steps) == 2:
-            encode, last = steps[0][1], steps[1][1]
-            if type(encode) is Encode and type(last) is not ByTask:
+            (_, encode), (_, last) = steps
+            if type(encode) is Encode and isinstance(last, OnlineEstimator):  # others may keep the event, which is in a buffer
                 return encode, last
         return None, None
 
@@ -264,13 +274,15 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def predict_one(self, x):
         """Predict the label or value of one event; None before any learning."""
         with self._turns.lock:
-            return self.steps_[-1][1].predict_one(self._passed_one(x)) if "steps_" in self.__dict__ else None
+            last, x = self._passed_one(x)
+            return None if last is None else last.predict_one(x)
 
     @last_has("score_one")
     def score_one(self, x):
         """Return the last step's score of one event; 0 before any learning."""
         with self._turns.lock:
-            return self.steps_[-1][1].score_one(self._passed_one(x)) if "steps_" in self.__dict__ else 0.0
+            last, x = self._passed_one(x)
+            return 0.0 if last is None else last.score_one(x)
 
     def passed(self, X) -> Any:
         """Return the rows as the last step receives them, without learning."""
@@ -280,17 +292,21 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             X = part.transform(X)
         return X
 
-    def _passed_one(self, x) -> np.ndarray:
-        encode, _ = self._quick_steps()
+    def _passed_one(self, x) -> tuple[Any, Any]:
+        """Return the last step and an event as it receives it; None before any learning."""
+        encode, last = self._quick_steps()
         found = None if encode is None else encode.scaled_numbers(x)
         if found is not None:
-            return found
+            return last, found
+        if "steps_" not in self.__dict__:
+            return None, x
+        *parts, (_, last) = self.steps_
         if not self._is_quick:
-            return _dense(self.passed(one_row(x)))[0]
+            return last, _dense(self.passed(one_row(x)))[0]
         x = named_row(x)
-        for _, part in self.steps_[:-1]:
+        for _, part in parts:
             x = part.transform_one(x)
-        return x
+        return last, x
 
     # ------------------------------------------------------------------ what it is now
 
@@ -306,10 +322,10 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         return self._last if isinstance(given, ByTask) else given
 
     def with_model(self, model: Any) -> StreamPipeline:
-        """Return the same steps with another last step that was trained on their output."""
+        """Return a pipeline of copies of the steps, with another last step that was trained on their output."""
         self._learned()
         other = copy.copy(self)
-        other.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], model)]
+        other.steps_ = [*copy.deepcopy(self.steps_[:-1]), (self.steps_[-1][0], model)]
         return other
 
     @property
@@ -437,35 +453,19 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
 
     @contextmanager
-    def _untouched_on_error(self, twin: Any = None) -> Iterator[None]:
-        """Restore all steps if an error is raised: the last step restores itself, or after Ctrl-C is replaced by its twin."""
+    def _untouched_on_error(self, has_learned: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Restore all steps if an error is raised, unless the last step, which restores itself, has learned the rows."""
         before = dict(self.__dict__)
         parts = [part for _, part in before.get("steps_", ())[:-1]]
         held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
         try:
             yield
-        except BaseException as error:
-            _restore(self, before)
-            for part, attributes in zip(parts, held, strict=True):
-                _restore(part, attributes)
-            if not isinstance(error, Interrupted):
-                raise
-            if twin is not None:
-                self.steps_ = [*self.steps_[:-1], (self.steps_[-1][0], twin)]
-            raise Interrupted("stopped; the pipeline is as it was before this call") from None
-
-    def _twin(self) -> Any:
-        """Return a copy of the last step, which learning does not change; None where Ctrl-C cannot stop learning."""
-        last = self.steps_[-1][1] if hasattr(self, "steps_") else None
-        can_stop = threading.current_thread() is threading.main_thread()
-        return copy.deepcopy(last) if can_stop and isinstance(last, OnlineEstimator) else None
-
-
-def _restore(model: Any, attributes: dict[str, Any]) -> None:
-    """Restore the attributes, without removing those that other threads may read meanwhile."""
-    model.__dict__.update(attributes)
-    for name in model.__dict__.keys() - attributes.keys():
-        del model.__dict__[name]
+        except BaseException:
+            if not has_learned():
+                restore_attributes(self, before)
+                for part, attributes in zip(parts, held, strict=True):
+                    restore_attributes(part, attributes)
+            raise
 
 
 def last_step(model: Any) -> Any:

@@ -220,9 +220,13 @@ def test_a_copy_of_a_pipeline_does_not_see_later_events():
     pipeline.learn_one(rows[100], Y[100])
     encode = pipeline.steps_[0][1]
     held, state = copy.copy(encode), encode.to_state()
-    mean = encode.scale_.mean_.copy()
-    pipeline.learn_one(rows[101], Y[101])
-    assert held.to_state() == state
+    other = pipeline.with_model(copy.deepcopy(pipeline.model_))
+    scale = encode.scale_
+    mean = scale.mean_.copy()
+    for i in range(101, 104):
+        pipeline.learn_one(rows[i], Y[i])
+    assert held.to_state() == other.steps_[0][1].to_state() == state
+    np.testing.assert_array_equal(scale.mean_, mean)
     assert not np.array_equal(encode.scale_.mean_, mean)
 
 

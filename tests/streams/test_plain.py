@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import kernling
+from kernling.streams.plain import PlainRows
 
 NAMES = ["a", "b", "c"]
 
@@ -52,6 +54,43 @@ def test_unusual_values_are_imputed_as_in_tables(value):
     table.partial_fit([odd], [1])
     assert state(single) == state(table)
     assert single.predict_one(odd) == table.predict([odd])[0]
+
+
+ODD = [None, np.nan, "2.5", "text", 1e71, True, Decimal("1.5"), np.float32(2.5), np.array(0.5)]
+
+
+@pytest.mark.filterwarnings("ignore:.*counts as missing")
+@pytest.mark.parametrize("odd", [3.5, *ODD], ids=lambda value: f"{type(value).__name__} {value}")
+def test_a_few_rows_of_plain_numbers_are_encoded_as_any_others(odd, monkeypatch):
+    rows, y = dictionaries(160)
+    rows[110] = {**rows[110], "b": odd}
+    rows[111] = dict(reversed(rows[111].items()))
+    quick, table = begun(rows[:100], y[:100]), begun(rows[:100], y[:100])
+
+    def told(model):
+        found = []
+        for first in range(100, 160, 20):
+            part = rows[first : first + 20]
+            found.append(model.passed(part).tolist())
+            model.partial_fit(part, y[first : first + 20])  # a list of targets
+            numbers = np.array([list(row.values()) for row in rows[:9]])
+            found += [model.predict(numbers).tolist(), model.passed(numbers.astype(np.float32)).tolist()]
+        return found, state(model)
+
+    said = told(quick)
+    monkeypatch.setattr(PlainRows, "table", lambda self, X: None)
+    assert told(table) == said
+
+
+@pytest.mark.parametrize("odd", ODD[5:], ids=lambda value: f"{type(value).__name__} {value}")
+def test_numbers_of_any_type_are_read_as_in_tables(odd):
+    rows, y = dictionaries(100)
+    single, table = begun(rows, y), begun(rows, y)
+    event = {**rows[0], "b": odd}
+    assert single.steps_[0][1].scaled_numbers(event) is not None
+    single.learn_one(event, 1)
+    table.partial_fit([event], [1])
+    assert state(single) == state(table)
 
 
 def test_a_refused_event_changes_nothing():

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import _signal  # what ``signal`` is made of: the enumerations around it take 20 microseconds
 import ctypes
+import math
 import signal
 import threading
 from collections.abc import Callable
-from itertools import pairwise
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +27,14 @@ from .limits import Diverged, row_within, within
 from .minibatch import BatchLoop
 from .outputs import Scorer
 from .rows import Rows, as_rows, read_only, row_count
-from .run import REFUSED, Event, Loop, Run, Stretch, no_event
+from .run import REFUSED, Event, Loop, Notes, Run, Stretch, no_event
 from .setup import Setup
 from .state import grown, nbytes, packed
 
 CALL = 8192
 SMALL = 2**20  # numbers in a state, or kernel values of a block, up to which buffers are kept
 KEPT = 1024  # rows of small batches from which a state can be computed again
+NOTHING = nullcontext()
 WORK = 2**32  # maximum multiplications per compiled call, so that Ctrl-C never waits long
 
 
@@ -146,6 +149,8 @@ class SmallBatches:
 
     A call that diverges changes nothing.  Copying the state before each call would take longer than learning: there is one
     copy, and the rows learned since are kept, from which the state before the last call can be computed again.
+
+    Deferring Ctrl-C takes several microseconds, so it usually is not: ``resumed`` tells what was done before it was raised.
     """
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool):
@@ -163,6 +168,9 @@ class SmallBatches:
         self._state: Any = None
         self._events = 0.0
         self._room = room_for(loop, setup)
+        self._is_one_call = COMPILED and not self._draws
+        self._done: list[int] = []  # what compiled code has returned in the last call
+        self._last = 0, 0  # where it should have stopped, and how many numbers it draws
         self.are_within = entry_point(row_within, np.empty((1, 1)), -1.0, 1.0)  # without the time that NumPy needs to begin
 
     def learn(self, state: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
@@ -180,41 +188,69 @@ class SmallBatches:
         return self._learn_small(state, X, y, labels, weights, largest)
 
     def _learn_small(self, state: Any, X: Any, y: Any, labels: np.ndarray, weights: np.ndarray, largest: float) -> Any:
-        known = state is self._state and _events_of(state) == self._events
+        known = state is self._state and events_of(state) == self._events
         first = self._cuts[-1]
         if not known or first + len(X) > len(self._event.rows):
             state, first = self._copied(state), 0
         if self._draws:
             before = _standing(self._rng)
             self._rng.random(out=self._event.uniforms[: self._draws_of(X, weights)])
+        self._last = first + len(X), self._draws_of(X, weights)
+        arguments = self._call, X, y, labels, weights, first, largest
         with one_thread.where_needed():
-            done = self._learn(self._call, X, y, labels, weights, first, largest)
-        if done == first + len(X):
+            self._done.extend(starmap(self._learn, (arguments,)))  # in one step, between whose parts Ctrl-C is not raised
+        done = self._done[0]
+        if done == self._last[0]:
             self._cuts.append(done)
-            self._events = _events_of(state)
+            self._events = events_of(state)
             return state
-        if done != REFUSED:
-            self._undo()
-        if self._draws or (self._setup.uniforms and done != REFUSED):
-            _rewind(self._rng, self._draws_of(X, weights), before if self._draws else None)
+        with deferred_interrupt():
+            self._fail(done, before if self._draws else None)
         if done >= 0:  # batches have filled all room
             return self._learn_small(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
         if done == REFUSED:
             return None
         raise Diverged
 
+    def guard(self, state: Any) -> AbstractContextManager:
+        """Return the context in which this state may learn next; Ctrl-C is deferred unless all is done by one compiled call."""
+        self._done = []
+        return NOTHING if self._is_one_call and state is self._state else deferred_interrupt()
+
+    def resumed(self) -> Any:
+        """Return the state if the last call had learned its rows when Ctrl-C was raised; None if nothing has changed."""
+        self._events = math.nan  # the next call starts with a copy
+        if not self._done:
+            return None
+        if self._done[0] == self._last[0]:
+            return self._state
+        self._fail(self._done[0], None)
+        return None
+
+    def _fail(self, done: int, before: Any) -> None:
+        """Restore the state and the generator as they were before a call that did not learn its rows."""
+        self._done = []
+        if done != REFUSED:
+            self._undo()
+        if self._draws or (self._setup.uniforms and done != REFUSED):
+            _rewind(self._rng, self._last[1], before)
+
     def _draws_of(self, X: np.ndarray, weights: np.ndarray) -> int:
-        return self._setup.uniforms * (int(np.count_nonzero(weights)) if len(weights) else len(X))
+        u = self._setup.uniforms
+        return u * (int(np.count_nonzero(weights)) if u and len(weights) else len(X))
 
     def _copied(self, state: Any) -> Any:
         """Return a state that is learned instead of this one, and start to keep rows from here."""
+        self._events = math.nan  # until all is complete
         if state is not self._state:
+            self._state = None
             state, self._memory, floats = packed(state)
-            self._state, self._before = state, np.empty_like(self._memory)
+            self._before = np.empty_like(self._memory)
             checked = any(isinstance(part, Linear) for part in state)  # divergence may only be seen afterwards
             self._learn, self._call = self._run.of_few(state, floats=self._memory[: floats if checked else 0])
+            self._state = state
         self._before[:] = self._memory
-        self._cuts, self._events = [0], _events_of(state)
+        self._cuts, self._events = [0], events_of(state)
         return state
 
     @one_thread
@@ -234,10 +270,21 @@ class Single:
     """
 
     def __init__(
-        self, loop: Loop | Callable, setup: Setup, params: Any, state: Any, rng: np.random.Generator, *, is_shared: bool
+        self,
+        loop: Loop | Callable,
+        setup: Setup,
+        params: Any,
+        state: Any,
+        rng: np.random.Generator,
+        *,
+        is_shared: bool,
+        has_thresholds: bool,
     ):
+        """``has_thresholds``: what the loop notes is subtracted from outputs."""
         model = state.model
         self._setup, self._rng = setup, rng
+        self._noting: tuple[Any, Any, Any] | None = (loop, setup, params) if has_thresholds else None
+        self._follow: Callable | None = None
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
         self._row = row
         self.dtype, self.shape = row.dtype, row.shape[1:]
@@ -287,10 +334,14 @@ class Single:
     def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
         """Return the output of an event, an array if there are several; None if x cannot be scored."""
         if state is not self._scored:
-            parts = [part for part in state if isinstance(part, (Expansion, Linear))]
-            self._scorer = Scorer(self._setup, parts, self._row, is_event=True)
+            parts: list[Any] = [part for part in state if isinstance(part, (Expansion, Linear))]
+            notes = Notes(*self._noting, state) if self._noting else None
+            self._follow = None if notes is None else notes.update
+            self._scorer = Scorer(self._setup, parts, self._row, None if notes is None else notes.noted, is_event=True)
             self._scored, self._calls, self._outputs = state, self._scorer.calls, self._scorer.out[0]
             self._is_single = self._outputs.size == 1
+        if self._follow:
+            self._follow()
         for score, record in self._calls:
             if not score(record, x, largest):
                 return None
@@ -307,7 +358,7 @@ def room_for(loop: Loop | Callable, setup: Setup) -> int:
     return setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
 
 
-def _events_of(state: Any) -> float:
+def events_of(state: Any) -> float:
     """Return how many events have been learned, or wait to be: it changes whenever the state does."""
     waiting = getattr(state, "waiting", None)
     return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])

@@ -27,6 +27,9 @@ class Scoring(NamedTuple):
     given: np.ndarray  # (rows, d) of a single event or a few, to be written; empty for others
     frozen: bool  # the model has one group and no scale
     first: bool  # whether the outputs of given rows begin here: other parts of the model add theirs
+    last: bool  # whether they are complete afterwards
+    threshold: np.ndarray  # (outputs,) which is subtracted from complete outputs of given rows
+    best: np.ndarray  # (rows,) the index of the largest of them, or whether the only one is not negative
 
 
 @inner
@@ -81,6 +84,8 @@ def _score_event(call, x, largest):
     if call.first:
         set_zero(call.out, 1)
     add_outputs(call, 0, 1)
+    if call.last:
+        finish(call, 1)
     return True
 
 
@@ -96,6 +101,8 @@ def _score_few(call, X, largest):
     if call.first:
         set_zero(call.out, X.shape[0])
     add_outputs(call, 0, X.shape[0])
+    if call.last:
+        finish(call, X.shape[0])
     return True
 
 
@@ -104,6 +111,22 @@ def set_zero(out, rows):
     for i in range(rows):
         for o in range(out.shape[1]):
             out[i, o] = 0.0
+
+
+@inline
+def finish(call, rows):
+    """Subtract the thresholds, and decide: score 0 is the second class, ties go to the lowest index, as in labels.py."""
+    out, threshold = call.out, call.threshold
+    outputs = out.shape[1]
+    for i in range(rows):
+        best = 0
+        for o in range(outputs):
+            out[i, o] -= threshold[o]
+            if out[i, o] > out[i, best]:
+                best = o
+        if outputs == 1 and out[i, 0] >= 0.0:
+            best = 1
+        call.best[i] = best
 
 
 _SCORE_ROWS = {
@@ -120,26 +143,39 @@ _SCORE_FEW = {
 }
 
 
-def _scoring(setup: Setup, model: Any, rows: Rows, out: np.ndarray, given: np.ndarray, frozen: bool, first: bool) -> Any:
+def _scoring(setup: Setup, model: Any, rows: Rows, out: np.ndarray, frozen: bool, given: tuple) -> Any:
+    """Return the arguments of scoring by address; ``given`` are the fields that only matter for given rows."""
     setup = setup._replace(tolerance=-1.0, dense=False)
     size = min(setup.block_size, row_count(rows))
     buffers = Block(setup, model, rows, size) if isinstance(model, Expansion) else Features(model, rows, size)
-    return by_address(Scoring(setup, model, buffers, out, given, frozen, first))
+    return by_address(Scoring(setup, model, buffers, out, given[0], frozen, *given[1:]))
 
 
 def add_scores(setup: Setup, model: Expansion | Linear, rows: Rows, out: np.ndarray, first: int, last: int) -> None:
     """Add the outputs of rows first .. last - 1; the model has one group, no scale, and is only read."""
-    call = _scoring(setup, model, rows, out, np.empty((0, 0), rows.dense.dtype), frozen=True, first=False)
+    nothing = np.empty((0, 0), rows.dense.dtype), False, False, np.empty(0), np.empty(0, np.int64)
+    call = _scoring(setup, model, rows, out, True, nothing)
     entry_point(_SCORE_ROWS[type(model)], call, 0, 1)(call, first, last)
 
 
 class Scorer:
     """Computes the outputs of single events with the current model, or of a few rows with a frozen one; owns its buffers."""
 
-    def __init__(self, setup: Setup, parts: list[Any], given: np.ndarray, *, is_event: bool):
-        self.out = np.zeros((len(given), parts[0].coef.shape[1]))
-        rows, first = as_rows(given), parts[0]
-        self._records = [_scoring(setup, part, rows, self.out, given, not is_event, part is first) for part in parts]
+    def __init__(self, setup: Setup, parts: list[Any], given: np.ndarray, threshold: np.ndarray | None, *, is_event: bool):
+        outputs = parts[0].coef.shape[1]
+        self.out, self.best = np.zeros((len(given), outputs)), np.zeros(len(given), np.int64)
+        rows, subtracted = as_rows(given), np.zeros(outputs) if threshold is None else threshold
+        self._records = [
+            _scoring(
+                setup,
+                part,
+                rows,
+                self.out,
+                not is_event,
+                (given, part is parts[0], part is parts[-1], subtracted, self.best),
+            )
+            for part in parts
+        ]
         entries, example = (_SCORE_EVENT, strided(given[0])) if is_event else (_SCORE_FEW, given)
         self.calls = [  # the functions to be called with their first argument, what is scored and the largest number allowed
             (entry_point(entries[type(part)], record, example, 1.0), address(record))

@@ -379,21 +379,16 @@ class Noted(NamedTuple):
 
 
 class Notes:
-    """What the outputs of a state need in addition to the scores, as it is now."""
+    """What the outputs of a state need in addition to the scores; for one thread at a time."""
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
-        self.state, self._outputs = state, state.model.coef.shape[1]
-        self._row = np.empty(self._outputs + setup.notes)  # as those of ``Stretch.before``
+        outputs = state.model.coef.shape[1]
+        self._row = np.empty(outputs + setup.notes)  # as those of ``Stretch.before``
+        self.noted = self._row[outputs:]
         self._record = by_address(Noted(params, state))
         self._write, self._call = entry_point(loop.notes, self._record, self._row), address(self._record)
+        self.update()
 
-    def all(self) -> np.ndarray:
-        """Return all notes."""
-        row = np.empty_like(self._row)
-        self._write(self._call, row)
-        return row[self._outputs :]
-
-    def first(self) -> float:
-        """Return the first note; for one thread at a time."""
+    def update(self) -> None:
+        """Follow a state that has learned in place."""
         self._write(self._call, self._row)
-        return self._row.item(self._outputs)

@@ -15,6 +15,7 @@ from .jit import entry_point
 from .kernels import Kernel
 from .outputs import Scorer, add_scores
 from .rows import Rows, row_count
+from .run import Notes
 from .setup import Setup
 from .struct import address, by_address
 
@@ -75,24 +76,39 @@ def _frozen(setup: Setup, state: Any) -> list[_Frozen]:
 
 
 class FewScores:
-    """Scores a few rows of one state, at most ``block_size``, with buffers that are created once: for one thread at a time."""
+    """Scores a few rows of one state, at most ``block_size``, with buffers that are created once: for one thread at a time.
 
-    def __init__(self, setup: Setup, state: Any):
+    If there are notes, they are thresholds, which are subtracted.
+    """
+
+    def __init__(self, setup: Setup, state: Any, notes: Notes | None):
         centre = state.model.centre
-        self.state, self._events = state, state.model.clock[EVENTS]
-        self._frozen = _frozen(setup, state)
+        self.state, self._clock = state, state.model.clock
+        self._events = self._clock[EVENTS]
+        frozen = _frozen(setup, state)
+        self._sources: list[Any] = [*frozen, *([] if notes is None else [notes])]
         given = np.zeros((setup.block_size, len(centre)), centre.dtype)
-        self._scorer = Scorer(setup, [frozen.part for frozen in self._frozen], given, is_event=False)
+        parts, threshold = [one.part for one in frozen], None if notes is None else notes.noted
+        self._scorer = Scorer(setup, parts, given, threshold, is_event=False)
+        self._calls, self._out, self._best = self._scorer.calls, self._scorer.out, self._scorer.best
 
-    def score(self, X: np.ndarray, largest: float) -> np.ndarray | None:
-        """Return the outputs of rows of the model's type and width; None if any cannot be scored."""
-        events = self.state.model.clock[EVENTS]
+    def score(self, X: np.ndarray, largest: float) -> bool:
+        """Compute the outputs of rows of the model's type and width; return False if any cannot be scored."""
+        events = self._clock[EVENTS]
         if events != self._events:
-            for frozen in self._frozen:
-                frozen.update()
+            for source in self._sources:
+                source.update()
             self._events = events
         with one_thread.where_needed():
-            for score, record in self._scorer.calls:
+            for score, record in self._calls:
                 if not score(record, X, largest):
-                    return None
-        return self._scorer.out[: len(X)].copy()
+                    return False
+        return True
+
+    def outputs(self, rows: int) -> np.ndarray:
+        """Return the outputs of the rows that were scored last."""
+        return self._out[:rows].copy()
+
+    def best(self, rows: int) -> np.ndarray:
+        """Return the index of the best output of each of these rows, or whether the only one is not negative; not a copy."""
+        return self._best[:rows]

@@ -129,6 +129,7 @@ def set_centre(state: Any, row: np.ndarray) -> None:
 
 APART = 64  # numbers between arrays that share memory: compiled loops treat arrays that are close to each other differently
 CONSTANT = ("frequencies", "phase", "centre")  # arrays that learning does not change
+GIVEN = ("points", "X", "Z")  # rows and their features, which are finite however the model diverges
 
 
 def copied(state: Any) -> Any:
@@ -162,33 +163,33 @@ def restore(state: Any, before: Any) -> None:
 
 
 def packed(state: Any) -> tuple[Any, np.ndarray, int]:
-    """Return a copy whose arrays share one block of memory, except those that learning never changes; the block; its doubles.
+    """Return a copy whose arrays share one block of memory, except those that learning never changes; the block; and a number.
 
-    So the state can be saved by one copy, and checked for finite numbers at once.
+    So the state can be saved by one copy, and checked at once: so many numbers of the block may not be finite after an event.
     """
-    arrays: list[np.ndarray] = []
+    arrays: list[tuple[bool, np.ndarray]] = []  # and whether they need no check
     _gather(state, arrays)
-    arrays.sort(key=lambda array: array.dtype != np.float64)
-    memory = np.zeros(sum(map(_room_of, arrays)))
+    arrays.sort(key=lambda entry: entry[0])
+    memory = np.zeros(sum(_room_of(array) for _, array in arrays))
     places, end = {}, 0
-    for array in arrays:
+    for _, array in arrays:
         view = memory[end : end + _room_of(array)].view(array.dtype)[: array.size].reshape(array.shape)
         view[...] = array
         places[id(array)] = view
         end += _room_of(array)
-    floats = sum(_room_of(array) for array in arrays if array.dtype == np.float64)
-    return _placed(state, places), memory, floats
+    checked = sum(_room_of(array) for is_sound, array in arrays if not is_sound)
+    return _placed(state, places), memory, checked
 
 
 def _room_of(array: np.ndarray) -> int:
     return -(-array.nbytes // 8) + APART
 
 
-def _gather(part: Any, arrays: list[np.ndarray]) -> None:
+def _gather(part: Any, arrays: list[tuple[bool, np.ndarray]]) -> None:
     for name, value in zip(part._fields, part, strict=True):
         if isinstance(value, np.ndarray):
             if name not in CONSTANT:
-                arrays.append(value)
+                arrays.append((name in GIVEN or value.dtype != np.float64, value))
         else:
             _gather(value, arrays)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -30,10 +30,11 @@ from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
-from .randomness import SOURCES, RngState, generator
+from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 from .single import BUFFERS, SingleEvents
+from .standing import Standing
 from .turns import learning, thread_count
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
@@ -130,30 +131,33 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             self._plan(None)
             cuts = self._first_of_new_classes(y)
             few = not (fresh or record or cuts) and self._takes_few(X)
+            is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
             # small batches restore the state, and a single step on points checks before it changes anything
-            careful = not few and (self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
+            careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
             learn = self._learn_few if few else self._learn
             parts = []
-            for first, last in pairwise(sorted({0, *cuts, len(y)})):
-                if first in cuts:
-                    self._add_class(y[first])
-                part = slice(first, last)
-                known = getattr(self, "classes_", None)
-                parts.append((known, self._learn_segment(learn, X[part], y[part], weights[part], record)))
-            if careful:
-                self._check_finite()
+            with loop.deferred_interrupt() if is_short else nullcontext():
+                for first, last in pairwise(sorted({0, *cuts, len(y)})):
+                    if first in cuts:
+                        self._add_class(y[first])
+                    known = getattr(self, "classes_", None)
+                    parts.append((known, self._learn_segment(learn, X, y, weights, record, slice(first, last))))
+                if careful:
+                    self._check_finite()
         return parts
 
-    def _learn_segment(self, learn, X, y, weights, record):
+    def _learn_segment(self, learn, X, y, weights, record, part: slice):
         """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
         before: dict[str, Any] = {name: vars(self)[name] for name in ("_counts", "_target_scale") if name in vars(self)}
+        X, y, weights = X[part], y[part], weights[part]
         try:
             return learn(X, *self._encoded_rows(y, weights), record)
         except loop.Interrupted as stop:
             self.__dict__.update(before)
             self._encoded_rows(y[: stop.rows], weights[: stop.rows])
+            stop.rows = part.start + (len(y) if stop.rows is None else stop.rows)
             raise
 
     def _encoded_rows(self, y, weights) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +193,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _start(self, X, outputs: int) -> None:
         """Resolve parameters from the data and create an empty model."""
         self._begin(self.get_params(deep=False) | self.resolved(X), X.shape[1], outputs)
-        check_entries(X, self._largest)
+        if self._largest < LARGEST[X.dtype.name]:  # otherwise the rows have been checked
+            check_entries(X, self._largest)
         self._settle_on(X)
 
     def _settle_on(self, X) -> None:
@@ -264,9 +269,8 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
     def _scores(self, X) -> np.ndarray:
         """Return the outputs of the model, (rows, outputs)."""
-        few = self._few_scores(X)
-        scores = self._many_scores(X) if few is None else few
-        return self._offset() + scores
+        few = self._of_few(X, scoring.FewScores.outputs)
+        return self._offset() + self._many_scores(X) if few is None else few
 
     @one_thread
     def _many_scores(self, X) -> np.ndarray:
@@ -458,18 +462,13 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     @contextmanager
     def _untouched_on_error(self) -> Iterator[None]:
         """Restore the attributes if an error is raised."""
-        before = dict(self.__dict__)
-        generators = [RngState(source) for source in (before.get("_rng"), self.random_state) if isinstance(source, SOURCES)]
+        standing = Standing(self)
         try:
             yield
         except loop.Interrupted:
             raise
         except BaseException:
-            for name in self.__dict__.keys() - before.keys():
-                del self.__dict__[name]
-            self.__dict__.update(before)
-            for standing in generators:
-                standing.restore()
+            standing.restore()
             raise
 
     # ------------------------------------------------------------------ overridden by classifiers

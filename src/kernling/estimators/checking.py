@@ -24,7 +24,7 @@ def is_fitted(model: Any) -> bool:
 
 def checked(estimator, *arrays, largest: float | None = None, **options):
     """Validate like scikit-learn, with one fast check for numbers that are not finite or too large."""
-    if _is_plain(estimator, *arrays, dtype=options["dtype"], reset=options["reset"]):
+    if are_plain(estimator, *arrays, dtype=options["dtype"], reset=options["reset"]):
         estimator.n_features_in_ = arrays[0].shape[1]
         check_entries(arrays[0], LARGEST[arrays[0].dtype.name] if largest is None else largest)
         return arrays if len(arrays) > 1 else arrays[0]
@@ -49,7 +49,7 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
     return found
 
 
-def _is_plain(estimator, X, *targets, dtype, reset: bool) -> bool:
+def are_plain(estimator, X, *targets, dtype, reset: bool) -> bool:
     """Return whether the arrays need no validation by scikit-learn, which takes longer than learning 50 events."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.c_contiguous or not X.size:
         return False

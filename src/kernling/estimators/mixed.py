@@ -89,6 +89,9 @@ class Mixed(IsotropicKernel):
             parts = pool.map(one_thread(lambda start: self._outputs(rows, slice(start, start + BLOCK))), cuts)
             return np.concatenate(list(parts), axis=1).T
 
+    def _of_few(self, X, read) -> None:
+        """Return None: a few rows are predicted as any others."""
+
     def _outputs(self, rows, part: slice) -> np.ndarray:
         return type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
 

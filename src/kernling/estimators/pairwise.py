@@ -29,25 +29,15 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def threshold_(self) -> np.ndarray:
         """Threshold of each output that ``decision_function`` subtracts."""
         self._fitted()
-        return self._thresholds().all()
+        return self._notes().noted
 
-    def _thresholds(self) -> Notes:
+    def _notes(self) -> Notes:
         """Return the thresholds, which are what the method would note with the outputs of an event now."""
-        kept = self.__dict__.setdefault("_notes", [])
-        for notes in kept:
-            if notes.state is self._state:
-                return notes
         loop: Any = self.learner.loop
-        notes = Notes(loop, self._setup, self._params, self._state)
-        kept[:] = [notes]
-        return notes
-
-    def _score_event(self, x):
-        score = super()._score_event(x)
-        return score - (self._thresholds().first() if type(score) is float else self._thresholds().all())
+        return Notes(loop, self._setup, self._params, self._state)
 
     def _offset(self):
-        return -self._thresholds().all()
+        return -self.threshold_
 
     def _learn(self, X, y, weights, record=False):
         recorded = super()._learn(X, y, weights, record)

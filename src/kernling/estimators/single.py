@@ -19,7 +19,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 # attributes that only make the next call faster
-BUFFERS = ("_one", "_few", "_scorers", "_notes", "_allowed", "_plain_with", "_encoded", "_numbers")
+BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers")
 
 
 class SingleEvents(TakesTurns):
@@ -32,9 +32,11 @@ class SingleEvents(TakesTurns):
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
     _scorers: list  # buffers for predicting a few rows
-    _notes: list  # those of thresholds
     _target_scale: Any = None
+    class_weight: Any = None
     learner: ClassVar[Any]
+    pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank, and need a threshold
+    _notes: Callable[[], Any]
     _setup: Any
     _params: Any
     _problem: Any
@@ -51,14 +53,16 @@ class SingleEvents(TakesTurns):
         with turns.lock:
             if turns.predicting:
                 turns.wait()
-            target = self._target_of(y) if self._one or self._make_ready() else None
+            one: Any = self._one or self._make_ready()
+            target = self._target_of(y) if one else None
             if target is None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
                 return self
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
-            x = self._event(x)
-            if self._target_scale is None and getattr(self, "class_weight", None) is None:
+            if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
+                x = self._event(x)
+            if self._target_scale is None and self.class_weight is None:
                 self._learn_event(x, target, sample_weight)
             else:
                 self._learn_with_statistics(x, y, target, sample_weight)
@@ -82,11 +86,11 @@ class SingleEvents(TakesTurns):
         score = self._one.score(self._state, x, self._largest)
         return self._known(None) if score is None else score
 
-    def _make_ready(self) -> bool:
+    def _make_ready(self) -> loop.Single | None:
         """Prepare for single events, unless nothing has been learned."""
         if "_state" in self.__dict__:
-            self._one = loop.Single(*self._tools(), is_shared=self._is_shared)
-        return self._one is not None
+            self._one = loop.Single(*self._tools(), is_shared=self._is_shared, has_thresholds=self.pairwise)
+        return self._one
 
     def _tools(self) -> tuple[Any, ...]:
         return self.learner.loop, self._setup, self._params, self._state, self._rng
@@ -120,19 +124,33 @@ class SingleEvents(TakesTurns):
             few, shape, weights = self._batches(), X.shape[:1], NONE if sample_weight is None else sample_weight
             if weights is not NONE and not (is_plain(weights, shape) and few.are_within(weights[np.newaxis], 0.0, WEIGHT)):
                 return False
-            found = self._plain_targets(y, shape, weights)
+            found = self._plain_targets(as_array(y) if type(y) is list else y, shape, weights)
             if found is None:
                 return False
             targets, labels, scale = found
-            with loop.deferred_interrupt():
-                state = few.learn(self._state, X, targets, labels, weights, self._largest)
+            guard = few.guard(self._state)
+            try:
+                with guard:
+                    state = few.learn(self._state, X, targets, labels, weights, self._largest)
+                    if state is None:
+                        return False
+                    self._take(state, scale)
+            except loop.Interrupted:
+                raise
+            except KeyboardInterrupt:
+                state = few.resumed()
                 if state is None:
-                    return False
-                if state is not self._state:
-                    self._state = state
-                if scale is not None:
-                    self._target_scale = scale
+                    raise
+                self._take(state, scale)
+                raise loop.Interrupted("stopped between two events; the model can be used") from None
         return True
+
+    def _take(self, state: Any, scale: Any) -> None:
+        """Continue with the state and the scale of the targets after a few rows."""
+        if state is not self._state:
+            self._state = state
+        if scale is not None:
+            self._target_scale = scale
 
     def _plain_targets(self, y, shape: tuple[int], weights) -> tuple[np.ndarray, np.ndarray, Any] | None:
         """Return targets, the labels by which they are to be encoded, and their scale, if any; None if they are unusual."""
@@ -145,7 +163,7 @@ class SingleEvents(TakesTurns):
         self.check_own_parameters()
         if self._plain_with is None or self._plain_with is not self._allowed:
             named = "feature_names_in_" in self.__dict__
-            if named or getattr(self, "class_weight", None) is not None or not self._has_small_batches():
+            if named or self.class_weight is not None or not self._has_small_batches():
                 return False
             self._plain_with = self._allowed
         return True
@@ -174,8 +192,9 @@ class SingleEvents(TakesTurns):
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
-        with loop.deferred_interrupt():
-            self._state = self._batches().learn(self._state, X, targets, NONE, weights, self._largest)
+        few = self._batches()
+        with few.guard(self._state):
+            self._state = few.learn(self._state, X, targets, NONE, weights, self._largest)
 
     def _batches(self) -> loop.SmallBatches:
         if self._few is None:
@@ -183,8 +202,8 @@ class SingleEvents(TakesTurns):
                 self._few = loop.SmallBatches(*self._tools(), is_shared=self._is_shared)
         return self._few
 
-    def _few_scores(self, X) -> np.ndarray | None:
-        """Return the outputs for a few rows, (rows, outputs); None if anything is unusual."""
+    def _of_few(self, X, read: Callable[[scoring.FewScores, int], np.ndarray]) -> np.ndarray | None:
+        """Score a few rows, and return what is read then; None if anything is unusual."""
         if "_state" not in self.__dict__ or "feature_names_in_" in self.__dict__ or not self._are_few(X):
             return None
         scorers = self.__dict__.setdefault("_scorers", [])  # each thread takes one out
@@ -192,16 +211,16 @@ class SingleEvents(TakesTurns):
         if scorer is None or scorer.state is not self._state:
             if not loop.is_small(self._state, self._setup):
                 return None
-            scorer = scoring.FewScores(self._setup, self._state)
-        scores = scorer.score(X, self._largest)
+            scorer = scoring.FewScores(self._setup, self._state, self._notes() if self.pairwise else None)
+        found = read(scorer, len(X)) if scorer.score(X, self._largest) else None
         scorers.append(scorer)
-        return scores
+        return found
 
     def _drop_buffers(self) -> None:
         """Drop what was made for other parameters."""
         for name in BUFFERS:
             self.__dict__.pop(name, None)
-        self._scorers, self._notes = [], []  # so that predicting adds no attribute
+        self._scorers = []  # so that predicting adds no attribute
 
     def _known(self, found: Any) -> Any:
         """Return the result of compiled code, or raise if it refused the event."""
@@ -223,6 +242,14 @@ class SingleEvents(TakesTurns):
 def is_plain(array: Any, shape: tuple[int, ...]) -> bool:
     """Return whether compiled code can take this for an array of doubles of this shape."""
     return type(array) is np.ndarray and array.shape == shape and array.dtype is NONE.dtype and array.flags.c_contiguous
+
+
+def as_array(values: list) -> np.ndarray | None:
+    """Return a list as an array; None if that is impossible."""
+    try:
+        return np.array(values)
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def scalar(y: Any) -> Any:

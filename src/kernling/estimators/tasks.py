@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..core import scoring
 from ..core.limits import TARGET
 from ..core.state import Widening, widened
 from . import labels
@@ -154,7 +155,6 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
-    pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank and are not probabilities
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model to the rows, discarding earlier state."""
@@ -196,8 +196,10 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     @predicting
     def predict(self, X):
         """Predict the label of each row."""
-        scores = self._scores(X)
-        return labels.decide(self.classes_, scores)
+        best = self._of_few(X, scoring.FewScores.best)
+        if best is None or len(self.classes_) == 1:
+            return labels.decide(self.classes_, self._scores(X))
+        return self.classes_[best]
 
     @available_if(_gives_probabilities)
     @predicting
@@ -209,9 +211,12 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
     def predict_one(self, x):
         """Predict the label of one event, a 1-D array; None before any learning."""
         with self._turns.lock:
-            if not (self._one or self._make_ready()):
+            one: Any = self._one or self._make_ready()
+            if one is None:
                 return None
-            score = self._score_event(self._event(x))
+            if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
+                x = self._event(x)
+            score = self._score_event(x)
             if type(score) is float:  # fast path for one or two classes
                 return self.classes_[-1 if score >= 0.0 else 0]
             return labels.decide(self.classes_, score[np.newaxis])[0]

@@ -205,6 +205,9 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         """Encode the rows with the current state, without learning."""
         if not hasattr(self, "schema_"):  # faster than scikit-learn's check
             check_is_fitted(self)
+        plain = self._plain_table(X)
+        if plain is not None:
+            return self._transformed(plain)
         table = self._table(X)
         values, times = self._values(table)
         absent = np.isnan(values)
@@ -212,24 +215,14 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             values = self._fill.filled(values)
         return self._rows(table, self._transformed(values), absent, times)
 
-    def _transformed(self, values: np.ndarray) -> np.ndarray:
-        if self.scale_ is not None and self._scaled:
-            values[:, : self._scaled] = self.scale_.scaled(values[:, : self._scaled])
-        return values
-
     def _learn(self, X: Any, scaled: Any) -> Any:
+        plain = self._plain_table(X)
+        if plain is not None:
+            return self._learned(plain, scaled)
         table = self._table(X)
         values, times = self._values(table)
         absent = np.isnan(values)
         return self._rows(table, self._learned(values, scaled), absent, times)
-
-    def _learned(self, values: np.ndarray, scaled: Any) -> np.ndarray:
-        if self.missing == "impute":
-            self._fill = self._fill.learn(values)
-        if self.scale_ is not None and self._scaled:
-            self.scale_ = self.scale_.twin()  # so that a copy of the attributes is a copy of the state
-            values[:, : self._scaled] = scaled(self.scale_, np.ascontiguousarray(values[:, : self._scaled]))
-        return values
 
     def transform_one(self, x: Any) -> np.ndarray:
         """Encode one event, a dictionary of values or a 1-D array."""

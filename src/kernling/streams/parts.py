@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..components.scaling import MOST, standardise
 from ..core.jit import jit_exact
+from ..estimators.checking import are_plain
 
 SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
 
@@ -110,9 +111,12 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X) -> np.ndarray:
         """Scale the rows with the current statistics, without learning; values outside of the range so far stay outside."""
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():  # faster than scikit-learn's check
+            check_is_fitted(self)
         self._dense(X)
-        return self.scale_now().scaled(validate_data(self, X, dtype=np.float64, reset=False))
+        if not are_plain(self, X, dtype=np.float64, reset=False) or not np.isfinite(X).all():
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.scale_now().scaled(X)
 
     def transform_one(self, x: Any) -> np.ndarray:
         """Scale one row, a 1-D array, with the current statistics (the fast path)."""

@@ -31,7 +31,7 @@ class last_has:
     def __get__(self, pipeline: Any, owner: Any = None) -> Any:
         if pipeline is None:
             return self.method
-        getattr(pipeline._last, self.name)  # raises AttributeError if it is missing
+        getattr((pipeline.__dict__.get("steps_") or pipeline.steps)[-1][1], self.name)  # raises AttributeError if it is missing
         return MethodType(self.method, pipeline)
 
 
