@@ -56,14 +56,16 @@ for line in sys.argv[1:]:
 
 def test_wrong_arguments_are_found_without_importing_what_learns(run_python):
     wrong = [
-        "run rows.csv --metrics nothing",
-        "run rows.csv --learner nothing",
-        "run rows.csv --checkpoint-every 5",
-        "run rows.csv --set gamma",
-        "tune rows.csv --range gamma",
-        "compare rows.csv --learners nothing",
+        "run spirals --metrics nothing",
+        "run spirals --learner nothing",
+        "run spirals --checkpoint-every 5",
+        "run spirals --set gamma",
+        "tune spirals --range gamma",
+        "compare spirals --learners nothing",
     ]
-    assert run_python(WRONG, *wrong).splitlines() == ["2 False"] * len(wrong)
+    files = ["run nothing.csv", "compare nothing.csv"]
+    expected = ["2 False"] * len(wrong) + ["1 False"] * len(files)
+    assert run_python(WRONG, *wrong, *files).splitlines() == expected
 
 
 def test_metrics_of_the_command_line_are_those_that_there_are():
