@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 import kernling
 from kernling import demo, registry
+from kernling.cli import settings
 from kernling.cli.commands import app
+from kernling.evaluate.metrics import METRICS
 
 WIDE = {"COLUMNS": "400"}
 
@@ -40,6 +42,34 @@ def test_learners_lists_all_methods_with_their_papers():
         assert entry.learner().title in output
         assert all(cls.__name__ in output for cls in entry.classes())
     assert "Journal of Machine Learning Research 18 (2017)" in output
+
+
+WRONG = """
+import sys
+from typer.testing import CliRunner
+from kernling.cli.commands import app
+for line in sys.argv[1:]:
+    result = CliRunner().invoke(app, line.split())
+    print(result.exit_code, "numpy" in sys.modules)
+"""
+
+
+def test_wrong_arguments_are_found_without_importing_what_learns(run_python):
+    wrong = [
+        "run spirals --metrics nothing",
+        "run spirals --learner nothing",
+        "run spirals --checkpoint-every 5",
+        "run spirals --set gamma",
+        "tune spirals --range gamma",
+        "compare spirals --learners nothing",
+    ]
+    files = ["run nothing.csv", "compare nothing.csv"]
+    expected = ["2 False"] * len(wrong) + ["1 False"] * len(files)
+    assert run_python(WRONG, *wrong, *files).splitlines() == expected
+
+
+def test_metrics_of_the_command_line_are_those_that_there_are():
+    assert tuple(METRICS) == settings.METRICS
 
 
 def test_demo_learns_and_compares():

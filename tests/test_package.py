@@ -42,43 +42,6 @@ def test_type_checkers_see_the_public_names(path):
     assert path.read_text() == stubs.stubs()[path], "run python tests/stubs.py"
 
 
-USES = """
-import numpy, sklearn.utils.fixes, sklearn.utils.validation, sklearn.utils._array_api, numba.core.config
-assert sklearn.utils.fixes.pd.DataFrame({'a': [1]}).a[0] == 1
-assert sklearn.utils._array_api.special.expit(0.0) == 0.5
-assert sklearn.utils.validation.check_array([[1]]).shape == (1, 1)
-assert sklearn.utils.fixes._mode(numpy.ones(3)).mode == 1
-assert numpy.f2py.__path__ and numpy.testing.assert_equal
-assert sklearn.utils.validation.joblib.hash(1) and "joblib" in sys.modules
-assert sklearn.utils.fixes._sparse_linalg_cg(numpy.eye(2), numpy.ones(2))[1] == 0
-assert sklearn.utils.fixes.laplacian(numpy.eye(2)).shape == (2, 2)
-assert sklearn.utils.parallel.Parallel and sklearn.utils.extmath.linalg.det(numpy.eye(2)) == 1.0
-import scipy.linalg.cython_blas
-assert scipy.linalg.cython_blas.__pyx_capi__ and scipy.sparse.linalg.norm
-assert not numba.core.config._HAVE_YAML or numba.core.config.yaml.safe_load("1") == 1
-import pandas, scipy.stats.distributions, scipy.special
-assert pandas.DataFrame and scipy.stats.norm and scipy.special.expit
-"""
-
-
-def test_modules_that_are_not_installed_are_not_there():
-    hidden = "from importlib.machinery import PathFinder; find = PathFinder.find_spec\n"
-    hidden += "PathFinder.find_spec = lambda name, *more: None if name in ('pandas', 'yaml') else find(name, *more)\n"
-    use = "import kernling; kernling.AVMClassifier; from numba.core import config; assert not config._HAVE_YAML"
-    assert not loaded_after(hidden + use) & {"pandas", "yaml"}
-
-
-def test_estimators_come_without_pandas_and_statistics_until_these_are_used():
-    statement = "import kernling; kernling.AVMClassifier"
-    light = loaded_after(statement)
-    assert "sklearn" in light
-    assert not light & {"pandas", "narwhals", "joblib", "asyncio", "numba"}
-    assert loaded_after(f"{statement}\n{USES}") >= {"pandas"}
-    assert "pandas" in loaded_after(
-        f"import pandas; {statement}; assert kernling.deferred.HASTY.keys() - {{'numba'}} <= sys.modules.keys()"
-    )
-
-
 @pytest.mark.parametrize("name", registry.METHODS)
 def test_every_method_has_a_title_and_says_whom_to_cite(name):
     learner = registry.find(name).learner()

@@ -1,37 +1,45 @@
 """Deferred import of modules that scikit-learn, SciPy and Numba import but rarely use.
 
 ``import sklearn`` imports pandas, narwhals, joblib and SciPy's statistics, special functions and linear algebra, and
-``import scipy.sparse`` NumPy's tools for tests and Fortran, for functions that few calls need.  They take longer than all the
-rest.  While such a hasty module runs, they are replaced by placeholders, unless they have been imported already; a placeholder
-imports the module when one of its attributes is used.  Some functions are given another name by the hasty module; they have
-placeholders, too, which import the module when they are called.  All other imports get the modules.
+``import scipy.sparse`` NumPy's masked arrays, polynomials and tools for tests and Fortran, for functions that few calls need.
+They take longer than all the rest.  While such a hasty module runs, they are replaced by placeholders, unless they have been
+imported already; a placeholder imports the module when one of its attributes is used.  Some functions and classes are imported
+by name; they have placeholders, too, which import the module when they are used.  All other imports get the modules.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-_TOOLS = ("numpy.f2py", "numpy.testing")
+_PARTS = ("numpy.ctypeslib", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing")
 HASTY = {
     "sklearn": (
         *("pandas", "narwhals", "narwhals.stable", "narwhals.stable.v2", "joblib"),
-        *("scipy.linalg", "scipy.special", "scipy.stats", "scipy.sparse.linalg", "scipy.sparse.csgraph", *_TOOLS),
+        *("scipy.linalg", "scipy.special", "scipy.stats", "scipy.sparse.linalg", "scipy.sparse.csgraph", *_PARTS),
     ),
     "sklearn.utils.fixes": ("sklearn.utils.parallel",),  # which needs joblib at once
-    "scipy._lib.array_api_compat.numpy": _TOOLS,  # copies all names of NumPy
+    "sklearn.preprocessing._data": ("scipy.stats", "scipy.special"),
+    "sklearn.preprocessing._polynomial": ("scipy.interpolate", "scipy.special"),
+    "sklearn.externals._numpydoc.docscrape": ("pydoc",),
+    "sklearn.datasets": ("joblib", "scipy.io", "scipy.linalg"),
+    "scipy._lib._docscrape": ("pydoc",),
+    "scipy._lib._testutils": ("subprocess",),
+    "scipy._lib.array_api_compat.numpy": _PARTS,  # copies all names of NumPy
     "numba": ("yaml",),
 }
-FUNCTIONS = {
-    "joblib": {"cpu_count"},
-    "scipy.sparse.linalg": {"cg", "LinearOperator"},
+NAMES = {
+    "joblib": {"Memory", "cpu_count"},
+    "scipy.interpolate": {"BSpline"},
+    "scipy.io": {"loadmat"},
     "scipy.sparse.csgraph": {"laplacian"},
+    "scipy.sparse.linalg": {"cg", "LinearOperator"},
+    "scipy.special": {"boxcox", "comb", "inv_boxcox"},
     "sklearn.utils.parallel": {"_get_threadpool_controller"},
 }
 _KEPT = "_kernling_imported"  # where a placeholder keeps the module
@@ -44,8 +52,8 @@ class _Placeholder(ModuleType):
             return _Path(self)
         if name.startswith("__") and name != "__path__":  # attributes that the import statement itself reads
             raise AttributeError(name)
-        if deferred and name in FUNCTIONS.get(self.__name__, ()):
-            return _function(self, name)
+        if deferred and name in NAMES.get(self.__name__, ()):
+            return _Named(self, name)
         return getattr(_imported(self), name)
 
 
@@ -60,13 +68,19 @@ class _Path(list):
         return iter(_imported(self.placeholder).__path__)
 
 
-def _function(placeholder: ModuleType, name: str) -> Callable:
-    def call(*arguments: Any, **more: Any) -> Any:
-        return getattr(_imported(placeholder), name)(*arguments, **more)
+class _Named:
+    """A function or class of a module, under the name that the hasty module gives it."""
 
-    call.__name__ = call.__qualname__ = name
-    call.__module__ = placeholder.__name__
-    return call
+    def __init__(self, placeholder: ModuleType, name: str):
+        self._placeholder, self._name = placeholder, name
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        return getattr(_imported(self._placeholder), self._name)(*arguments, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(getattr(_imported(self._placeholder), self._name), name)
 
 
 def _imported(placeholder: ModuleType) -> ModuleType:
@@ -111,7 +125,7 @@ def _deferred(*names: str) -> Iterator[None]:
             _remove(placeholder, stays=True)
 
 
-class _DeferringLoader(Loader):
+class _DeferringLoader:
     """Loads a module with its own loader, while the imports of some modules are deferred."""
 
     def __init__(self, loader: Any):
@@ -121,15 +135,17 @@ class _DeferringLoader(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        spec: Any = module.__spec__
+        spec.loader = module.__loader__ = self.loader
         with _deferred(*HASTY[module.__name__]):
             self.loader.exec_module(module)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if fullname not in HASTY:
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
+        spec: Any = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
             spec.loader = _DeferringLoader(spec.loader)
         return spec

@@ -1,5 +1,6 @@
 """The command line.  It starts here, so that Ctrl-C ends it cleanly even while libraries are being imported."""
 
+import os
 import signal
 import sys
 from typing import Any
@@ -22,6 +23,8 @@ def main() -> None:
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if ignored, as in the background of a script
             signal.signal(signal.SIGINT, Early())
+        # No command uses the threads that OpenBLAS starts, and by default each of them would wait actively for 0.1 s.
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
         from .commands import app
 
         app()

@@ -38,15 +38,15 @@ def compare(
     report: Report = None,
 ) -> None:
     """Compare several methods on the same rows, in one pass."""
-    from ..evaluate import ProgressiveRuns, feed, write_rows
-    from ..report import page
-
     _check_outputs(None, results, report)
     if permutations > 1 and data == "-":
         raise typer.BadParameter("standard input can be read only once: use 1 or a file", param_hint="--permutations")
     names = settings.names_of(learners) or []
     pairs = settings.split_pairs(set, "--set")
     _check_names(names, pairs)
+    from ..evaluate import ProgressiveRuns, feed, write_rows  # now: errors above come at once
+    from ..report import page
+
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}

@@ -4,6 +4,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -64,6 +65,7 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "reading"]
 
     def with_options(**given: Any) -> None:
+        _check_file(given["data"])
         command(reading=Reading(**{name: given.pop(name) for name in fields}), **given)
 
     every = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *fields.values())]
@@ -71,6 +73,13 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__annotations__ = {one.name: one.annotation for one in every}
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
     return with_options
+
+
+def _check_file(data: str | list[str]) -> None:
+    """Raise for the name of a file that is not there, before anything is imported to read it."""
+    names = [data] if isinstance(data, str) else data
+    if len(names) == 1 and Path(names[0]).suffix and not Path(names[0]).exists():  # names of data sets have no suffix
+        raise FileNotFoundError(f"there is no file {names[0]!r}: check its name and folder")
 
 
 class Source:
@@ -113,8 +122,6 @@ class Source:
         self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
-        from pathlib import Path
-
         from ..papers import dataset, dataset_names
         from ..streams import stream, synthetic
         from ..streams.synthetic import STREAMS

@@ -56,8 +56,6 @@ def run(
 
     With --dask, models are trained on the files in parallel and merged into one, without test-then-train evaluation.
     """
-    from .. import models
-
     if checkpoint_every and not save:
         raise typer.BadParameter("needs --save", param_hint="--checkpoint-every")
     if resume and set:
@@ -65,6 +63,8 @@ def run(
     _check_outputs(save, results, report)
     _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
+    from .. import models  # now: errors above come at once
+
     saved = models.read(resume) if resume else None
     begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
     if saved and learner not in (DEFAULT, saved.model.learner.name):

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+METRICS = ("mistakes", "accuracy", "balanced_accuracy", "f1", "log_loss", "auc", "rmse", "mae")  # evaluate takes long to import
+
 
 def _known_learner(name: str) -> str:
     from .. import registry
@@ -19,8 +21,6 @@ def _known_learner(name: str) -> str:
 
 
 def _known_metrics(text: str | None) -> str | None:
-    from ..evaluate.metrics import METRICS
-
     for name in names_of(text) or ():
         if name not in METRICS:
             raise typer.BadParameter(f"there is no metric {name!r}; the metrics are {', '.join(METRICS)}")
@@ -37,8 +37,7 @@ SeedOption = Annotated[int, typer.Option(help="Seed of the random number generat
 MetricsOption = Annotated[
     str | None,
     typer.Option(
-        help="Comma-separated metrics: mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.",
-        callback=_known_metrics,
+        help=f"Comma-separated metrics: {', '.join(METRICS[:-2])}; {', '.join(METRICS[-2:])}.", callback=_known_metrics
     ),
 ]
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}

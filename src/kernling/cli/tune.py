@@ -49,14 +49,14 @@ def tune(
 
     Many candidates learn the same rows, and the worse ones are dropped along the way.
     """
-    from .. import models
-    from ..evaluate import Search, feed, write_rows
-
     _check_outputs(save, results, None)
     fixed, looked_for = settings.split_pairs(set, "--set"), settings.split_pairs(range, "--range")
     asked = {name: _range(name, text) for name, text in looked_for.items()}
     for name in (name for name in asked if name in fixed):
         raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
+    from .. import models  # now: errors above come at once
+    from ..evaluate import Search, feed, write_rows
+
     source = Source([data], reading)
     running: Search | None = None
     with Interrupts() as interrupts, Status("starting") as status, interrupts.held_back():

@@ -13,8 +13,8 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from functools import cache, partial
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 
 import scipy
 from threadpoolctl import ThreadpoolController
+
+_WAIT = "OPENBLAS_THREAD_TIMEOUT"
 
 
 class _Extension:
@@ -38,7 +40,24 @@ class _Extension:
         return found
 
 
+@contextmanager
+def _short_waits() -> Iterator[None]:
+    """Let the threads of a library that is loaded now wait actively for at most 25 ms without work, unless the user has set it.
+
+    OpenBLAS starts a thread per core when it is loaded.  With its default, all of them would wait for 0.1 s at every start.
+    """
+    if _WAIT in os.environ:
+        yield
+        return
+    os.environ[_WAIT] = "26"  # that is, 2^26 ticks of the clock
+    try:
+        yield
+    finally:
+        os.environ.pop(_WAIT, None)
+
+
 @cache
+@_short_waits()
 def _loaded(name: str, public: str) -> Any:
     """Load an extension module; return it, or the public module with the same functions if SciPy has moved it."""
     full, folder = f"scipy.linalg.{name}", Path(scipy.__file__).parent / "linalg"

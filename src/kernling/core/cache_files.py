@@ -11,9 +11,8 @@ import os
 import shutil
 import stat
 import time
+from functools import cache
 from pathlib import Path
-
-from platformdirs import user_cache_path
 
 from ..atomic import replaced
 from ..warned import warn
@@ -26,7 +25,14 @@ _DIGEST = hashlib.sha256().digest_size
 def cache_folder() -> Path:
     """Return the folder for compiled code and downloads: ``KERNLING_CACHE``, or the user's cache folder."""
     given = os.environ.get("KERNLING_CACHE")
-    return Path(given) if given else user_cache_path("kernling", appauthor=False)
+    return Path(given) if given else _usual_folder()
+
+
+@cache
+def _usual_folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("kernling", appauthor=False)
 
 
 def shared_folder() -> Path | None:

@@ -47,10 +47,9 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     task: ClassVar[str]
     example: ClassVar[Example]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "example" in vars(cls):
-            cls.__doc__ += cls.example.section(cls)  # type: ignore[operator]
+    @classmethod
+    def _documented(cls, text: str) -> str:
+        return super()._documented(text) + (cls.example.section(cls) if "example" in vars(cls) else "")
 
     kernel: str = parameter(
         default="rbf",

@@ -64,7 +64,7 @@ def are_plain(classes: np.ndarray) -> bool:
 
 def distinct(y: np.ndarray) -> np.ndarray:
     """Return the distinct labels, sorted; if there are few, without sorting all of y."""
-    found = np.unique(y[:FEW])
+    found, _ = np.unique(y[:FEW], return_index=True)  # without the index, NumPy would import its masked arrays
     while len(found) <= FEW:
         new = y[~_known(found, y)]
         if not len(new):

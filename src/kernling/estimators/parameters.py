@@ -108,7 +108,12 @@ class Parameterised:
         __init__.__signature__ = inspect.Signature([self, *keywords])  # type: ignore[attr-defined]
         __init__.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__  # type: ignore[assignment, method-assign]
-        cls.__doc__ = _documented(cls.__doc__ or "", cls.parameters)
+        cls.__doc__ = _Documentation(cls.__doc__ or "")  # type: ignore[assignment]
+
+    @classmethod
+    def _documented(cls, text: str) -> str:
+        """Return the docstring of the class, of which this text was written."""
+        return _with_parameters(text, cls.parameters)
 
     def check_own_parameters(self) -> None:
         """Raise for a value that violates its constraint; unless one was set since, they are not checked again."""
@@ -142,7 +147,17 @@ def _declared(cls: type) -> dict[str, Parameter]:
     return {name: found[name] for name in order}
 
 
-def _documented(text: str, parameters: dict[str, Parameter]) -> str:
+class _Documentation:
+    """A docstring that is generated when it is read: for all classes, that would take as long as importing them."""
+
+    def __init__(self, text: str):
+        self._text = text
+
+    def __get__(self, instance: Any, owner: type[Parameterised]) -> str:
+        return owner._documented(self._text)
+
+
+def _with_parameters(text: str, parameters: dict[str, Parameter]) -> str:
     """Insert the section "Parameters" into a docstring."""
     lines = ["Parameters", "----------"]
     for name, declared in parameters.items():

@@ -66,8 +66,10 @@ def squared_distances(rows) -> np.ndarray:
         products = rows @ rows.T
     norms = products.diagonal()
     sums = norms[:, np.newaxis] + norms
-    squares = sums - 2.0 * products
-    squares[squares < ROUNDING * sums] = 0.0
+    products *= -2.0  # in place: new arrays of this size take longer than the numbers in them
+    squares = np.add(products, sums, out=products)
+    sums *= ROUNDING
+    squares[squares < sums] = 0.0
     return squares
 
 
@@ -87,13 +89,12 @@ def smallest_delta(squares: np.ndarray, most: int) -> float:
 
 def _cells_opened(squares: np.ndarray, radius: float, most: int) -> int:
     """Count the spheres of this radius that cover the rows, opened in order; stops above ``most``."""
-    inside = squares < radius * radius
-    uncovered = np.ones(len(squares), dtype=bool)
+    covered_by = np.packbits(squares < radius * radius, axis=1, bitorder="little")
+    uncovered = (1 << len(squares)) - 1  # a bit per row: numbers of this size take a tenth of the time of arrays
     count = 0
-    while count <= most and uncovered.any():
-        first = int(uncovered.argmax())
-        uncovered &= ~inside[first]
-        uncovered[first] = False
+    while count <= most and uncovered:
+        first = uncovered & -uncovered
+        uncovered &= ~(first | int.from_bytes(covered_by[first.bit_length() - 1].tobytes(), "little"))
         count += 1
     return count
 

@@ -49,11 +49,12 @@ class OnlineWithClasses(OnlineEstimator):
         return X, y, weights
 
     def _begin_targets(self, y, classes=None):
-        found = labels.distinct(y)
-        self.classes_ = found if classes is None else np.unique(np.asarray(classes))
-        unknown = np.setdiff1d(found, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
+        self.classes_ = present = labels.distinct(y)
+        if classes is not None:
+            self.classes_ = np.unique(np.asarray(classes))
+            unknown = np.setdiff1d(present, self.classes_)
+            if len(unknown):
+                raise ValueError(f"y has the label {unknown[0]!r}, which is not among the given classes")
         self._counts = np.zeros(len(self.classes_))
         self._forget_codes()
         return self._output_count()
