@@ -75,7 +75,7 @@ def test_what_was_said_before_learning_has_a_line_for_every_row(missing):
     """10,001 rows with gaps in, 10,001 lines out; rows without a target are answered, too, and not learned."""
     many = 10_001  # more than a chunk
     table = pandas.concat([TABLE] * (many // N + 1)).iloc[:many].reset_index(drop=True)
-    unlabelled = np.isin(np.arange(many), [0, 9000, many - 1])
+    unlabelled = np.isin(np.arange(many), [0, 5, 6, 300, 9000, many - 1])
     table["late"] = table["late"].where(~unlabelled)
     table.to_csv("many.csv", index=False)
     options = ("--target", "late", "--missing", missing, "--save", "m.kern")
@@ -94,6 +94,16 @@ def test_what_was_said_before_learning_has_a_line_for_every_row(missing):
     assert kernling.load("m.kern").t_ == whole.sum()
     said = call("run", "many.csv", *options, "--skip", 9000, "--predictions", "-").stdout
     assert len(said.splitlines()) >= 1001  # and then the summary
+
+
+def test_rows_without_a_target_are_answered_with_what_was_learned_before():
+    table = TABLE.assign(late=TABLE["late"].where(TABLE.index < N - 100))
+    table.to_csv("rows.csv", index=False)
+    call("run", "rows.csv", "--target", "late", "--predictions", "said.txt", "--save", "m.kern")
+    table[N - 100 :].drop(columns="late").to_csv("new.csv", index=False)
+    said = Path("said.txt").read_text().splitlines()
+    assert said[N - 100 :] == call("predict", "m.kern", "new.csv").stdout.splitlines()
+    assert {*said} == {"late", "on time"}
 
 
 def test_dropped_and_clipped_rows_are_counted():

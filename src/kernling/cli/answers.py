@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..streams.base import Chunk
 
 STANDARD_OUTPUT = Path("-")
+PIECE = 256  # rows that are learned at once between rows without a target: fewer take longer, more answer with an older model
 
 
 def lines_of(said: np.ndarray) -> list[str]:
@@ -87,10 +89,12 @@ class Answers:
                 yield X, y
                 continue
             unlabelled = missing(y)
-            if self._path is not None:
-                self._expect(model, X, unlabelled)
-            if not unlabelled.all():
-                yield (X[~unlabelled], y[~unlabelled]) if unlabelled.any() else (X, y)
+            for part in [slice(None)] if self._path is None else _pieces(unlabelled, getattr(model, "t_", 0)):
+                without = unlabelled[part]
+                if self._path is not None:
+                    self._expect(model, X[part], without)
+                if not without.all():
+                    yield (X[part][~without], y[part][~without]) if without.any() else (X[part], y[part])
 
     def _expect(self, model: Any, X: Any, unlabelled: np.ndarray) -> None:
         lines: list[str | None] = ["" if one else None for one in unlabelled]
@@ -120,3 +124,16 @@ class Answers:
             self.write(map(str, self._lines[self._answered : known]))
             self._answered = max(self._answered - known, 0)
             del self._lines[:known]
+
+
+def _pieces(unlabelled: np.ndarray, learned: int) -> list[slice]:
+    """Cut a chunk before rows without a target, so that they are predicted with what was learned by then.
+
+    A cut needs ``PIECE`` rows with a target since the last one; at the beginning of a stream, as many as have been learned.
+    """
+    cuts, targets, last = [0], np.cumsum(~unlabelled), 0
+    for place in np.flatnonzero(unlabelled).tolist():
+        if targets[place] - last >= max(1, min(PIECE, learned + last)):
+            cuts.append(place)
+            last = targets[place]
+    return [slice(first, end) for first, end in pairwise([*cuts, len(unlabelled)])]

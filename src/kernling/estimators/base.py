@@ -269,7 +269,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def _scores(self, X) -> np.ndarray:
         """Return the outputs of the model, (rows, outputs)."""
         few = self._of_few(X, scoring.FewScores.outputs)
-        return self._offset() + self._many_scores(X) if few is None else few
+        return self._many_scores(X) + self._offset() if few is None else few
 
     @one_thread
     def _many_scores(self, X) -> np.ndarray:

@@ -33,7 +33,6 @@ class SingleEvents(TakesTurns):
     _one: Any = None  # buffers for single events, once they have been needed
     _scorers: list  # buffers for predicting a few rows
     _target_scale: Any = None
-    class_weight: Any = None
     learner: ClassVar[Any]
     pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank, and need a threshold
     _notes: Callable[[], Any]
@@ -62,7 +61,7 @@ class SingleEvents(TakesTurns):
                 sample_weight = _checked_weight(sample_weight)
             if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
                 x = self._event(x)
-            if self._target_scale is None and self.class_weight is None:
+            if self._target_scale is None and getattr(self, "class_weight", None) is None:
                 self._learn_event(x, target, sample_weight)
             else:
                 self._learn_with_statistics(x, y, target, sample_weight)
@@ -163,7 +162,7 @@ class SingleEvents(TakesTurns):
         self.check_own_parameters()
         if self._plain_with is None or self._plain_with is not self._allowed:
             named = "feature_names_in_" in self.__dict__
-            if named or self.class_weight is not None or not self._has_small_batches():
+            if named or getattr(self, "class_weight", None) is not None or not self._has_small_batches():
                 return False
             self._plain_with = self._allowed
         return True

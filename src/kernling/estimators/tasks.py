@@ -199,7 +199,8 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
         """Predict the label of each row."""
         best = self._of_few(X, scoring.FewScores.best)
         if best is None or len(self.classes_) == 1:
-            return labels.decide(self.classes_, self._scores(X))
+            scores = self._scores(X)  # first: it raises if nothing has been learned
+            return labels.decide(self.classes_, scores)
         return self.classes_[best]
 
     @available_if(_gives_probabilities)
