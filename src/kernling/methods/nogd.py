@@ -89,7 +89,7 @@ def merged_features(merging: Merging, name: str) -> np.ndarray:
     """Return the features of the merged landmarks, once there are enough; their coefficients are those of the mean."""
     M = np.zeros_like(merging.a.M)
     if merging.model.stored == merging.params.budget:
-        landmark_features(point_matrix(merging.kernel, merging.model), merging.params.cutoff, M)
+        landmark_features(point_matrix(merging.kernel, merging.model), merging.params.cutoff, M, np.zeros_like(M))
     return M
 
 
