@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kernling.compiler import inline
 from kernling.components.coverage import Coverage, feature_distance, find_cell
 from kernling.core import losses, run
-from kernling.core.jit import inline
 from kernling.core.updates import add, insert
 from kernling.estimators.constraints import OneOf, Real
 from kernling.estimators.examples import Example

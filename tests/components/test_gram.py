@@ -7,12 +7,11 @@ import pytest
 
 import kernling as kl
 from kernling import kernel
+from kernling.compiler import by_address, jit
 from kernling.components import gram as grams
 from kernling.components.gram import Gram
 from kernling.components.pruning import PROBE, Pruning, add_and_prune
 from kernling.core.expansion import Expansion, new_expansion
-from kernling.core.jit import jit
-from kernling.core.struct import by_address
 from oracles.polk import permutation, projection, pruned
 
 

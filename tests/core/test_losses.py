@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from kernling.compiler import jit
 from kernling.core import losses
-from kernling.core.jit import jit
 
 MARGIN = ["hinge", "smooth_hinge", "squared_hinge", "logistic"]
 REGRESSION = ["l2", "l1", "epsilon_insensitive", "huber", "smooth_epsilon"]

@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from kernling.compiler import jit
 from kernling.core.fourier import _cosines_and_sines
-from kernling.core.jit import jit
 from kernling.core.kernels import KINDS, Kernel, transform_values
 from kernling.core.vector import exp, sincos32, sincos64
 

@@ -17,7 +17,7 @@ import pyarrow
 import pyarrow.parquet
 
 import hostile
-from kernling.core import cache_files
+from kernling.compiler import cache
 from kernling.streams import Encode, stream
 
 ROWS = 30
@@ -135,11 +135,11 @@ def damage_cache(seed: int, files: int) -> int:
     for number in range(files):
         rng = np.random.default_rng([seed, number])
         content = rng.bytes(int(rng.integers(0, 300)))
-        cache_files.write_entry("fuzz", "entry", content)
-        path = cache_files.cache_folder() / "compiled" / "fuzz" / "entry"
+        cache.write_entry("fuzz", "entry", content)
+        path = cache.cache_folder() / "compiled" / "fuzz" / "entry"
         whole = path.read_bytes()
         data = damaged(whole, rng)
         path.write_bytes(data)
-        found = cache_files.read_entry("fuzz", "entry")
+        found = cache.read_entry("fuzz", "entry")
         assert found == (content if data == whole else None), f"seed {[seed, number]}"
     return files

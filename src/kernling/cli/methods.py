@@ -16,7 +16,7 @@ def demo(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from .. import demo
-    from ..core.compiling import compiling
+    from ..compiler import compiling
 
     console = Console()
     console.print("Each event is first predicted, then learned.  The first run compiles each method for this processor, once.")

@@ -51,7 +51,7 @@ class Status:
         from rich.console import Console
         from rich.status import Status as Line
 
-        from ..core.compiling import compiling
+        from ..compiler import compiling
         from ..streams import progress
 
         console = Console(stderr=True)

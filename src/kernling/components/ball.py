@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..core.block import point_values
 from ..core.expansion import EVENTS, SCALE, TOTAL
-from ..core.jit import inline, inner
 from ..core.minibatch import function_products
 from ..core.updates import add, insert, scale_model
 

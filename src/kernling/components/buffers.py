@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..core.expansion import check_room
-from ..core.jit import inline
 from ..core.state import Widening, added
 from .pairwise import are_counts, inherited, quota
 

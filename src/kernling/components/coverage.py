@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import inline, inner
 from ..core.block import squared_distance
-from ..core.jit import inline, inner
 from ..core.kernels import Kernel, transform_values
 
 CORE, VISITED = range(2)  # in tags

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..core import losses
 from ..core.block import point_values
 from ..core.expansion import EVENTS, padded
-from ..core.jit import inline, inner
 from ..core.kernels import is_isotropic, self_value
 from ..core.minibatch import point_matrix
 from ..core.state import Widening, recoded

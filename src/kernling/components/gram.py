@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.blas import add_product
+from ..compiler import add_product, by_address, inline, inner, jit, shaped
 from ..core.expansion import padded
-from ..core.jit import inline, inner, jit
 from ..core.minibatch import point_matrix
-from ..core.struct import by_address, shaped
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, jit
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room, padded
-from ..core.jit import inline, jit
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
 from ..core.state import Widening, added

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import jit
 from ..core.expansion import check_room
-from ..core.jit import jit
 from ..core.limits import COEFFICIENT
 from ..core.state import Widening, added
 from . import least_squares

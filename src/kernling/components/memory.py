@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import inline, inner, shaped
 from ..core import kernels, losses
 from ..core.block import as_distances, fill, inner_product, products
 from ..core.expansion import check_room
 from ..core.fourier import feature_score
-from ..core.jit import inline, inner
 from ..core.limits import faded
 from ..core.state import Widening, are_targets, recoded
-from ..core.struct import shaped
 from ..core.updates import add_column
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.jit import inline, jit
+from ..compiler import inline, jit
 from ..core.state import Widening, added
 from ..core.votes import TIE, update_votes
 from .combination import RIDGE

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compiler import inner
 from ..core.block import inner_product, point_values
-from ..core.jit import inner
 from ..core.kernels import is_isotropic, transform
 from ..core.updates import add_column, remove
 from .eviction import point_value, squared_gap

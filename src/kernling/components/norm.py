@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import inner
 from ..core.expansion import EVENTS, SCALE, padded
-from ..core.jit import inner
 from ..core.kernels import self_value
 from ..core.minibatch import point_matrix
 from ..core.updates import scale_model

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from ..compiler import inner, jit
 from ..core.block import point_values
-from ..core.jit import inner, jit
 
 
 @jit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inline
+from ..compiler import inline
 from ..core.losses import HINGE, L2, LOGISTIC, Loss, margin_slope
 from ..core.state import Widening
 

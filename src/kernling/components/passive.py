@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..compiler import inline
 from ..core import losses
 from ..core.expansion import EVENTS
-from ..core.jit import inline
 from ..core.kernels import ISOTROPIC, KINDS
 from ..core.updates import add, insert
 from .ball import centre_distance, count_centre, move_centre, output_before, output_norm

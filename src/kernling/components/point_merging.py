@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..core.block import fill_row, inner_product, set_column
-from ..core.jit import inline, inner
 from ..core.updates import add_column, clear, remove
 from ..core.vector import exp
 from .eviction import square, squared_gap

@@ -10,7 +10,7 @@ far. Solutions with a G that has drifted slightly get a step of iterative refine
 
 from __future__ import annotations
 
-from ..core.jit import inline, inner
+from ..compiler import inline, inner
 from ..core.updates import add, add_column, insert, remove
 from .eviction import event_value
 from .gram import DEPENDENT, DEPENDENT_32, LAST, RENEWED, UPDATES, WORST, drift, row_product

@@ -15,8 +15,7 @@ import math
 
 import numpy as np
 
-from ..core.jit import inline, inner, jit
-from ..core.struct import shaped
+from ..compiler import inline, inner, jit, shaped
 from .gram import DEPENDENT, DEPENDENT_32, FLOOR, LAST, RENEWED, UPDATES, WORST, add_products, drift, recompute
 
 DRIFT = 1e-8  # of K G from the identity, above which the inverse is recomputed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.jit import inline
+from ..compiler import inline
 from .pairwise import are_counts, quota
 
 if TYPE_CHECKING:

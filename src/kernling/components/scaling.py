@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.jit import inline_exact, jit_exact
+from ..compiler import inline_exact, jit_exact
 from ..core.limits import LARGEST
 from ..core.state import added
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import inline
+from ..compiler import inline
 from ..core.state import Widening, added
 from .pairwise import inherited
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..core.expansion import EVENTS
 from ..core.fourier import feature_outputs
-from ..core.jit import inline, inner
 from ..core.state import Widening
 from .pairwise import are_counts, inherited, quota, side_of
 

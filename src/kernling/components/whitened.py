@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import jit
 from ..core import kernels
 from ..core.blas import blas, lapack
 from ..core.expansion import Expansion, padded
-from ..core.jit import jit
 from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
 from .gram import DEPENDENT, DEPENDENT_32
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import inline, jit
 from ..core.expansion import check_room, padded
-from ..core.jit import inline, jit
 from ..core.kernels import Kernel
 from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, kernel_values, squared_norms

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler import by_address, inline, inner, jit
 from .expansion import CHOICES, EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
-from .jit import inline, inner, jit
-from .struct import by_address
 from .votes import TIE, update_votes
 
 LAST, AVERAGE, SUFFIX, AUTO = range(4)

@@ -9,7 +9,6 @@ mini-batch.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
@@ -24,6 +23,8 @@ from typing import Any, NamedTuple
 
 import scipy
 from threadpoolctl import ThreadpoolController
+
+from ..compiler import use_products
 
 _WAIT = "OPENBLAS_THREAD_TIMEOUT"
 
@@ -77,17 +78,7 @@ _products: dict[str, Any] = _loaded(
 ).__pyx_capi__  # now: later, it would escape a limit that is set
 
 
-def add_product(a, b, factor, out):
-    """out += factor a'b, for tables of doubles with contiguous rows, none of them empty; compiled code calls BLAS."""
-    out += factor * (a.T @ b)
-
-
-def gemm_addresses() -> dict[str, int]:
-    """Return the addresses of the matrix products by the letter of their type."""
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return {letter: pointer(capsule, name(capsule)) for letter in "sd" for capsule in [_products[f"{letter}gemm"]]}
+use_products(lambda: _products)
 
 
 class _Library(NamedTuple):

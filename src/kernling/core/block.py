@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compiler import FunctionField, inline, inner, jit, pluggable, shaped
 from . import kernels
 from .expansion import Expansion
-from .jit import inline, inner, jit, pluggable
 from .rows import Rows, centred_row, sparse_product
 from .setup import Setup
-from .struct import Plug, shaped
 
 STRIP = 512  # kernel values per pass, few enough to stay in the L1 cache
 SPARE = 64  # additional numbers of working space
@@ -44,8 +43,10 @@ class Block:
         dtype = model.points.dtype
         from_csr = bool(rows.indptr.size) and not setup.dense and not model.centre.any()
         self.kernel = setup.kernel
-        self.load = Plug(load_sparse if from_csr else load_dense, model, self, 0, 0)
-        self.transform = Plug(kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype))
+        self.load = FunctionField(load_sparse if from_csr else load_dense, model, self, 0, 0)
+        self.transform = FunctionField(
+            kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype)
+        )
         self.rows = rows
         self.centre = model.centre  # of rows; points are relative to it, too
         self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed

@@ -28,15 +28,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import FunctionField, by_address, inline, inner, jit, pluggable, shaped
 from . import kernels
 from .averages import AUTO, LAST, mix_groups
 from .block import NARROW, buffers_apart, fill, products
 from .expansion import EVENTS, check_room, is_share
-from .jit import inline, inner, jit, pluggable
 from .limits import COEFFICIENT, largest_of_angles
 from .rows import Rows, centred_row
 from .state import Widening
-from .struct import Plug, by_address, shaped
 from .vector import sincos
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class Features:
         from_csr = bool(rows.indptr.size) and L > 0 and not model.centre.any()
         waves = load_waves if centred is None else load_centred_waves
         load = load_columns if L == 0 else load_sparse_waves if from_csr else waves
-        self.load = Plug(load, model, self, 0, 0)
+        self.load = FunctionField(load, model, self, 0, 0)
         self.rows = rows
         self.X = np.empty((0 if from_csr else size, d), dtype) if centred is None else centred
         self.angles = np.empty(size * L, dtype)  # flat

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .jit import inline, inner, jit, pluggable
+from ..compiler import inline, inner, jit, pluggable
 from .vector import exp
 
 FAR = 1e4  # distance at which exp is already 0; larger ones are clipped so that no power makes it NaN

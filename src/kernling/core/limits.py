@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from .jit import COMPILED, inline, jit
+from ..compiler import COMPILED, inline, jit
 from .rows import read_only
 
 LARGEST = {"float64": 1e150, "float32": 1e15}  # numbers in rows: beyond, squared distances overflow or are meaningless

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import COMPILED, entry_point
 from .blas import one_thread
 from .expansion import EVENTS, Expansion
 from .fourier import Linear
-from .jit import COMPILED, entry_point
 from .limits import Diverged, row_within, within
 from .minibatch import BatchLoop
 from .outputs import Scorer

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import inner, jit, shaped, template
 from . import kernels
 from .blas import one_thread
 from .block import Block, as_distances, open_block, products
 from .expansion import EVENTS, Expansion, check_room
-from .jit import inner, jit, template
 from .kernels import Kernel
 from .limits import in_bounds
 from .rows import Rows, as_rows, centred_row
 from .run import Loop, Nothing, no_note
 from .setup import Setup
 from .state import Widening, are_targets, recoded
-from .struct import shaped
 from .updates import read_scores
 
 if TYPE_CHECKING:

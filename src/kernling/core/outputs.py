@@ -6,15 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import address, bind, by_address, entry_point, inline, inner, strided, template
 from .averages import LAST, output_mix
 from .block import Block, open_block
 from .expansion import Expansion
 from .fourier import Features, Linear, feature_outputs, open_features
-from .jit import bind, entry_point, inline, inner, template
 from .rows import Rows, as_rows, row_count
 from .run import load_event
 from .setup import Setup, mix_scores
-from .struct import address, by_address, strided
 
 
 class Scoring(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .jit import inline, inner, jit
+from ..compiler import inline, inner, jit
 
 
 class Rows(NamedTuple):

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import UNIT, address, bind, by_address, entry_point, inline, number_of, strided, template
 from .averages import begin_event, learn_votes, output_mix, use_groups
 from .blas import one_thread
 from .block import Block, open_block
 from .expansion import EVENTS
 from .fourier import Features, feature_outputs, feature_scale, feature_scores, meet_event, open_features
-from .jit import UNIT, bind, entry_point, inline, template
 from .limits import in_bounds
 from .rows import Rows, row_count
 from .setup import Setup, mix_scores
-from .struct import address, by_address, number_of, strided
 from .updates import forget, read_scores
 
 REFUSED = -2  # an event that holds what cannot be learned

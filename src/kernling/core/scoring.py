@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import address, by_address, entry_point
 from .averages import freeze_points
 from .blas import one_thread
 from .expansion import EVENTS, Expansion
 from .fourier import Linear, freeze_features
-from .jit import entry_point
 from .kernels import Kernel
 from .outputs import Scorer, add_scores
 from .rows import Rows, row_count
 from .run import Notes
 from .setup import Setup
-from .struct import address, by_address
 
 
 class Function(NamedTuple):

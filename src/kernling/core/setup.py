@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .jit import inline
+from ..compiler import inline
 from .kernels import Kernel
 
 

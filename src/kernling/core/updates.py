@@ -5,9 +5,9 @@ So no step ever sums over the model, and nothing is approximated.
 
 from __future__ import annotations
 
+from ..compiler import inline, inner
 from .block import fill_row, set_column
 from .expansion import EVENTS, SCALE, TOTAL
-from .jit import inline, inner
 from .limits import faded
 from .rows import centred_row
 

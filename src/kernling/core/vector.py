@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import inline_exact
+from ..compiler import by_type, inline_exact
 
 LOG2E = np.float64(1.4426950408889634)
 LN2_HIGH = np.float64(0.6931471801362932)  # the last 22 bits are zero, so n * LN2_HIGH is exact
@@ -148,4 +148,5 @@ def sincos(x):
     return np.sin(x), np.cos(x)
 
 
-exp.by_type = {"float32": exp32, "float64": exp64}  # type: ignore[attr-defined]  # for front.py; with sincos its loops would not be vectorised
+by_type(exp, float32=exp32, float64=exp64)
+by_type(sincos, float32=sincos32, float64=sincos64, numba=True)  # the fast backend would not vectorise its loops

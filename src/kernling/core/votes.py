@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import inline
+from ..compiler import inline
 
 TIE = 1e-10  # scores that are equal up to this are equal
 

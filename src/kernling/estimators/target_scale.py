@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import entry_point
 from ..components.scaling import MOST, scale_targets
-from ..core.jit import entry_point
 
 
 class TargetScale(NamedTuple):

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import by_address, jit
 from ..components.coverage import BOX, Coverage
 from ..components.gram import DEPENDENT, DEPENDENT_32
 from ..components.pruning import Pruning, pursue
-from ..core.jit import jit
 from ..core.minibatch import function_products, own_matrix, squared_norms
-from ..core.struct import by_address
 
 
 class Reduction(NamedTuple):

@@ -31,13 +31,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
 from ..core import losses, run
 from ..core.averages import AUTO, KINDS, RATE, SHARE
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear, output_score
-from ..core.jit import inline, inner
 from ..core.votes import TIE, update_votes
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example

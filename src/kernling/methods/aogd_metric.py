@@ -25,11 +25,11 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..compiler import inline, inner
 from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
 from ..core import losses, run, scoring
 from ..core.fourier import Linear, new_linear
-from ..core.jit import inline, inner
 from ..estimators.checking import checked
 from ..estimators.learner import FeatureLearner, Needs, Problem
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss

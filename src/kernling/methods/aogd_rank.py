@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.pairwise import pair_move, pair_product
 from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
-from ..core.jit import inline
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures

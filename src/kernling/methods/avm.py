@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.coverage import (
     VISITED,
     Coverage,
@@ -45,7 +46,6 @@ from ..components.neighbours import add_projection, point_row, project_on_neares
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
-from ..core.jit import inline
 from ..core.updates import add, anneal, insert, replace
 from ..estimators.constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
 from ..estimators.examples import Example

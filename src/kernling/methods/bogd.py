@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ..compiler import inline, inner
 from ..components.eviction import keep, smallest, term_squares
 from ..core import losses, run
 from ..core.expansion import SCALE
-from ..core.jit import inline, inner
 from ..core.updates import add, add_column, renormalise
 from ..estimators.constraints import OneOf, Real
 from ..estimators.examples import Example

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import Pairs, columns_changed, event_value, keep, new_pairs, set_pairs, square
 from ..core import losses, run
 from ..core.expansion import Expansion
-from ..core.jit import inline, inner
 from ..core.updates import add
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import columns_changed, event_value, keep, point_value, square
 from ..core import losses, run
-from ..core.jit import inline, inner
 from ..core.updates import add
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, loss_of

@@ -27,13 +27,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import lightest
 from ..components.gram import Gram, new_gram
 from ..components.point_merging import best_partner, merge
 from ..components.projection import add_or_project, project_event, project_point
 from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline, inner
 from ..core.kernels import RBF
 from ..core.updates import add, anneal, insert, remove
 from ..estimators.constraints import OneOf

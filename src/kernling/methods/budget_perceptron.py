@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import Values, event_value, keep, point_value
 from ..core import losses, run
 from ..core.block import point_values
 from ..core.expansion import Expansion
-from ..core.jit import inline, inner
 from ..core.updates import add
 from ..estimators.constraints import Real
 from ..estimators.examples import Example

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, jit
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import keep_in_ball, pair_loss, pair_slope, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
@@ -29,7 +30,6 @@ from ..core import losses, run
 from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
-from ..core.jit import inline, jit
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear

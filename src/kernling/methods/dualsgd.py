@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import lightest
 from ..core import losses, run
 from ..core.block import inner_product
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.fourier import Linear, feature_scale
-from ..core.jit import inline, inner
 from ..core.updates import add, anneal, insert, remove
 from ..core.vector import sincos
 from ..estimators.constraints import OneOf, Whole

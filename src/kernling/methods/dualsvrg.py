@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.coverage import SPHERE, Coverage
 from ..components.memory import (
     COUNT,
@@ -44,7 +45,6 @@ from ..components.memory import (
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
-from ..core.jit import inline, inner
 from ..core.updates import add, insert, renormalise
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real, Whole
 from ..estimators.examples import Example

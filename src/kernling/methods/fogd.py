@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..core import losses, run
 from ..core.fourier import feature_add
-from ..core.jit import inline
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, loss_of
 from ..estimators.options import LossClassifier, RandomFeatures, SquaredLossRegressor, StepSize

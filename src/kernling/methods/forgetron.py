@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import keep, mistaken, oldest, point_scores, point_value, square
 from ..core import losses, run
 from ..core.expansion import SCALE, Expansion
-from ..core.jit import inline, inner
 from ..core.updates import add, renormalise
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count

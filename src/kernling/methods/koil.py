@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.eviction import BIRTH, TIE, Labels, point_scores, point_value
 from ..components.pairwise import side_of
 from ..components.sides import Sides, new_sides
@@ -29,7 +30,6 @@ from ..components.threshold import Recent, is_due, keep_score, new_recent, note
 from ..core import run
 from ..core.block import point_values
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline, inner
 from ..core.updates import add, insert, remove, scale_model
 from ..estimators.constraints import POSITIVE, SWITCH, OneOf, Real, Whole
 from ..estimators.examples import Example

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.pairwise import pair_loss, pair_move, pair_product, pair_slope, side_of
 from ..components.sides import Sides, keep_example, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import losses, run
 from ..core.averages import KINDS
 from ..core.fourier import Linear
-from ..core.jit import inline
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import PairLoss, RegularisedSteps

@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.nystrom import compress, feature_step, landmark_features
 from ..core import losses, run
 from ..core.expansion import Expansion, check_room
-from ..core.jit import inline
 from ..core.minibatch import point_matrix
 from ..core.updates import add, insert
 from ..estimators.constraints import NOTHING, Whole

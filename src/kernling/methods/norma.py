@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..components.eviction import keep, oldest
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE
-from ..core.jit import inline
 from ..core.updates import add, renormalise
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example

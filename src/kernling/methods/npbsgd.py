@@ -19,11 +19,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..components.eviction import event_value, keep, lightest
 from ..components.neighbours import event_row, project_on_nearest
 from ..core import losses, run
 from ..core.expansion import EVENTS
-from ..core.jit import inline
 from ..core.updates import add, anneal
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example

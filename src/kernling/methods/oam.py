@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner, jit
 from ..components.buffers import Buffers, buffer_row, buffered, new_buffers
 from ..components.pairwise import pair_move, pair_product, side_of
 from ..components.threshold import Recent, keep_scores, new_recent, note
 from ..core import run
 from ..core.averages import KINDS
 from ..core.fourier import Linear
-from ..core.jit import inline, inner, jit
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear

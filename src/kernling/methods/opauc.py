@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner, jit
 from ..components.pairwise import inherited, side_of
 from ..components.sides import pooled_means
 from ..components.threshold import Recent, keep_scores, new_recent, note
@@ -25,7 +26,6 @@ from ..core import run
 from ..core.averages import KINDS
 from ..core.expansion import check_room
 from ..core.fourier import Linear
-from ..core.jit import inline, inner, jit
 from ..core.state import Widening, added
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline
 from ..core.updates import add, insert
 from ..estimators.constraints import POSITIVE, OneOf, Real
 from ..estimators.examples import Example

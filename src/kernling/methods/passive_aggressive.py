@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.ball import merged_ball, new_ball
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import Expansion
-from ..core.jit import inline
 from ..core.kernels import self_value
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..core import losses, run
 from ..core.expansion import EVENTS
-from ..core.jit import inline
 from ..core.updates import add, anneal, insert
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, horizon, loss_of

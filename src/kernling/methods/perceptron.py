@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..components.eviction import mistaken
 from ..core import losses, run
 from ..core.expansion import EVENTS
-from ..core.jit import inline
 from ..core.updates import add, insert
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, loss_of

@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.gram import Gram, new_gram
 from ..components.pruning import Pruning, add_and_prune
 from ..core import losses
 from ..core.expansion import Expansion
-from ..core.jit import inline
 from ..core.loop import learn_waiting
 from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
 from ..core.updates import read_scores, scale_model

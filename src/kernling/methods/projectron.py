@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline
 from ..components.eviction import mistaken
 from ..components.gram import RENEWED, WORST, Gram, new_gram
 from ..components.projection import add_or_project, project_event
 from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline
 from ..estimators.constraints import Real
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count

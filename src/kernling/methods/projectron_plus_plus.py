@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from ..compiler import inline
 from ..components.eviction import columns_changed, event_value
 from ..components.projection import add_or_project, add_projection, project_event
 from ..core import losses, run
 from ..core.expansion import EVENTS
-from ..core.jit import inline
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
 from ..estimators.parameters import parameter

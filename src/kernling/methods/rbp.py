@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..compiler import inline
 from ..components.eviction import keep, mistaken
 from ..core import losses, run
-from ..core.jit import inline
 from ..core.updates import add
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, loss_of

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.pairwise import keep_in_ball, side_of
 from ..components.sides import Sides, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
@@ -26,7 +27,6 @@ from ..core import run
 from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
-from ..core.jit import inline, inner
 from ..core.state import Widening
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example

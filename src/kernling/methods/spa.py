@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.ball import merged_ball, new_ball, note_projection
 from ..components.eviction import UNBOUNDED, lightest, point_value
 from ..components.neighbours import event_row, move_to_nearest, point_row, project_on_nearest
@@ -48,7 +49,6 @@ from ..components.passive import Task, event_loss, note_norm, note_score, steepn
 from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import EVENTS, Expansion
-from ..core.jit import inline, inner
 from ..core.kernels import self_value
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example

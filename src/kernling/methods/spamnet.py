@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import inline, inner
 from ..components.pairwise import side_of
 from ..components.sides import Sides, join_mean, new_sides
 from ..components.threshold import Recent, keep_scores, new_recent, note
@@ -28,7 +29,6 @@ from ..core import run
 from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
-from ..core.jit import inline, inner
 from ..estimators.constraints import Real
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ..atomic import replaced
-from ..core.cache_files import cache_folder
+from ..compiler import cache_folder
 from ..streams import files
 from ..streams.base import CHUNK, Chunk, Stream
 from ..streams.entry import stream

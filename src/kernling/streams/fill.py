@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler import jit_exact
 from ..components.scaling import ENOUGH
-from ..core.jit import jit_exact
 from ..core.limits import LARGEST
 
 FAR = 10.0  # mean deviations; values further away are clipped before they update the mean

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from ..core.jit import inline, inner, jit_exact
+from ..compiler import inline, inner, jit_exact
 from .base import CHUNK
 from .lines import line_blocks
 

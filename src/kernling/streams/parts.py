@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..compiler import jit_exact
 from ..components.scaling import MOST, standardise
-from ..core.jit import jit_exact
 from ..estimators.checking import are_plain
 
 SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler import entry_point, jit_exact
 from ..components.scaling import standardise
-from ..core.jit import entry_point, jit_exact
 from ..core.limits import within
 from .fill import Fill, fill_rows
 from .parts import SCALED, Standardise

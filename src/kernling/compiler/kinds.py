@@ -21,7 +21,7 @@ class Values(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The kind of a record, passed by address: see struct.py."""
+    """The kind of a record, passed by address: see records.py."""
 
     owner: type
     fields: tuple[tuple[str, Any], ...]
@@ -33,7 +33,7 @@ class Function(NamedTuple):
     arguments: tuple  # kinds, or None for records
 
 
-class Known:
+class HasKind:
     """What has a kind of its own."""
 
     __slots__ = ("kind",)
@@ -47,7 +47,7 @@ def kind_of(value: Any) -> Any:
         return value.dtype, value.ndim, flags & ~BY_COLUMNS if flags & BY_ROWS else flags
     if isinstance(value, tuple):
         return Values(type(value), tuple(map(kind_of, value)))
-    return value.kind if isinstance(value, Known) else type(value)
+    return value.kind if isinstance(value, HasKind) else type(value)
 
 
 def text_of(kind: Any) -> str:

@@ -472,7 +472,7 @@ class Front(Calls):
     # records
 
     def _field(self, record: Record, name: str) -> Any:
-        from .extend import read_field
+        from ..numba_records import read_field
 
         kind = record.kind.fields[name]
         if hasattr(kind, "places"):
@@ -484,7 +484,7 @@ class Front(Calls):
         return View(kind, parts[0], parts[1], None)
 
     def _set_field(self, record: Any, name: str, value: Any) -> None:
-        from .extend import write_field
+        from ..numba_records import write_field
 
         if not isinstance(record, Record):
             raise Unsupported("assignment to a field of what is not a record")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from .machine import cannot_fail, link_runtime
+from ..intrinsics import add_product, number_of, only_numba, shaped, variants
+from ..loader import cannot_fail, link_runtime
 from .values import (
     ADDRESS,
     BYTE,
@@ -56,7 +57,7 @@ TYPES = {
 
 
 class Calls(Arithmetic):
-    """Emits calls; ``front.py`` translates their arguments."""
+    """Emits calls; ``ast_to_llvm.py`` translates their arguments."""
 
     context: Any  # Numba's target
     should_inline: Any  # whether a function becomes part of those that call it
@@ -91,8 +92,10 @@ class Calls(Arithmetic):
 
     @staticmethod
     def _by_type(called: Any, arguments: list) -> Any:
-        variants = getattr(called, "by_type", None)
-        return called if variants is None else variants[str(arguments[0].kind)]
+        try:
+            return variants[called][str(arguments[0].kind)] if called in variants and called not in only_numba else called
+        except TypeError:  # not hashable
+            return called
 
     def _call_compiled(self, node: ast.Call, called: Any, arguments: list) -> Any:
         if any(isinstance(argument, Static) for argument in arguments):
@@ -203,9 +206,6 @@ class Calls(Arithmetic):
         return Number(kind, self.builder.bitcast(value.value, number_type(kind)))
 
     def _builtin(self, called: Any, arguments: list) -> Any:
-        from .blas import add_product
-        from .struct import number_of, shaped
-
         if called is shaped:
             view, shape = arguments
             kind = types.Array(view.kind.dtype, len(shape.items), "C")

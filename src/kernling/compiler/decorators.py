@@ -26,10 +26,10 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any
 
-from . import machine
-from .cache_files import read_entry, write_entry
+from . import loader
+from .cache import read_entry, write_entry
+from .keys import file_hash, shared_hash
 from .kinds import kind_of, text_of
-from .sources import file_hash, shared_hash
 
 
 def _is_disabled() -> bool:
@@ -77,7 +77,7 @@ def inline(function: Callable) -> Callable:
 
 
 def pluggable(function: Callable) -> Callable:
-    """Compile a function that is a field of a record (see struct.py): compiled code calls it by its address."""
+    """Compile a function that is a field of a record (see records.py): compiled code calls it by its address."""
     return _compile(function, _FREEDOMS, function, **(_INNER | {"no_cfunc_wrapper": False}))
 
 
@@ -144,7 +144,7 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
-        from .dispatch import dispatcher_of
+        from .numba_backend import dispatcher_of
 
         return dispatcher_of(self)
 
@@ -165,7 +165,7 @@ class Compiled:
             if self.options.get("no_cpython_wrapper"):
                 raise TypeError(f"{self.__name__} can be called only by compiled code")  # type: ignore[attr-defined]
             address = self._found(kinds)
-            entry = self._compiled(kinds) if address is None else machine.python_function(self.py_func.__name__, address)
+            entry = self._compiled(kinds) if address is None else loader.python_function(self.py_func.__name__, address)
             self._entries[kinds] = entry
         return entry
 
@@ -180,18 +180,18 @@ class Compiled:
         """Return the address of what is called from Python or by address, if the cache has it, and Numba is not needed."""
         try:
             name = read_entry(shared_hash(), self._key(kinds))
-            entry = None if name is None else machine.load(name.decode())
-            return machine.address_of(entry.wrapper) if entry is not None and entry.wrapper else None
+            entry = None if name is None else loader.load(name.decode())
+            return loader.address_of(entry.wrapper) if entry is not None and entry.wrapper else None
         except Exception:  # llvmlite has changed: Numba knows how to load code, or compiles
             return None
 
     def _key(self, kinds: tuple) -> str:
-        text = "|".join([self.full_name, self.stamp, machine.processor(), *map(text_of, kinds)])
+        text = "|".join([self.full_name, self.stamp, loader.processor(), *map(text_of, kinds)])
         return f"{self.full_name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.name"
 
     def _compiled(self, kinds: tuple) -> Any:
         """Return the function, or its address, from Numba, and remember where it has been saved."""
-        from .dispatch import compiled
+        from .numba_backend import compiled
 
         found, name = compiled(self, kinds)
         if name:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kernling.core.jit import COMPILED, Compiled, entry_point, jit
-from kernling.core.kinds import Fields, kind_of, text_of
-from kernling.core.struct import by_address
+from kernling.compiler import by_address
+from kernling.compiler.decorators import COMPILED, Compiled, entry_point, jit
+from kernling.compiler.kinds import Fields, kind_of, text_of
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no compiled code")
 

@@ -1,7 +1,7 @@
 """Values that compiled code computes with, as LLVM sees them: numbers, views of arrays, records, tuples.
 
-They are what ``front.py`` makes of expressions.  Types are Numba's, and so are the rules of arithmetic: which type the sum of
-an int64 and a float32 has is asked once for each pair.
+They are what ``ast_to_llvm.py`` makes of expressions.  Types are Numba's, and so are the rules of arithmetic: which type the
+sum of an int64 and a float32 has is asked once for each pair.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING = types.none
 
 
 class Unsupported(Exception):
-    """Raised for what is not part of the language of ``front.py``; Numba compiles the function instead."""
+    """Raised for what is not part of the language of ``ast_to_llvm.py``; Numba compiles the function instead."""
 
 
 class Number(NamedTuple):
@@ -42,7 +42,7 @@ class View(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record in memory, see struct.py."""
+    """A record in memory, see records.py."""
 
     kind: Any
     pointer: Any

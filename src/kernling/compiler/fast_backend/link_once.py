@@ -5,7 +5,7 @@ since it links all code that a function may need into the library of that functi
 A unit is compiled once; its callers find it by its symbol, as in any other compiled language.  A fragment becomes part of
 its callers, and is never optimised nor turned into machine code by itself.
 
-This relies on private classes of Numba for libraries and pipelines; jit.py does without them if they are not as expected.
+This relies on private classes of Numba for libraries and pipelines; numba_backend.py does without them if they are missing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numba.core import types
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
 
-from .compiling import compiling
-from .machine import cannot_fail, wrappers
+from ..loader import cannot_fail, wrappers
+from ..progress import compiling
 
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
@@ -112,7 +112,7 @@ class _Lean(Compiler):
         from numba.core.lowering import Environment
         from numba.core.typing import signature
 
-        from .front import Front
+        from .ast_to_llvm import Front
 
         state = self.state
         context, flags, identity = state.targetctx, state.flags, state.func_id

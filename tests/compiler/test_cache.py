@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import kernling
-from kernling.core import sources
+from kernling.compiler import keys
 
 COUNT = """
 import sys
 import numpy as np, scipy.sparse as sparse
 import kernling
-from kernling.core.compiling import compiling
+from kernling.compiler import compiling
 
 X = np.random.default_rng(0).normal(size=(200, 3))
 y = (X[:, 0] > 0).astype(int)
@@ -32,7 +32,7 @@ print(compiling.functions, "numba" in sys.modules, model.n_stored_)
 COUNT_ONE = """
 import sys
 import numpy as np
-from kernling.core.compiling import compiling
+from kernling.compiler import compiling
 from kernling.core.limits import row_within
 
 row_within(np.eye(3), -1.0, 1.0)
@@ -80,21 +80,21 @@ def edited(tmp_path, monkeypatch):
     """The keys of AVM's machine code, shared and its own, after an edit in a copy of the package."""
     package = tmp_path / "kernling"
     shutil.copytree(Path(kernling.__file__).parent, package)
-    monkeypatch.setattr(sources, "__file__", str(package / "core" / "sources.py"))
+    monkeypatch.setattr(keys, "__file__", str(package / "compiler" / "keys.py"))
 
     def forget():
-        sources.shared_hash.cache_clear()
-        sources.file_hash.cache_clear()
+        keys.shared_hash.cache_clear()
+        keys.file_hash.cache_clear()
 
-    def keys(path=None, old="", new=""):
+    def hashes(path=None, old="", new=""):
         if path:
             text = (package / path).read_text()
             assert old in text
             (package / path).write_text(text.replace(old, new) if old else text + new)
         forget()
-        return sources.shared_hash(), sources.file_hash(str(package / "methods" / "avm.py"))
+        return keys.shared_hash(), keys.file_hash(str(package / "methods" / "avm.py"))
 
-    yield keys
+    yield hashes
     forget()
 
 
@@ -110,7 +110,7 @@ def test_an_edited_source_changes_the_key(edited):
         ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
         ("core/run.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
         ("components/coverage.py", "inside = False", "inside = 0 > 1"),
-        ("core/values.py", "", "\n# how values are compiled\n"),
+        ("compiler/fast_backend/values.py", "", "\n# how values are compiled\n"),
     ]:
         found.add(edited(path, old, new)[0])
     assert len(found) == 6
@@ -131,7 +131,7 @@ def test_an_edited_merge_rule_compiles_nothing_again(edited):
 HITS = """
 import sys
 import numpy as np
-from kernling.core.compiling import compiling
+from kernling.compiler import compiling
 from kernling.core.limits import row_within
 
 right = row_within(np.eye(3), -1.0, 1.0) and not row_within(np.eye(3), -1.0, 0.5)
@@ -166,7 +166,7 @@ def entry(one_entry, run_python, tmp_path):
 
 COUNT_FOUR = """
 import numpy as np
-from kernling.core.compiling import compiling
+from kernling.compiler import compiling
 from kernling.core.limits import row_within
 
 tables = [kind(np.eye(3)) for kind in (np.asarray, np.float32, np.asfortranarray, np.int64)]
@@ -267,14 +267,14 @@ def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
 
 PLAIN = """
 import sys
-sys.modules["kernling.core.lean"] = None  # as if Numba had moved what it needs
+sys.modules["kernling.compiler.fast_backend.link_once"] = None  # as if Numba had moved what it needs
 
 import numpy as np
-from kernling.core import dispatch
+from kernling.compiler import numba_backend
 from kernling.core.averages import AVERAGE, averaged_share
 from kernling.core.expansion import EVENTS, TOTAL, new_expansion
 
-assert dispatch.lean is None
+assert numba_backend.link_once is None
 model = new_expansion(2, 1, np.float64, groups=2)
 model.clock[EVENTS], model.clock[TOTAL] = 4.0, 2.0
 print(averaged_share(model, AVERAGE, 1.0))
@@ -283,7 +283,7 @@ print(averaged_share(model, AVERAGE, 1.0))
 PLAIN_METHOD = """
 import sys
 if sys.argv[1] == "plain":
-    sys.modules["kernling.core.lean"] = None
+    sys.modules["kernling.compiler.fast_backend.link_once"] = None
 
 import numpy as np, kernling
 X = np.random.default_rng(0).normal(size=(300, 3))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernling.core.compiling import Compiling
+from kernling.compiler.progress import Compiling
 
 
 def test_nested_functions_are_counted_once_in_time_and_each_in_number():

@@ -13,10 +13,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 
-from .blas import add_product
+from .intrinsics import add_product, number_of, shaped, variants
 from .kinds import ALIGNED, BY_COLUMNS, BY_ROWS, WRITEABLE, Fields, Function, Values
-from .struct import number_of, shaped
-from .vector import exp, exp32, exp64, sincos, sincos32, sincos64
 
 TESTED = "0.68"  # version of Numba
 
@@ -206,14 +204,21 @@ def _add_product(a, b, factor, out):
     return add
 
 
-@overload(exp)
-def _exp(x):
-    return (lambda x: exp32(x)) if x == types.float32 else (lambda x: exp64(x))
+@cache
+def _declare(function: Any) -> None:
+    """Tell Numba which functions stand for a plain one."""
+    by_type = variants[function]
+
+    @overload(function)
+    def _chosen(x):
+        chosen = by_type["float32" if x == types.float32 else "float64"]
+        return lambda x: chosen(x)
 
 
-@overload(sincos)
-def _sincos(x):
-    return (lambda x: sincos32(x)) if x == types.float32 else (lambda x: sincos64(x))
+def declare_variants() -> None:
+    """Tell Numba of the functions that ``by_type`` has been given so far."""
+    for function in variants:
+        _declare(function)
 
 
 @lower_setattr_generic(Struct)

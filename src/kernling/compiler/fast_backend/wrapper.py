@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from .machine import link_runtime
+from ..loader import link_runtime
 from .values import ADDRESS, BYTE, FLOATS, NOTHING, WORD, Unsupported, is_number, stored_type, types, word
 
 HEAD = object.__basicsize__  # of an object in memory; the last part is the address of its type
@@ -68,7 +68,7 @@ class Wrapper:
         return self.builder.call(self.module.globals.get(name) or ir.Function(self.module, kind, name), arguments)
 
     def _object(self, name: str) -> Any:
-        """Return the address of one of ``machine.OBJECTS``."""
+        """Return the address of one of ``loader.OBJECTS``."""
         symbol = f"kernling_{name}"
         return self.module.globals.get(symbol) or ir.GlobalVariable(self.module, BYTE, symbol)
 

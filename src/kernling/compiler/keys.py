@@ -13,7 +13,6 @@ import llvmlite
 import numpy as np
 
 MARKS = {"jit", "inner", "inline", "pluggable", "jit_exact", "inline_exact", "template"}  # decorators of compiled functions
-COMPILER = ("calls.py", "extend.py", "front.py", "lean.py", "struct.py", "values.py", "wrapper.py")
 _UNSEEN = ('"""', "#", "LEARNER", "from __future__", "from ..estimators", "from ..merging")
 
 
@@ -24,8 +23,8 @@ def shared_hash() -> str:
     for version in (numba_version(), llvmlite.__version__, np.__version__, sys.version):
         text.update(version.encode())
     package = Path(__file__).parents[1]
-    for name in COMPILER:
-        text.update((package / "core" / name).read_bytes())
+    for path in sorted(package.glob("compiler/**/*.py")):
+        text.update(path.read_bytes())
     for path in sorted([*package.glob("core/*.py"), *package.glob("components/*.py")]):
         text.update(file_hash(str(path)).encode())
     return text.hexdigest()[:16]

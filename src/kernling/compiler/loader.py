@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blas import gemm_addresses
-from .cache_files import read_entry
-from .sources import shared_hash
+from .cache import read_entry
+from .intrinsics import product_addresses
+from .keys import shared_hash
 
 OBJECTS = {"ndarray": np.ndarray, "TypeError": TypeError, "None": None, "True": True, "False": False}
 _FASTCALL = 0x80  # Python passes arguments as an array
@@ -79,7 +79,7 @@ def load_callees(entry: Entry) -> bool:
             ):  # not the one that the caller was compiled for
                 return False
             if found.needs_numba:
-                from .dispatch import start_runtime
+                from .numba_backend import start_runtime
 
                 start_runtime()
             _add(found.code)
@@ -128,7 +128,7 @@ def link_runtime() -> None:
 
     for name, value in OBJECTS.items():
         binding.add_symbol(f"kernling_{name}", id(value))
-    for letter, address in gemm_addresses().items():
+    for letter, address in product_addresses().items():
         binding.add_symbol(f"kernling_{letter}gemm", address)
 
 

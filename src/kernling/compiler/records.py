@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .jit import COMPILED
-from .kinds import ALIGNED, BY_ROWS, WRITEABLE, Fields, Function, Known, kind_of
+from .decorators import COMPILED
+from .kinds import ALIGNED, BY_ROWS, WRITEABLE, Fields, Function, HasKind, kind_of
 
 
 def by_address(record: Any) -> Any:
@@ -35,7 +35,7 @@ def strided(array: np.ndarray) -> np.ndarray:
     return np.empty((2, 2), array.dtype)[:, 0]
 
 
-class Plug(Known):
+class FunctionField(HasKind):
     """A field that contains a function: only the one in use is compiled, for arguments of these types.
 
     A record among the arguments is passed by address; it may be the one that contains the function.
@@ -70,7 +70,7 @@ def _fields_of(record: Any) -> Fields:
 def _field_of(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, ALIGNED | BY_ROWS | (WRITEABLE if value.flags.writeable else 0)
-    return kind_of(value) if isinstance(value, (bool, int, float, Plug)) else _fields_of(value)
+    return kind_of(value) if isinstance(value, (bool, int, float, FunctionField)) else _fields_of(value)
 
 
 def _words(record: Any, words: list, floats: list) -> None:
@@ -85,13 +85,13 @@ def _words(record: Any, words: list, floats: list) -> None:
             words.append(0)
         elif isinstance(value, int):
             words.append(value)
-        elif isinstance(value, Plug):
+        elif isinstance(value, FunctionField):
             words.append(value.address())
         else:
             _words(value, words, floats)
 
 
-class Handle(Known):
+class Handle(HasKind):
     """The address of a record, which keeps its memory alive."""
 
     __slots__ = ("_memory", "_record", "address")
@@ -111,13 +111,3 @@ class Handle(Known):
     def __index__(self) -> int:
         """Return the address, which compiled code takes as well, without looking it up."""
         return self.address
-
-
-def shaped(values, shape):
-    """Return the first numbers of a flat array as an array of this shape, without checks."""
-    return values[: np.prod(shape, dtype=int)].reshape(shape)
-
-
-def number_of(function, argument):
-    """Call a C function by its address, ``double function(void *argument)``; without compiled code, it is not called."""
-    raise NotImplementedError("there are no addresses without compiled code")

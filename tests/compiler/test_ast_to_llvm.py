@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from kernling.core.blas import add_product
-from kernling.core.dispatch import lean
-from kernling.core.jit import COMPILED, inline, inner, jit
+from kernling.compiler import COMPILED, add_product, inline, inner, jit
+from kernling.compiler.numba_backend import link_once
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 
@@ -124,7 +123,7 @@ def alone(monkeypatch):
     def refuse(_compiler):
         raise AssertionError("not part of the language")
 
-    monkeypatch.setattr(lean.Compiler, "_compile_core", refuse)
+    monkeypatch.setattr(link_once.Compiler, "_compile_core", refuse)
 
 
 def uncompiled(compiled):
@@ -137,16 +136,16 @@ def uncompiled(compiled):
 FELL_BACK = """
 import numpy as np
 from kernling import registry
-from kernling.core import lean
+from kernling.compiler.fast_backend import link_once
 
 fell_back = []
-usual = lean.Compiler._compile_core
+usual = link_once.Compiler._compile_core
 
 def noted(self):
     fell_back.append(self.state.func_id.func_name)
     return usual(self)
 
-lean.Compiler._compile_core = noted
+link_once.Compiler._compile_core = noted
 X = np.random.default_rng(0).normal(size=(50, 3))
 for name in ("avm", "spa", "polk"):
     model = registry.estimator_for(name, "classification")()
@@ -168,7 +167,7 @@ print(AOGDClassifier(random_state=0).fit(X, X[:, 0] > 0).decision_function(X).su
 """
 WITHOUT = """
 import sys
-sys.modules["kernling.core.front"] = None  # to import it fails
+sys.modules["kernling.compiler.fast_backend.ast_to_llvm"] = None  # to import it fails
 """
 
 

@@ -10,29 +10,30 @@ from typing import Any
 import numba
 from numba.core.registry import cpu_target
 
-from . import machine
-from .cache_files import cache_folder, write_entry
-from .extend import numba_type
-from .jit import ENTRY, FRAGMENT, UNIT, Compiled
-from .machine import Entry
-from .sources import shared_hash
+from . import loader
+from .cache import cache_folder, write_entry
+from .decorators import ENTRY, FRAGMENT, UNIT, Compiled
+from .keys import shared_hash
+from .loader import Entry
+from .numba_records import declare_variants, numba_type
 
 # beginnings of the names of what any process has; whatever else there may be, Numba has loaded
 KNOWN = ("Py", "llvm.", "kernling_", "calloc", "cos", "exp", "fmod", "free", "log", "malloc", "mem", "pow", "sin", "sqrt")
-lean: Any
+link_once: Any
 try:
-    from . import lean
+    from .fast_backend import link_once
 except ImportError:  # Numba has changed: compiling takes longer, and gives the same
-    lean = None
+    link_once = None
 
 
 def dispatcher_of(function: Compiled) -> Any:
     """Return Numba's object for a function."""
+    declare_variants()
     options, kind = function.options, function.kind
-    if lean is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
+    if link_once is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
         kind = ENTRY
     else:
-        compilers = {ENTRY: lean.UnitCompiler, UNIT: lean.InnerCompiler, FRAGMENT: lean.FragmentCompiler}
+        compilers = {ENTRY: link_once.UnitCompiler, UNIT: link_once.InnerCompiler, FRAGMENT: link_once.FragmentCompiler}
         options = {**options, "pipeline_class": compilers[kind]}
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function.py_func)
     _hide_from_python(dispatcher)
@@ -59,14 +60,14 @@ def compiled(function: Compiled, kinds: tuple) -> tuple[Any, str]:
     signature = tuple(map(numba_type, kinds))
     result = function.overload(signature)
     symbol, by_address = result.fndesc.mangled_name, function.options.get("no_cpython_wrapper")
-    if symbol not in machine.wrappers:  # Numba has made the wrapper
+    if symbol not in loader.wrappers:  # Numba has made the wrapper
         if by_address:
             return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), ""
         return result.entry_point, ""
-    address = _address(result.library, machine.wrappers[symbol])
+    address = _address(result.library, loader.wrappers[symbol])
     saved = getattr(function.dispatcher, "_cache", None)
     name = saved.entry_name(signature, result.library.codegen) if isinstance(saved, _DiskCache) else ""
-    return address if by_address else machine.python_function(function.py_func.__name__, address), name
+    return address if by_address else loader.python_function(function.py_func.__name__, address), name
 
 
 def _address(library: Any, symbol: str) -> int:
@@ -89,7 +90,7 @@ def _set_apart(result: Any, name: str) -> None:
 
     symbol = result.fndesc.mangled_name
     result.library._shared_module = binding.parse_assembly("")
-    machine.define(symbol, name, _address(result.library, symbol))
+    loader.define(symbol, name, _address(result.library, symbol))
 
 
 def _classes(types: Any) -> list[str]:
@@ -107,8 +108,8 @@ def _load(name: str, target: Any) -> Any:
     from numba.core.compiler import CompileResult
 
     try:
-        entry = machine.read(name)
-        if entry is None or not machine.load_callees(entry):
+        entry = loader.read(name)
+        if entry is None or not loader.load_callees(entry):
             return None
         if entry.needs_numba:
             start_runtime()
@@ -130,7 +131,7 @@ class _DiskCache:
         self.cache_path = str(cache_folder())
 
     def entry_name(self, signature: Any, codegen: Any) -> str:
-        way = "" if lean is not None else "plain|"
+        way = "" if link_once is not None else "plain|"
         key = f"{way}{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
@@ -140,7 +141,7 @@ class _DiskCache:
         return int(key[:12], 16)
 
     def _is_fragment(self, signature: Any) -> bool:
-        return self.kind == FRAGMENT or (self.kind == UNIT and lean.takes_arrays_by_value(signature))
+        return self.kind == FRAGMENT or (self.kind == UNIT and link_once.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         if self._is_fragment(signature):
@@ -169,15 +170,15 @@ class _DiskCache:
 
         symbol = result.fndesc.mangled_name
         declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
-        callees = {one: machine.units[one] for one in declared & machine.units.keys()}
+        callees = {one: loader.units[one] for one in declared & loader.units.keys()}
         code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
         used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
         entry = Entry(
             symbol=symbol,
-            wrapper=machine.wrappers.get(symbol, ""),
+            wrapper=loader.wrappers.get(symbol, ""),
             callees=callees,
             needs_numba=not all(one in callees or one.startswith(KNOWN) for one in declared),
-            cannot_fail=symbol in machine.cannot_fail,
+            cannot_fail=symbol in loader.cannot_fail,
             code=code,
             description=dumps((*description, used)),
         )
