@@ -98,7 +98,8 @@ class _Lean(Compiler):
                 self._name()
                 try:
                     return self._compile_directly()
-                except Exception:  # not part of its language, or Numba is not as expected
+                except Exception as error:  # not part of its language, or Numba is not as expected
+                    compiling.fall_back(self.state.func_id.func_qualname, error)
                     self.state.library = self._new_library()
                     return super()._compile_core()
         finally:
@@ -228,3 +229,6 @@ class FragmentCompiler(_Lean):
     """Compiles a function that becomes part of its callers."""
 
     library = _Fragment
+
+
+COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentCompiler}
