@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import llvmlite
 import numpy as np
 
-from .. import __version__
 from .intrinsics import variants
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
@@ -32,7 +31,8 @@ _WITH_PYTHON = {*sys.stdlib_module_names, "numpy", "numba"}  # whose versions ar
 def shared_hash() -> str:
     """Return a hash of the compiler, and of the versions that turn functions into machine code."""
     text = hashlib.sha256()
-    for version in (__version__, numba_version(), llvmlite.__version__, np.__version__, sys.version):
+    kernling = sys.modules["kernling"].__version__  # not imported: this is the lowest package, and has been imported by it
+    for version in (kernling, numba_version(), llvmlite.__version__, np.__version__, sys.version):
         text.update(version.encode())
     for path in sorted(Path(__file__).parent.glob("**/*.py")):
         text.update(path.read_bytes())
