@@ -96,7 +96,7 @@ class Content(NamedTuple):
     callees: list  # compiled functions, in the order in which the text refers to them
 
 
-def content_of(name: str, function: types.FunctionType, options: dict[str, Any]) -> Content:
+def content_of(name: str, function: Any, options: dict[str, Any]) -> Content:
     """Return what a function consists of: its code, its options, and the global names that it reads."""
     return _Walk(name, function, options).content()
 
@@ -105,8 +105,10 @@ class _Walk:
     """Collects what the code of one function refers to."""
 
     def __init__(self, name: str, function: Any, options: dict[str, Any]):
-        self.function, self.names = function, set()
-        self.parts, self.callees = [name, *(f"{option}={options[option]}" for option in sorted(options))], []
+        self.function = function
+        self.names: set[str] = set()
+        self.parts = [name, *(f"{option}={options[option]}" for option in sorted(options))]
+        self.callees: list[Any] = []
 
     def content(self) -> Content:
         function = self.function

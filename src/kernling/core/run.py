@@ -69,8 +69,11 @@ class Call(NamedTuple):
     event: Event
 
 
-def step(params, state, block, j, f, y, weight, u):
-    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
+def step(*arguments):
+    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y.
+
+    Its arguments are ``params, state, block, j, f, y, weight, u``, and ``features`` after the block if it has any.
+    """
 
 
 def note(params, state, row):

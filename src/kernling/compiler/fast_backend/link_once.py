@@ -16,30 +16,17 @@ from types import SimpleNamespace
 from llvmlite import ir
 from llvmlite.ir.values import FunctionAttributes
 from numba.core import types
-from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 from ..loader import cannot_fail, wrappers
+from ..private_parts import check
 from ..progress import compiling
 
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
 WIDEST = '"prefer-vector-width"="512"'
-_EXPECTED = {
-    JITCodeLibrary: (
-        "add_ir_module",
-        "_optimize_functions",
-        "_optimize_final_module",
-        "_finalize_final_module",
-        "_finalize_dynamic_globals",
-    ),
-    CPUCodegen: ("_module_pass_manager",),
-    Compiler: ("_compile_core", "define_pipelines"),
-}
-for _owner, _names in _EXPECTED.items():
-    for _name in _names:
-        if not hasattr(_owner, _name):
-            raise ImportError(f"this version of Numba has no {_owner.__name__}.{_name}")
+check("fast_backend")
 if not issubclass(FunctionAttributes, set):
     raise ImportError("attributes of functions are not a set in this version of llvmlite")
 
