@@ -1,5 +1,7 @@
 """A run that was cut anywhere and goes on with --resume is the uncut run, bit for bit; a model file knows where to go on."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
@@ -114,7 +116,9 @@ def test_dropped_rows_are_neither_learned_nor_answered_again(folder):
     call("run", *options, "--save", "whole.kern", "--predictions", "whole.csv")
     call("run", *options, "--rows", 151, "--save", "cut.kern", "--predictions", "first.csv")
     assert models.read("cut.kern").place["row"] == 151
-    call("run", "rows.csv", "--missing", "drop", "--resume", "cut.kern", "--save", "cut.kern", "--predictions", "rest.csv")
+    more = ("--missing", "drop", "--save", "cut.kern", "--predictions", "rest.csv")
+    shown = call("run", "rows.csv", "--resume", "cut.kern", *more).stdout
+    assert re.search(r"│ events +│ +108 │", shown)  # 109 rows, without one
     assert_same_model("cut.kern", "whole.kern")
     assert kernling.load("cut.kern").t_ == 253
     whole, first, rest = ((folder / f"{name}.csv").read_text().splitlines() for name in ("whole", "first", "rest"))

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import kernling as kl
-from kernling.components import experts, least_squares
+from kernling.components import experts, least_squares, line
 from kernling.components.early import SETTLE, new_early, next_settling
-from kernling.components.experts import STEPPED
+from kernling.components.experts import LATELY, STEPPED
 from kernling.components.mixture import learn_mixed, new_mixture
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
@@ -144,6 +144,22 @@ def test_wide_sparse_rows_give_the_model_of_dense_ones(cls):
     dense, wide = cls(**SMALL).fit(X, y), cls(**SMALL).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(wide._scores(X), dense._scores(X), rtol=1e-8, atol=1e-8)
     assert dense._state.straight.squares.shape == (601,)  # the diagonal only
+
+
+def test_wide_lines_take_steps_on_the_diagonal():
+    """Each column has its own sum of squares, which forgets; a weight is that of the event in the sum, and of its step."""
+    rng = np.random.default_rng(4)
+    Z, T, weights = rng.normal(size=(601, 50)), rng.normal(size=(2, 50)), rng.choice([0.0, 0.5, 1.0, 3.0], 50)
+    wide = line.new_line(LATELY, 600, 2)
+    said = line.learn(wide, LATELY, Z, T, weights)
+    W, squares = np.zeros((2, 601)), np.zeros(601)
+    for z, target, weight, before in zip(Z.T, T.T, weights, said.T, strict=True):
+        np.testing.assert_allclose(before, W @ z)
+        if weight > 0.0:
+            step = z / (0.1 + squares)
+            W += np.outer(target - before, step) / (1.0 / weight + step @ z)
+            squares = 0.998 * squares + weight * z**2
+    np.testing.assert_allclose(line.scores_of(wide, Z), W @ Z)
 
 
 def test_a_young_model_can_be_saved(tmp_path):
