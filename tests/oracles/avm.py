@@ -54,7 +54,7 @@ class AVM(Models):
         return rule == "always" or margin >= 1.0
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
-        self.vote(x, y)
+        self.vote(x, y, weight)
         o, t, w = self.params, len(self.history), self.history[-1]
         gradient, margin = loss_gradient(o, self.value(w, x), y)
         c: int | None = None
