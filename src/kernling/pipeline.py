@@ -158,6 +158,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
         turns = self._turns
+        if turns.predicting:
+            turns.check()
         with turns.lock:
             if turns.predicting:
                 turns.wait()
