@@ -77,10 +77,13 @@ class SingleEvents(TakesTurns):
     def _learn_event(self, x, target: float, weight: float) -> None:
         """Learn an event of the model's type and width, and an encoded target."""
         if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-            before = self._state
-            state = self._one.learn(before, x, target, weight, self._largest)
-            if state is not before:
-                self._state = self._known(state)
+            one = self._one
+            if self._state is not one.learned:
+                self._state = one.attached(self._state)
+            while (done := one.learn(x, target, weight, self._largest)) != 1:
+                if done < 0:
+                    self._known(None)
+                self._state = one.attached(one.roomier(self._state))
 
     def _score_event(self, x) -> Any:
         """Return the score of an event of the model's type and width."""
@@ -138,12 +141,14 @@ class SingleEvents(TakesTurns):
                 self._take(state, scale)
         except loop.Interrupted:
             raise
-        except KeyboardInterrupt:
+        except BaseException as stop:
             state = few.resumed()
             if state is None:
                 raise
             self._take(state, scale)
-            raise loop.Interrupted("stopped between two events; the model can be used") from None
+            if isinstance(stop, KeyboardInterrupt):
+                raise loop.Interrupted("stopped between two events; the model can be used") from None
+            raise
         return True
 
     def _take(self, state: Any, scale: Any) -> None:
