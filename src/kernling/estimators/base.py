@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -97,7 +96,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with self._untouched_on_error():
+        with Standing(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
@@ -120,7 +119,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with self._untouched_on_error():
+        with Standing(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -135,6 +134,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
+            before.learns_in_place = not careful
             learn = self._learn_few if few else self._learn
             parts = []
             with loop.deferred_interrupt() if is_short else nullcontext():
@@ -457,18 +457,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             if np.abs(y).max() > highest:
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
         return canonical(X), y, weights
-
-    @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """Restore the attributes if an error is raised."""
-        standing = Standing(self)
-        try:
-            yield
-        except loop.Interrupted:
-            raise
-        except BaseException:
-            standing.restore()
-            raise
 
     # ------------------------------------------------------------------ overridden by classifiers
 
