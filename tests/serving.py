@@ -10,7 +10,8 @@ import httpx
 import numpy as np
 
 import kernling as kl
-from kernling.serve.journal import Journal
+from kernling.serve.journal import block_of, blocks
+from kernling.serve.log import Log
 from kernling.serve.run import serve
 from kernling.serve.settings import Settings
 
@@ -20,7 +21,7 @@ _CONTEXT.set_forkserver_preload(["kernling.serve.run", "kernling.methods.avm"])
 
 def _serve(folder, port, options, uncut, pipe):
     if uncut:
-        Journal.cut = lambda *_: None  # so that all of it can be learned again
+        Log.cut = lambda *_: None  # so that all of it can be learned again
     serve(folder, "127.0.0.1", port, settings=Settings(**options), tell=pipe.send)
 
 
@@ -71,6 +72,11 @@ def send(service, rows, size, name="flights"):
     """Learn rows in requests of this size, each after the one before."""
     for first in range(0, len(rows), size):
         service.learn(name, rows[first : first + size]).result()
+
+
+def blocks_of(folder: Path, number: int = 1):
+    """The blocks of a model in the journal of a folder, with the number of events before and after them and their ids."""
+    return [(one.first, one.end, *block_of(one.read())) for one in blocks(Log(folder / "journal").scan(), number)]
 
 
 def abandon(service):

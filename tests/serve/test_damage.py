@@ -48,11 +48,14 @@ def filled(tmp_path_factory):
 def damage(folder, chance):
     """Damage a file or folder; returns what was done."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and "waiting" not in path.name and path.stat().st_size)
-    path = chance.choice(paths)
+    journal = [path for path in paths if path.parent.name == "journal"]
+    path = chance.choice(journal if chance.random() < 0.5 else paths)
     content = bytearray(path.read_bytes())
     first = chance.randrange(len(content))
     last = min(first + 1 + int(chance.expovariate(1 / 200)), len(content))
-    kind = chance.choice(["flip"] * 4 + ["cut", "zeros", "noise", "removed", "repeated", "inserted", "gone", "empty", "folder gone"])
+    kind = chance.choice(
+        ["flip"] * 4 + ["cut", "zeros", "noise", "removed", "repeated", "inserted", "gone", "empty", "folder gone"]
+    )
     if kind == "flip":
         content[first] ^= 1 << chance.randrange(8)
     elif kind == "cut":

@@ -1,8 +1,8 @@
 """Blocks that brought the process down: they are set aside, so that the service starts again.
 
-Before a block is learned or a snapshot is read, a file says so.  If the process ends in between, the next start knows what it was
-doing.  An end by SIGKILL, or the machine's, proves nothing against a block, so it is tried again, up to three times; but Python's
-fault handler writes a report if the very thread that learned a block has crashed, and then the block is set aside at once.
+Before a block is learned or a snapshot is read, a file says so.  If the process ends in between, the next start knows what it
+was doing.  An end by SIGKILL, or the machine's, proves nothing against a block, so it is tried again, up to three times; but
+Python's fault handler writes a report if the very thread that learned a block has crashed: then it is set aside at once.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class DeadLetters:
                 held = json.loads(path.read_bytes())
                 self._held[held["model"]].append(held | {"file": f"{folder.name}/{path.name}"})
             except (OSError, ValueError, KeyError, TypeError):
-                self.damage.append(f"{folder.name}/{path.name} is damaged: rows that brought the process down may be learned again")
+                self.damage.append(
+                    f"{folder.name}/{path.name} is damaged: rows that brought the process down may be learned again"
+                )
 
     def add(self, number: int, first: int, block: Block, ids: Sequence[str], reason: str) -> dict[str, Any]:
         """Set a block aside."""
@@ -144,7 +146,9 @@ class DeadLetters:
         if not held:
             return
         if len(held) >= STRIKES:
-            raise Refused(422, f"this model has brought the process down {len(held)} times, and learns no more: {held[-1]['reason']}")
+            raise Refused(
+                422, f"this model has brought the process down {len(held)} times, and learns no more: {held[-1]['reason']}"
+            )
         found = digest(block)
         for one in held:
             if one["requests"] == 1 and one["digest"] == found:
@@ -159,7 +163,8 @@ def digest(block: Block) -> str:
 def _rows(block: Block) -> list[dict[str, Any]]:
     columns = {name: [_plain(value) for value in column.tolist()] for name, column in block.columns.items()}
     return [
-        {**{name: values[place] for name, values in columns.items()}, "target": target} for place, target in enumerate(block.targets)
+        {**{name: values[place] for name, values in columns.items()}, "target": target}
+        for place, target in enumerate(block.targets)
     ]
 
 

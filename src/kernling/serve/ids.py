@@ -1,7 +1,8 @@
 """The ids of the last events learned, in memory and on disk.
 
-On disk, the ids of a block are part of its record in the journal, so that they are lost, and can be learned again, if it is.  When
-a snapshot covers the block, they move to two logs of ids with the same contents: nothing else could tell that the events were learned.
+On disk, the ids of a block are part of its record in the journal: if it is lost, so are they, and its events can be sent again.
+When a snapshot covers the block, they are copied to two logs of ids with the same contents, since nothing else could tell that
+the events were learned.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ class KnownIds:
         """Begin with the ids of the logs, which a snapshot says to be those of this range of events."""
         self.oldest = self.oldest_stored = oldest
         self.stored = stored
-        for piece in pieces:
-            self.add(piece, is_stored=True)
+        surplus = max(sum(len(piece.ids) for piece in pieces) - self.limit, 0)
+        for piece in pieces:  # an id that was forgotten and learned again is among the surplus, too: that must not forget it
+            self.add(piece._replace(ids=piece.ids[surplus:]), is_stored=True)
+            surplus = max(surplus - len(piece.ids), 0)
 
     def __contains__(self, one: str) -> bool:
         return one in self._all

@@ -1,7 +1,8 @@
 """The journal: every block of events, on disk before it is acknowledged.
 
-Learning its blocks one after another repeats exactly what was learned.  Records that are older than the last two snapshots of their
-model are removed.  The definition of a model is written twice, since all of its blocks depend on it.
+Learning its blocks one after another repeats exactly what was learned.  Records that are older than the last two snapshots of
+their model are removed.  The definition of a model is written twice, and again at the beginning of every file, since all of its
+blocks depend on it.
 """
 
 from __future__ import annotations
@@ -62,13 +63,22 @@ class Journal:
     """
 
     def __init__(self, folder: Path):
-        self.log = Log(folder / "journal")
+        self.log = Log(folder / "journal", self._opening)
         self.marks = Marks(folder)
         self.models: dict[int, Mark] = {}
+        self._definitions: dict[int, bytes] = {}
         self.last_number = 0  # of a model
         self.unmarked: str | None = None  # why the last commit could not be marked
         self._records: list[Record] = []
         self._changes: dict[int, Mark] = {}
+
+    def enter(self, number: int, definition: Definition, total: int) -> None:
+        """Go on with a model of which so many events have been acknowledged."""
+        self.models[number] = Mark(definition.name, definition.spec, total)
+        self._definitions[number] = json.dumps(definition).encode()
+
+    def _opening(self) -> list[Record]:
+        return [Record(DEFINITION, number, self.models[number].total, 0, held) for number, held in self._definitions.items()]
 
     @contextmanager
     def commit(self) -> Iterator[None]:
@@ -83,6 +93,7 @@ class Journal:
             self.last_number = before
             raise
         self.models |= self._changes
+        self._definitions |= {record.model: record.content for record in self._records if record.kind == DEFINITION}
         try:
             if self._changes:
                 self.marks.write(self.models)

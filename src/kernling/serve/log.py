@@ -1,9 +1,9 @@
 """Logs: records in files that are only ever appended to, each record with its own checksum.
 
-A log is a folder of files.  A record says which model it belongs to and, by the number of events before it, where in the model's
-sequence of events it stands, so that a missing one leaves a gap.  Every record begins with eight random bytes, which are those of
-the file's name: after damage, reading goes on at their next occurrence, and nobody who sends rows can write bytes that look like a
-record.  The records of a commit are written at once, and only the last of them says that the commit is complete.
+A log is a folder of files.  A record says which model it belongs to and, by the number of events before it, where in the
+model's sequence of events it stands, so that a missing one leaves a gap.  Every record begins with eight random bytes, which
+are those of the file's name: after damage, reading goes on at their next occurrence, and nobody who sends rows can write bytes
+that look like a record.  The records of a commit are written at once, and only the last of them says that the commit is complete.
 """
 
 from __future__ import annotations
@@ -130,8 +130,9 @@ class Log:
     [(7, 3, b'abc')]
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, opening: Callable[[], list[Record]] = list):
         self.folder = folder
+        self.opening = opening  # returns the records with which every file begins
         self.segments: list[Segment] = []  # complete files, oldest first
         self.current: Segment | None = None  # the file that is written
         self.found: list[Found] = []  # by the last scan
@@ -182,8 +183,10 @@ class Log:
         """Write the records of a commit: when this returns, all of them are on disk; if it raises, none is."""
         if self.current is None or self.current.size > SEGMENT:
             self._begin_file()
+            records = [*self.opening(), *records]
         segment = self.current
-        assert segment is not None and self._file is not None
+        assert segment is not None
+        assert self._file is not None
         last = len(records) - 1
         data = [record.to_bytes(segment.salt, place == last) for place, record in enumerate(records)]
         try:

@@ -1,4 +1,4 @@
-"""Marks: how many events of each model were acknowledged, in files apart from the journal, so that its end cannot vanish unnoticed.
+"""Marks: how many events of each model were acknowledged, apart from the journal, whose end could vanish unnoticed otherwise.
 
 A mark is written after every commit, to two files in turn, without waiting for the disk; a second later it is there.  So a mark
 never promises more than the journal has: if the journal has fewer events, they were lost.

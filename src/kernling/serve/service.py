@@ -21,7 +21,6 @@ from .ids import KnownIds, Piece
 from .jobs import Job, Jobs
 from .journal import Definition
 from .live import LiveModel, State, Traits
-from .marks import Mark
 from .recovery import EVENTS, Plan, Survey, restored, told
 from .refusal import Refused, first_line
 from .rows import check_name
@@ -92,7 +91,7 @@ class Service:
             snapshot = found.plan.snapshot
             self._enter(model, found.known, snapshot.state.position if snapshot else 0)
             self.histories[number] = History(snapshot.history if snapshot else ())
-            self.journal.models[number] = Mark(model.name, model.spec, found.plan.total)
+            self.journal.enter(number, _definition(model, model.traits), found.plan.total)
             for sentence in found.told:
                 self.remember_error(model.name, sentence)
                 _LOG.warning("%s: %s", model.name, sentence)

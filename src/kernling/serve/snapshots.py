@@ -61,11 +61,13 @@ class Snapshots:
         return max((int(path.stem) for path in paths), default=0)
 
     def covered(self, number: int) -> int:
-        """Return the number of events up to which the journal is not needed, since two snapshots have them; -1 if all of it is."""
+        """Return the number of events that two snapshots have, so that the journal is not needed up to there; -1 if none."""
         paths = self._paths(number)
         return int(paths[-KEPT].stem) if len(paths) >= KEPT else -1
 
-    def write(self, model: LiveModel, state: State, history: Sequence[Any], ids: tuple[int, int], suffix: str = ".kern") -> None:
+    def write(
+        self, model: LiveModel, state: State, history: Sequence[Any], ids: tuple[int, int], suffix: str = ".kern"
+    ) -> None:
         """Save a state."""
         path = self.folder / str(model.number) / f"{state.position:016d}{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
