@@ -38,7 +38,7 @@ class Attempts:
         self._report: IO[bytes] | None = None
         if report:
             self._report = self._fault.open("wb", buffering=0)
-            faulthandler.enable(self._report, all_threads=False)
+            faulthandler.enable(self._report)
         else:
             self._fault.unlink(missing_ok=True)
 
@@ -57,7 +57,7 @@ class Attempts:
         return None
 
     def _reason(self, deaths: int) -> str | None:
-        if f"thread 0x{self.before['thread']:016x}" in self.crash:
+        if f"Current thread 0x{self.before['thread']:016x}" in self.crash:
             return f"brought the process down ({self.crash.partition(chr(10))[0]})"
         return f"was at work {deaths} times when the process ended" if deaths >= DEATHS else None
 

@@ -3,7 +3,7 @@
 A log is a folder of files.  A record says which model it belongs to and, by the number of events before it, where in the
 model's sequence of events it stands, so that a missing one leaves a gap.  Every record begins with eight random bytes, which
 are those of the file's name: after damage, reading goes on at their next occurrence, and nobody who sends rows can write bytes
-that look like a record.  The records of a commit are written at once, and only the last of them says that the commit is complete.
+that look like a record.  The records of a commit are written at once, and only the last of them says that it is complete.
 """
 
 from __future__ import annotations

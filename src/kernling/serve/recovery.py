@@ -194,7 +194,10 @@ def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts
         block, ids = block_of(one.read())
         reason = attempts.begin(number, f"block {one.first}")
         if reason is not None:
-            dead.add(number, one.first, block, ids, reason)
+            file = dead.add(number, one.first, block, ids, reason)["file"]
+            found.damage.append(
+                f"{one.rows:,} events ({one.first} to {one.end - 1}) were set aside, since learning them {reason}: see {file}"
+            )
         if dead.has(number, one.first):
             model.skip_to(one.end)
         else:
