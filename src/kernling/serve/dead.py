@@ -24,6 +24,7 @@ from .blocks import Block
 from .refusal import Refused
 
 DEATHS = 3  # without a report, after which a block is set aside
+KEYS = {"model": int, "first": int, "events": int, "requests": int, "reason": str, "time": float, "digest": str}
 STRIKES = 3  # blocks set aside, after which a model learns no more
 
 
@@ -102,6 +103,8 @@ class DeadLetters:
         for path in sorted(folder.glob("*.json")):
             try:
                 held = json.loads(path.read_bytes())
+                if {name: type(held[name]) for name in KEYS} != KEYS:
+                    raise ValueError("its values are not of the types that they should be")
                 self._held[held["model"]].append(held | {"file": f"{folder.name}/{path.name}"})
             except (OSError, ValueError, KeyError, TypeError):
                 self.damage.append(

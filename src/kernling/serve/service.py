@@ -21,6 +21,7 @@ from .ids import KnownIds, Piece
 from .jobs import Job, Jobs
 from .journal import Definition
 from .live import LiveModel, State, Traits
+from .locking import locked
 from .recovery import EVENTS, Plan, Survey, restored, told
 from .refusal import Refused, first_line
 from .rows import check_name
@@ -67,7 +68,7 @@ class Service:
         self.damage: list[str] = []  # found at the start, apart from what the models have lost
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder / "lock.sqlite")
+        self._lock = locked(folder)
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
         self.attempts = Attempts(folder, report_crashes)
         self.dead = DeadLetters(folder / "dead")
@@ -373,14 +374,3 @@ class Service:
 
 def _definition(model: LiveModel, traits: Traits) -> Definition:
     return Definition(model.name, model.spec, traits.to_plain(), model.from_file)
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    """Lock a folder, so that no other process can use it."""
-    database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
-    try:
-        database.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        database.close()
-        raise ValueError(f"another service uses {path.parent}: stop it, or choose another folder with --data") from None
-    return database
