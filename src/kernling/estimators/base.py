@@ -30,6 +30,7 @@ from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
+from .published import AsPublished
 from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
@@ -40,7 +41,7 @@ from .turns import learning, thread_count
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
 
-class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
+class OnlineEstimator(SingleEvents, ShowsFacts, AsPublished, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]

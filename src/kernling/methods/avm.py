@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import inline
+from ..components.coverage import KINDS as coverages
 from ..components.coverage import (
     VISITED,
     Coverage,
@@ -52,6 +53,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
 from ..estimators.options import Averaged, HarmonicSteps, IsotropicKernel, TubeRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier
@@ -246,6 +248,17 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
     """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "lam", "delta"),
+        choices={
+            "coverage": ("sphere", "printed_box"),
+            "approximate": ("always", "bernoulli", "margin"),
+            "output": ("last", "average", "suffix"),
+        },
+        values={"kernel": "rbf", "degree": 3, "suffix": 0.5},
+        required_with={"beta": ("approximate", "bernoulli"), "rho": ("approximate", "bernoulli")},
+        off={"eta": None, "max_cells": None, "full": "replace", "zero_cells": True, "coef0": 0.0, "forget": None},
+    )
     lam: float = parameter(
         default=0.00001,
         search=Log(1e-07, 0.01),
@@ -264,7 +277,11 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
         resolve=auto_delta,
         doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 400 cells.',
     )
-    coverage: str = parameter(default="sphere", allowed=OneOf(("sphere", "box")), doc="Shape of a cell.")
+    coverage: str = parameter(
+        default="sphere",
+        allowed=OneOf(tuple(coverages)),
+        doc="Shape of a cell; the paper's Algorithm 4 prints boxes of twice the diameter delta (printed_box).",
+    )
     approximate: str = parameter(
         default="always",
         allowed=OneOf(("always", "bernoulli", "margin")),
@@ -298,6 +315,11 @@ class AVMClassifier(_AVM, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
 
     example = Example("0.98")
+    published_settings = _AVM.published_settings.also(
+        choices={"loss": ("hinge", "smooth_hinge", "logistic")},
+        required_with={"tau": ("loss", "smooth_hinge")},
+        off={"class_weight": None},
+    )
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
@@ -311,6 +333,11 @@ class AVMRegressor(_AVM, TubeRegressor):
     """Approximation Vector Machine for regression: events are represented by the core points of at most 1,000 cells."""
 
     example = Example("1.00")
+    published_settings = _AVM.published_settings.also(
+        choices={"loss": ("epsilon_insensitive", "l1", "l2")},
+        required_with={"epsilon": ("loss", "epsilon_insensitive"), "y_max": ("loss", "l2")},
+        off={"standardise_target": False},
+    )
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),

@@ -51,6 +51,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, empty_linear, kept_share
 from ..estimators.options import Budget, Forgets, RandomFeatures, TubeRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log, Times
 from ..estimators.resolve import auto_delta
 from ..estimators.tasks import OnlineClassifier
@@ -255,6 +256,14 @@ class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
     """Variance-reduced gradient descent on at most 1,000 kernel points and a linear model on random features."""
 
     example = Example("0.94", eta=0.5, random_state=0)
+    published_settings = Published(
+        required=("gamma", "lam", "oracle"),
+        choices={"loss": ("smooth_hinge", "logistic")},
+        values={"eta": None, "tau": 0.5, "memory": 100, "period": 100, "n_components": 200, "budget": 100}
+        | {"kernel": "rbf", "degree": 3},
+        required_with={"theta": ("oracle", "coverage")},
+        off={"max_points": None, "features": "fourier", "coef0": 0.0, "forget": None, "class_weight": None},
+    )
     loss: str = parameter(
         default="smooth_hinge",
         allowed=OneOf(("smooth_hinge", "logistic", "softmax")),

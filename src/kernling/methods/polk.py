@@ -41,6 +41,7 @@ from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
 from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge, each
@@ -171,6 +172,12 @@ class _POLK(RegularisedSteps, Forgets):
     """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "lam", "parsimony"),
+        choices={"step": ("constant", "diminishing"), "prune": ("komp", "random")},
+        values={"kernel": "rbf", "degree": 3, "coef0": 0.0, "batch_size": 1},
+        off={"max_points": None, "forget": None},
+    )
     eta: float = parameter(default=7.5, search=Log(0.1, 30.0))
     lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; must be less than 1 / eta.")
     parsimony: float = parameter(
@@ -207,12 +214,23 @@ class POLKClassifier(_POLK, LossClassifier):
     """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 250 points."""
 
     example = Example("0.95", eta=20.0)
+    published_settings = _POLK.published_settings.also(
+        choices={"loss": ("hinge", "softmax", "squared_hinge")}, off={"class_weight": None}
+    )
+    loss: str = parameter(
+        default="hinge",
+        allowed=OneOf(("hinge", "squared_hinge", "logistic", "softmax")),
+        doc="Loss of the margin; with more than two classes, all but softmax take the margin over the best wrong class.",
+    )
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
     """Parsimonious online regression with kernels, on at most 250 points."""
 
     example = Example("1.00", gamma=1.0)
+    published_settings = _POLK.published_settings.also(
+        choices={"loss": ("l2",)}, off={"epsilon": 0.1, "standardise_target": False}
+    )
     eta: float = parameter(
         default=1.0,
         search=Log(0.03, 1.9),

@@ -56,6 +56,7 @@ from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.one_class import OnlineOneClass
 from ..estimators.options import Averaged, MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge, each
@@ -179,6 +180,12 @@ class _SPA(StepSize):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "beta"),
+        choices={"output": ("average", "last")},
+        values={"kernel": "rbf", "degree": 3, "coef0": 0.0, "alpha": 1.0},
+        off={"max_points": None, "budget": None, "horizon": None},
+    )
     eta: float = parameter(default=1.0, doc="Aggressiveness: the maximum size of a step that is taken with probability 1.")
     alpha: float = parameter(
         default=1.0,
@@ -213,6 +220,7 @@ class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     """
 
     example = Example("0.95", beta=4.0, random_state=0)
+    published_settings = _SPA.published_settings.also(off={"suffix": 0.5, "class_weight": None})
     output: str = parameter(default="auto")
 
 
@@ -224,6 +232,7 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
     """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
+    published_settings = _SPA.published_settings.also(("epsilon",), off={"suffix": 0.5, "standardise_target": False})
     output: str = parameter(default="auto")
 
 
@@ -234,3 +243,6 @@ class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     """
 
     example = Example("0.97", random_state=0)
+    published_settings = _SPA.published_settings.also(
+        choices={"mode": ("ball", "halfspace")}, required_with={"radius": ("mode", "ball")}, off={"contamination": None}
+    )
