@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, inner
+from ..compiler import inline, inner, jit
 
 HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
 KINDS = {
@@ -171,6 +171,13 @@ def gradient(loss, scores, y, row):
     row[label] = slope
     row[rival] = -slope
     return slope != 0.0
+
+
+@jit
+def write_values(loss, scores, targets, out):
+    """Write the loss of each row's scores for its target."""
+    for i in range(out.size):
+        out[i] = value(loss, scores[i], targets[i])
 
 
 def lipschitz(loss: str, tau: float, outputs: int) -> float:

@@ -23,7 +23,8 @@ class Certified:
         """Return the method's theoretical guarantees, evaluated for this run; ``certificate_meanings`` explains them.
 
         What does not hold for this run, such as a theorem about the published steps, is absent.  For a merged model that has
-        not learned since, ``merge_error`` bounds its distance from the mean of the models.
+        not learned since, ``merge_error`` bounds its distance from the mean of the models.  With ``standardise_target``,
+        losses, norms and targets are those on the running scale of the targets.
 
         Parameters
         ----------

@@ -19,6 +19,7 @@ from ..components.coverage import feature_distance
 from ..core import losses
 from ..core.averages import KINDS, averaged_share
 from ..core.expansion import EVENTS
+from .draws import are_alike
 
 MEANINGS = {
     "delta_phi": "Theorem 4: no event with a loss was learned in the place of a core point farther away than this in "
@@ -53,7 +54,7 @@ class Run(NamedTuple):
     distance: float  # delta_phi
     terms: float  # models in the mean that predicts; 0 if it is no mean
     is_covered: bool  # every event is represented by a point within this distance
-    is_published: bool  # steps 1 / (lam t), and the ball of l2, if any, does not move
+    is_published: bool  # steps 1 / (lam t) on events as they are drawn, and the ball of l2, if any, does not move
     beta: float  # of the Bernoulli rule; 0: all events are approximated
     rho: float
 
@@ -129,7 +130,7 @@ def run_of(params: Any, state: Any, problem: Any) -> Run:
     if params.loss.kind == losses.L2:
         slope = weight * (norm + stats[LARGEST_Y])
     half = params.coverage.radius * (1.0 if o["coverage"] == "sphere" else math.sqrt(problem.d))
-    is_published = params.delay == 0.0 and math.isinf(params.horizon) and not stats[MERGES]
+    is_published = are_alike(problem) and params.delay == 0.0 and math.isinf(params.horizon) and not stats[MERGES]
     share = averaged_share(state.model, KINDS[o["output"]], o["suffix"]) if o["output"] in ("average", "suffix") else 0.0
     return Run(
         events=events,

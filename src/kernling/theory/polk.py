@@ -7,6 +7,7 @@ from typing import Any
 
 from ..components.stats import EPS, HEAVIEST_ROW, LARGEST_ERROR, LARGEST_ORDER, LARGEST_SELF, LARGEST_SHARE, STEPS
 from ..core import losses
+from .draws import are_alike
 
 ROUNDING = 1e-6  # of errors relative to eps
 
@@ -37,11 +38,12 @@ def certificate(params: Any, state: Any, problem: Any) -> dict[str, float]:
         "order": int(state.model.size[0]),
         "largest_order": int(stats[LARGEST_ORDER]),
     }
-    slope = stats[HEAVIEST_ROW] * losses.lipschitz(o["loss"], 0.0, problem.outputs) * math.sqrt(stats[LARGEST_SELF])
+    slope = losses.lipschitz(o["loss"], 0.0, problem.outputs)
     if not (params.lam > 0.0 and stats[STEPS] and math.isfinite(slope)):
         return found
+    slope *= stats[HEAVIEST_ROW] * math.sqrt(stats[LARGEST_SELF])
     found["norm_bound"] = float(slope / params.lam)
-    if not params.diminishing and params.keep == 1.0 and stats[LARGEST_SHARE] <= 1.0 + ROUNDING:
+    if are_alike(problem) and not params.diminishing and params.keep == 1.0 and stats[LARGEST_SHARE] <= 1.0 + ROUNDING:
         found["neighbourhood"] = float(neighbourhood(params.eta, params.lam, params.parsimony, slope))
     return found
 
