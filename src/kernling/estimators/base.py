@@ -21,6 +21,7 @@ from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
+from .certified import Certified
 from .checking import canonical, check_entries, checked, checked_weights
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
@@ -29,6 +30,7 @@ from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
+from .published import AsPublished
 from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
@@ -39,7 +41,7 @@ from .turns import learning, thread_count
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
 
-class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
+class OnlineEstimator(SingleEvents, ShowsFacts, AsPublished, Certified, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
@@ -338,14 +340,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     def nbytes_(self) -> int:
         """Size of the state in bytes, without spare capacity."""
         return states.nbytes(states.trimmed(self._fitted()))
-
-    def certificate(self) -> dict[str, float]:
-        """Return the method's theoretical guarantees, evaluated for this run.
-
-        For a merged model that has not learned since, ``merge_error`` bounds its distance from the mean of the models.
-        """
-        found = self.learner.certificate(self._params, self._fitted(), self._problem)
-        return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
 
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
