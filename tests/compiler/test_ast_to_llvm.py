@@ -54,6 +54,17 @@ def numbers(x, i, out):
 
 
 @jit
+def divided(a, b, x, y, out):
+    """Write quotients and remainders of whole numbers, and remainders of others."""
+    for i in range(a.size):
+        out[i, 0] = a[i] // b[i]
+        out[i, 1] = a[i] % b[i]
+        out[i, 2] = x[i] % y[i]
+        out[i, 3] = a[i] % 3 + a[i] // 3
+        out[i, 4] = a[i] % -3 + a[i] // -3
+
+
+@jit
 def arrays(table, out):
     """Write what indices, slices and new arrays give."""
     n, m = table.shape
@@ -96,6 +107,14 @@ def test_numbers(x, i):
     numbers(x, i, found)
     uncompiled(numbers)(x, i, expected)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_division_rounds_towards_minus_infinity_whatever_the_signs():
+    a, b = (pairs.ravel() for pairs in np.meshgrid(np.arange(-7, 8), [-7, -3, -2, -1, 1, 2, 3, 7]))
+    found, expected = np.full((len(a), 5), np.nan), np.full((len(a), 5), np.nan)
+    divided(a, b, 0.5 * a, 0.75 * b, found)
+    uncompiled(divided)(a, b, 0.5 * a, 0.75 * b, expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

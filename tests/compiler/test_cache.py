@@ -177,11 +177,12 @@ def test_entries_that_others_could_have_written_are_not_run(entry, tmp_path):
     assert not is_found(), "links are not followed"
 
 
-def test_folders_that_others_can_write_to_are_not_used(entry):
+@pytest.mark.parametrize("above", [0, 1])  # the folder of the entry, and the one above it
+def test_folders_that_others_can_write_to_are_not_used(entry, above):
     is_found, path = entry
-    path.parent.chmod(0o777)
+    path.parents[above].chmod(0o777)
     assert not is_found(PYTHONWARNINGS="ignore")
-    path.parent.chmod(0o700)
+    path.parents[above].chmod(0o700)
     assert is_found()
 
 
@@ -190,7 +191,10 @@ def test_entries_of_other_users_need_to_be_trusted(entry, tmp_path):
     is_found, path = entry
     for one in (path, *list(path.parents)[:2]):
         os.chown(one, 12345, 12345)
-    assert not is_found(PYTHONWARNINGS="ignore")
+        assert not is_found(PYTHONWARNINGS="ignore")
+        os.chown(one, os.geteuid(), -1)
+    for one in (path, *list(path.parents)[:2]):
+        os.chown(one, 12345, 12345)
     assert is_found(KERNLING_CACHE=str(tmp_path / "new"), KERNLING_SHARED_CACHE=str(tmp_path / "cache"))
 
 
