@@ -19,11 +19,21 @@ from .estimators.checking import checked
 from .estimators.contents import Contents
 from .estimators.facts import ShowsFacts
 from .estimators.standing import Standing, restore_attributes
+from .estimators.stored import take_names
 from .estimators.turns import TakesTurns, learning, predicting
 from .streams.encode import Encode, part_from_state
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.steps import Steps, check_own, estimator_class, last_has, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import (
+    Steps,
+    check_chain,
+    check_own,
+    estimator_class,
+    last_has,
+    learned_and_transformed,
+    plain_step,
+    step_from_plain,
+)
 
 OUTLIER = 5.0  # deviations
 
@@ -414,13 +424,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             )
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
+        check_chain(steps)
         pipeline.steps_ = steps
         columns = header["columns"]
         if type(columns) is not int or columns != steps[0][1].n_features_in_:
             raise ValueError("the columns do not match those of the first step")
         pipeline.n_features_in_ = columns
-        if "names" in header:
-            pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
+        take_names(pipeline, header)
         return pipeline
 
     # ------------------------------------------------------------------ input

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compiler import inline
-from .pairwise import are_counts, quota
+from ..core.shapes import declared
+from .pairwise import quota
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -23,8 +24,10 @@ PARTS = 5  # of all events, of which only the last one counts
 class RecentScores(NamedTuple):
     """A ring buffer of scores."""
 
-    ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
-    count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
+    ring: np.ndarray  # or empty where nobody asks for the scores
+    count: np.ndarray  # type: ignore[assignment]  # scores so far, those that the ring has lost included
+
+    ARRAYS = declared(ring="coefficients: ring", count="counts: 1")
 
     def latest(self) -> np.ndarray:
         """Return the scores of the last fifth of the events, as far as they are stored, oldest first."""
@@ -41,11 +44,6 @@ class RecentScores(NamedTuple):
         both.ring[(PARTS - 1) * len(kept) : PARTS * len(kept)] = kept
         both.count[0] = PARTS * len(kept)
         return both
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the shapes agree."""
-        if self.ring.shape not in ((0,), (LENGTH,)) or self.count.shape != (1,) or not are_counts(self.count):
-            raise ValueError("the arrays of recent scores do not fit the model")
 
 
 def latest_count(count: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compiler import inline
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from .pairwise import inherited
 
@@ -29,9 +30,13 @@ def pooled_examples(own: Any, other: Any) -> np.ndarray:
 class Sides(NamedTuple):
     """Number of events, mean of their features and one example, for each side of each output."""
 
-    counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features), or without features if a learner does not need them
+    counts: np.ndarray
+    means: np.ndarray  # or without features if a learner does not need them
     examples: np.ndarray  # the same
+
+    ARRAYS = declared(
+        counts="counts: outputs 2", means="coefficients: outputs 2 means", examples="coefficients: outputs 2 examples"
+    )
 
     def widened(self, change: Widening) -> Sides:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
@@ -51,11 +56,6 @@ class Sides(NamedTuple):
     def merged(self, other: Sides, start: Sides | None, merging: Merging) -> Sides:
         """Return the exact counts and means of all events."""
         return Sides(*pooled_means(self, other, start), pooled_examples(self, other))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not all(array.shape[:2] == (outputs, 2) for array in self):
-            raise ValueError("the arrays of the sides do not match the outputs")
 
 
 def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:

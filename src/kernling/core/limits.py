@@ -18,6 +18,7 @@ ANGLE = {"float64": 1e12, "float32": 1e5}  # beyond, cosines are rounding errors
 TARGET = {"float64": 1e50, "float32": 1e15}
 WEIGHT = 1e10
 SCORE = 1e60
+GAMMA = 1e300  # kernel coefficients: beyond, all events are as far from each other
 COEFFICIENT = 1e130  # more than learning can produce; its square is finite
 FEW = 2**15  # numbers that NumPy checks in less time than it takes to load compiled code
 NOTHING = 1e-290  # smaller coefficients become 0: they would soon be subnormal and slow down all arithmetic

@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.expansion import EVENTS
-from ..core.limits import LARGEST
-
 SIMPLE = (bool, int, float, str, type(None))
 
 
@@ -30,29 +27,17 @@ def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
 def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
     """Return a nested NamedTuple like this one, which is of a model without points, with arrays by dotted name.
 
-    Raises unless each array has the right type, and the right length wherever the model without points has one, since compiled
-    code does not check.
+    Raises unless each array has the right type and number of dimensions; ``core.shapes.verify`` checks the rest.
     """
     if isinstance(like, np.ndarray):
-        array = arrays[prefix]
-        fits = array.ndim == like.ndim and all(own in (0, n) for own, n in zip(like.shape, array.shape, strict=True))
-        if array.dtype != like.dtype or not fits:
-            raise ValueError(f"{prefix} is {array.dtype} of shape {array.shape}, not {like.dtype} of shape {like.shape}")
+        array = arrays.get(prefix)
+        if array is None:
+            raise ValueError(f"{prefix} is missing")
+        if array.dtype != like.dtype or array.ndim != like.ndim:
+            own, other = (f"{one.dtype} of {one.ndim} dimensions" for one in (array, like))
+            raise ValueError(f"{prefix} is {own}, but {other} is expected")
         return np.array(array, order="C")
     return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
-
-
-def check_numbers(state: Any) -> None:
-    """Raise if a loaded state contains numbers that learning cannot produce.
-
-    Rows that are too large would make distances infinite, and steps divide by the number of events.
-    """
-    events = state.model.clock[EVENTS]
-    if events < 0.0 or events != np.floor(events):
-        raise ValueError(f"{events:g} is not a valid number of learned events")
-    for name, array in flatten(state).items():
-        if name.endswith((".points", ".centre", ".X")) and np.abs(array).max(initial=0.0) > 4.0 * LARGEST[array.dtype.name]:
-            raise ValueError(f"{name} contains numbers above {LARGEST[array.dtype.name]:g}")
 
 
 def plain(value: Any, name: str) -> Any:

@@ -30,6 +30,7 @@ from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
 from ..core import losses, run, scoring
 from ..core.fourier import Linear, new_linear
+from ..core.shapes import declared
 from ..estimators.checking import checked
 from ..estimators.learner import FeatureLearner, Needs, Problem
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
@@ -50,9 +51,11 @@ class Params(NamedTuple):
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
-    counts: np.ndarray  # (classes,)
-    means: np.ndarray  # (classes, d)
-    examples: np.ndarray  # (classes, d)
+    counts: np.ndarray
+    means: np.ndarray
+    examples: np.ndarray
+
+    ARRAYS = declared(counts="counts: classes", means="coefficients: classes columns", examples="coefficients: classes columns")
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""
@@ -61,11 +64,6 @@ class Classes(NamedTuple):
     def merged(self, other: Classes, start: Classes | None, merging: Merging) -> Classes:
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not self.means.shape == self.examples.shape == (len(self.counts), d):
-            raise ValueError("the shapes of the class arrays do not match")
 
 
 class State(NamedTuple):

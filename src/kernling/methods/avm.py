@@ -27,12 +27,14 @@ Departures from the paper, each with its reason:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ..compiler import inline
 from ..components.coverage import (
+    CORE,
     VISITED,
     Coverage,
     cell_distance,
@@ -46,6 +48,7 @@ from ..components.neighbours import add_projection, point_row, project_on_neares
 from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
+from ..core.shapes import declared
 from ..core.updates import add, anneal, insert, replace
 from ..estimators.constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -83,6 +86,14 @@ class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
     stats: np.ndarray  # cells, cells that found no room, farthest core used (squared), largest target and weight
+
+    ARRAYS = declared(stats=("counts", "counts", "not negative", "0..1e50", "weights"))
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the cells are those of the core points: one of them is replaced when there are too many."""
+        cores = np.count_nonzero(self.model.tags[CORE] == 0.0)
+        if self.stats[CELLS] != cores:
+            raise ValueError(f"there are {self.stats[CELLS]:g} cells, but {cores} core points")
 
 
 @inline

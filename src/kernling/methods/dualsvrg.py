@@ -45,6 +45,7 @@ from ..components.memory import (
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
+from ..core.shapes import declared
 from ..core.updates import add, insert, renormalise
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -76,6 +77,8 @@ class State(NamedTuple):
     linear: Linear  # groups: w, its sum over the period, the snapshot u
     memory: Memory
     stats: np.ndarray  # the largest weight
+
+    ARRAYS = declared(stats=("weights",))
 
 
 @inline

@@ -28,6 +28,7 @@ import numpy as np
 from ..compiler import inline
 from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
+from ..core.shapes import declared
 from ..core.updates import add, insert
 from ..estimators.constraints import POSITIVE, OneOf, Real
 from ..estimators.examples import Example
@@ -49,6 +50,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion
     stats: np.ndarray  # the sum of the probabilities
+
+    ARRAYS = declared(stats=("not negative",))
 
 
 @inline

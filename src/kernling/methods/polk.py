@@ -35,6 +35,7 @@ from ..core import losses
 from ..core.expansion import Expansion
 from ..core.loop import learn_waiting
 from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
+from ..core.shapes import declared
 from ..core.updates import read_scores, scale_model
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -64,6 +65,8 @@ class State(NamedTuple):
     gram: Gram
     waiting: Waiting
     stats: np.ndarray  # batches learned, current eps, largest error, largest error / eps and largest number of points seen
+
+    ARRAYS = declared(stats=("counts", "not negative", "not negative", "not negative", "counts"))
 
 
 @inline

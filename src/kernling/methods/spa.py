@@ -50,6 +50,7 @@ from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import self_value
+from ..core.shapes import declared
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -77,6 +78,8 @@ class State(NamedTuple):
     ball: np.ndarray
     recent: RecentScores  # of one-class models
     stats: np.ndarray  # the sum of the probabilities, the largest squared norm of a gradient, and the terms projected
+
+    ARRAYS = declared(ball="coefficients: 3", stats=("not negative", "not negative", "counts"))
 
 
 @inline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import MethodType
 from typing import Any
 
@@ -129,6 +130,17 @@ def check_own(step: Any, name: str) -> None:
     if not hasattr(step, "to_contents") or hasattr(step, "steps"):
         cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode), or pickle the pipeline"
         raise TypeError(f"step {name!r} is a {type(step).__name__}, which cannot be stored in a model file: {cure}")
+
+
+def check_chain(steps: list[tuple[str, Any]]) -> None:
+    """Raise unless each of these steps, from a model file, takes the columns that the one before it gives."""
+    for name, step in steps:
+        if not hasattr(step, "n_features_in_"):
+            raise ValueError(f"step {name!r} has learned nothing")
+    for (name, step), (following, after) in pairwise(steps):
+        given = getattr(step, "columns_out", step.n_features_in_)
+        if given != after.n_features_in_:
+            raise ValueError(f"step {name!r} gives {given} columns, but step {following!r} takes {after.n_features_in_}")
 
 
 def plain_step(step: Any) -> dict[str, Any]:
