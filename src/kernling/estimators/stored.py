@@ -151,7 +151,7 @@ def _generator_state(held: Any) -> dict[str, Any]:
 
 def _merge_record(held: Any) -> tuple[float, int]:
     """Return the error of the last merge and the number of events learned then, from a file."""
-    error, event = held
+    error, event = held if isinstance(held, list) and len(held) == 2 else (None, None)
     if type(error) not in (int, float) or not 0.0 <= error < math.inf or type(event) is not int or event < -1:
         raise ValueError(f"merged={held!r} must be an error of at least 0 and a number of events")
     return float(error), event
