@@ -16,22 +16,24 @@ from .core.loop import Interrupted
 from .estimators.base import OnlineEstimator
 from .estimators.by_task import ByTask
 from .estimators.checking import checked
-from .estimators.contents import Contents
+from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
 from .estimators.standing import Standing, restore_attributes
 from .estimators.stored import take_names
 from .estimators.turns import TakesTurns, learning, predicting
-from .streams.encode import Encode, part_from_state
+from .streams.encode import Encode
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
 from .streams.steps import (
     Steps,
     check_chain,
     check_own,
+    described_steps,
     estimator_class,
     last_has,
     learned_and_transformed,
     plain_step,
+    restored_part,
     step_from_plain,
 )
 
@@ -417,17 +419,17 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
         """Restore a pipeline from the result of ``to_contents``."""
         steps = []
-        for place, (name, held) in enumerate(header["steps"]):
+        for place, (name, held) in enumerate(described_steps(header)):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
             steps.append(
-                (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
+                (name, restored_part(name, held) if "part" in held else estimator_class(held).from_contents(held, own))
             )
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
         check_chain(steps)
         pipeline.steps_ = steps
-        columns = header["columns"]
-        if type(columns) is not int or columns != steps[0][1].n_features_in_:
+        columns = entry(header, "columns", int)
+        if columns != steps[0][1].n_features_in_:
             raise ValueError("the columns do not match those of the first step")
         pipeline.n_features_in_ = columns
         take_names(pipeline, header)

@@ -52,9 +52,14 @@ def in_bounds(f):
 
 def within(array: np.ndarray, largest: float) -> bool:
     """Return whether no number of an array is NaN or larger than this."""
-    if COMPILED and array.size > FEW:
-        return row_within(read_only(array.reshape(1, -1)), -largest, largest)
-    return not array.size or bool(array.min() >= -largest and array.max() <= largest)
+    return in_range(array, -largest, largest)
+
+
+def in_range(array: np.ndarray, lowest: float, highest: float) -> bool:
+    """Return whether all numbers of an array are in this range, which NaN is not."""
+    if COMPILED and array.size > FEW and array.dtype.kind == "f":
+        return row_within(read_only(array.reshape(1, -1)), lowest, highest)
+    return not array.size or bool(array.min() >= lowest and array.max() <= highest)
 
 
 @jit

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .limits import COEFFICIENT, LARGEST, TARGET, WEIGHT
+from .limits import COEFFICIENT, LARGEST, TARGET, WEIGHT, in_range
 
 HIGHEST = float(np.finfo(np.float64).max)
 COUNTS = 2.0**53
@@ -148,10 +148,9 @@ def _verify_contents(array: np.ndarray, before: np.ndarray, entry: Declared, kno
             if not np.array_equal(part, setting):
                 raise ValueError(f"{name} is {_short(array)}, but {_short(before)} follows from the parameters")
             continue
-        least, most, whole = _range(contents, array.dtype.name, known)
-        low, high = float(part.min()), float(part.max())
-        if not (low >= least and high <= most):
-            wrong = high if low >= least else low
+        least, most, whole = _range(contents, array.dtype, known)
+        if not in_range(part, least, most):
+            wrong = float(part.min() if not part.min() >= least else part.max())
             raise ValueError(f"{name} has the number {wrong:g}, but its numbers are {contents}, from {least:g} to {most:g}")
         if whole and part.dtype.kind == "f" and not (part == np.floor(part)).all():
             raise ValueError(f"{name} has numbers that are not whole, but its numbers are {contents}")
@@ -159,17 +158,17 @@ def _verify_contents(array: np.ndarray, before: np.ndarray, entry: Declared, kno
             raise ValueError(f"{name} has the sum {part.sum():g}, but its numbers are shares, whose sum is 1")
 
 
-def _range(contents: str, dtype: str, known: dict[str, int]) -> tuple[float, float, bool]:
+def _range(contents: str, dtype: np.dtype, known: dict[str, int]) -> tuple[float, float, bool]:
     """Return the least and the largest number that an array may hold, and whether they are whole."""
     if contents in RANGES:
         return *RANGES[contents], contents == "counts"
     if contents == "shares":
         return 0.0, 1.0 + 1e-6, False
     if contents == "rows":
-        return -APART * LARGEST[dtype], APART * LARGEST[dtype], False
+        return -APART * LARGEST[dtype.name], APART * LARGEST[dtype.name], False
     if contents == "targets":
         outputs = known["outputs"]
-        return (0.0, outputs - 1.0, True) if outputs > 1 else (-TARGET[dtype], TARGET[dtype], False)
+        return (0.0, outputs - 1.0, True) if outputs > 1 else (-TARGET[dtype.name], TARGET[dtype.name], False)
     if contents.startswith("index of "):
         dimension = contents.removeprefix("index of ").removesuffix(" or -1")
         return -1.0 if contents.endswith(" or -1") else 0.0, known[dimension] - 1.0, True

@@ -55,4 +55,18 @@ def plain(value: Any, name: str) -> Any:
 
 def unplain(value: Any) -> Any:
     """Restore a parameter from JSON."""
-    return {unplain(key): unplain(entry) for key, entry in value["dict"]} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    pairs = entry(value, "dict", list)
+    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], SIMPLE) for pair in pairs):
+        raise ValueError(f"{value!r:.60} is not a dictionary of a model file")
+    return {key: unplain(held) for key, held in pairs}
+
+
+def entry(held: dict[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of the header of a model file, of this type."""
+    if name not in held:
+        raise ValueError(f"there is no entry {name!r}")
+    if type(held[name]) is not kind:
+        raise ValueError(f"the entry {name!r} is {held[name]!r:.60}, but must be of type {kind.__name__}")
+    return held[name]

@@ -13,7 +13,7 @@ from ..core import state as states
 from ..core.blas import one_thread
 from ..core.expansion import room
 from ..core.shapes import verify
-from .contents import Contents, fill, flatten, plain, unplain
+from .contents import Contents, entry, fill, flatten, plain, unplain
 from .learner import Learner, Needs, Problem
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
@@ -70,14 +70,14 @@ class Stored:
     @one_thread
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         """Restore an estimator from its contents; raise before much memory is allocated if they are inconsistent."""
-        model: Any = cls(**{name: unplain(value) for name, value in header["params"].items()})
+        model: Any = cls(**{name: unplain(value) for name, value in entry(header, "params", dict).items()})
         cls.check_parameters(model.get_params(deep=False))
-        columns, outputs = header["columns"], header["outputs"]
-        if type(columns) is not int or columns < 1:
-            raise ValueError(f"columns={columns!r} must be a whole number above 0")
+        columns, outputs = entry(header, "columns", int), entry(header, "outputs", int)
+        if columns < 1:
+            raise ValueError(f"columns={columns} must be at least 1")
         expected = model._take_classes(header, arrays)
-        if type(outputs) is not int or outputs != expected:
-            raise ValueError(f"outputs={outputs!r}, but the classes need {expected}")
+        if outputs != expected:
+            raise ValueError(f"outputs={outputs}, but the classes need {expected}")
         model.n_features_in_ = columns
         take_names(model, header)
         options = cls._options(model, header)
@@ -89,14 +89,15 @@ class Stored:
         empty, model._state = model._state, fill(model._state, arrays)
         model.verify_state(empty)
         model._largest = model._largest_entry()
-        model._rng.bit_generator.state = _generator_state(header["random"])
-        model._merged = _merge_record(header["merged"])
+        model._rng.bit_generator.state = _generator_state(entry(header, "random", dict))
+        model._merged = _merge_record(entry(header, "merged", list))
         return model
 
     @classmethod
     def _options(cls, model: Any, header: dict[str, Any]) -> dict[str, Any]:
         """Return the resolved parameters of a file."""
-        options = model.get_params(deep=False) | {name: unplain(value) for name, value in header["resolved"].items()}
+        resolved = {name: unplain(value) for name, value in entry(header, "resolved", dict).items()}
+        options = model.get_params(deep=False) | resolved
         for name in cls._resolvable():
             value = options[name]
             if type(value) not in (int, float) or not 0.0 <= value < math.inf:
@@ -130,28 +131,27 @@ class Stored:
 def take_names(model: Any, header: dict[str, Any]) -> None:
     """Restore the names of the columns, if there are any, from a file."""
     if "names" in header:
-        names = header["names"]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        names = entry(header, "names", list)
+        if not all(isinstance(name, str) for name in names):
             raise ValueError("the names of the columns must be a list of text")
         if len(names) != model.n_features_in_:
             raise ValueError(f"there are {len(names)} names for {model.n_features_in_} columns")
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _generator_state(held: Any) -> dict[str, Any]:
+def _generator_state(held: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a random generator from a file."""
-    inner = held["state"]
-    numbers = (inner["state"], inner["inc"], held["has_uint32"], held["uinteger"])
-    limits = (WORD, WORD, 2, 2**32)
-    whole = all(type(n) is int and 0 <= n < most for n, most in zip(numbers, limits, strict=True))
-    if held["bit_generator"] != "PCG64" or not whole or not inner["inc"] % 2:
+    inner = entry(held, "state", dict)
+    limits = {"state": WORD, "inc": WORD, "has_uint32": 2, "uinteger": 2**32}
+    whole = all(0 <= entry(inner if name in inner else held, name, int) < most for name, most in limits.items())
+    if entry(held, "bit_generator", str) != "PCG64" or not whole or not entry(inner, "inc", int) % 2:
         raise ValueError("the state of the random generator is not one of PCG64")
     return held
 
 
-def _merge_record(held: Any) -> tuple[float, int]:
+def _merge_record(held: list[Any]) -> tuple[float, int]:
     """Return the error of the last merge and the number of events learned then, from a file."""
-    error, event = held if isinstance(held, list) and len(held) == 2 else (None, None)
+    error, event = held if len(held) == 2 else (None, None)
     if type(error) not in (int, float) or not 0.0 <= error < math.inf or type(event) is not int or event < -1:
         raise ValueError(f"merged={held!r} must be an error of at least 0 and a number of events")
     return float(error), event

@@ -18,6 +18,7 @@ minimise a bound on the mean loss; it is a heuristic here.  A sample weight mult
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,11 @@ class Classes(NamedTuple):
 class State(NamedTuple):
     model: Linear
     classes: Classes
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the weights of the columns can be those of a metric."""
+        if (self.model.coef < 0.0).any():
+            raise ValueError("state.model.coef has numbers below 0, which are no weights of columns")
 
 
 @inner
