@@ -61,7 +61,7 @@ class Linear(NamedTuple):
         frequencies="numbers: waves columns",
         phase=f"0..{2.0 * math.pi}: waves",
         centre="rows: columns",
-        coef="coefficients: groups outputs features",
+        coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
         clock=("settings", "settings", "counts", "settings"),
         votes="shares: votes",
     )
