@@ -12,20 +12,18 @@ from oracles import CASES, stream
 DIMENSIONS = {"stored": 4, "columns": 3, "outputs": 2, "classes": 2}
 
 
+@declared(lengths={"count": ("most", 0)}, held="index of stored or -1: count own", most=("counts", "settings"))
 class Inner(NamedTuple):
     held: np.ndarray
     most: np.ndarray
 
-    ARRAYS = declared(lengths={"count": ("most", 0)}, held="index of stored or -1: count own", most=("counts", "settings"))
 
-
+@declared(points="rows: stored columns", matrix="positive: outputs*stored", chances="shares: own")
 class Outer(NamedTuple):
     points: np.ndarray
     matrix: np.ndarray
     chances: np.ndarray
     inner: Inner
-
-    ARRAYS = declared(points="rows: stored columns", matrix="positive: outputs*stored", chances="shares: own")
 
     def check(self, dimensions):
         if self.points[0, 0] == 42.0:
@@ -83,11 +81,10 @@ def test_what_is_not_as_declared(name):
 
 
 def test_a_part_that_is_not_used_is_empty():
+    @declared(used="record", matrix="numbers: stored stored", record="counts: record")
     class Part(NamedTuple):
         matrix: np.ndarray
         record: np.ndarray
-
-        ARRAYS = declared(used="record", matrix="numbers: stored stored", record="counts: record")
 
     unused = Part(np.zeros((0, 0)), np.zeros(0))
     verify(unused, unused, DIMENSIONS)

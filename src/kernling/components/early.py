@@ -21,6 +21,15 @@ SETTLE = (16, 64, 256, 1024)  # events after which all these are recomputed, for
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
 
 
+@declared(
+    lengths={"held": ("count", 0)},
+    X="rows: held columns",
+    targets="targets: held",
+    weights="weights: held",
+    count=("counts", "settings"),
+    gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
+    stretch=f"{1.0 / MOST}..{MOST}: columns",
+)
 class Early(NamedTuple):
     X: np.ndarray
     targets: np.ndarray
@@ -28,16 +37,6 @@ class Early(NamedTuple):
     count: np.ndarray  # type: ignore[assignment]  # events now, and at most
     gamma: np.ndarray  # as it is known now
     stretch: np.ndarray  # factors of the columns for kernels, likewise
-
-    ARRAYS = declared(
-        lengths={"held": ("count", 0)},
-        X="rows: held columns",
-        targets="targets: held",
-        weights="weights: held",
-        count=("counts", "settings"),
-        gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
-        stretch=f"{1.0 / MOST}..{MOST}: columns",
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there are too many events."""

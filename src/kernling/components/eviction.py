@@ -139,12 +139,11 @@ def point_scores(model, block, k, f):
 # ---------------------------------------------------------------------- per-point data of some methods
 
 
+@declared(scores="coefficients: outputs stored")
 class Values(NamedTuple):
     """The model's scores of its own points."""
 
     scores: np.ndarray
-
-    ARRAYS = declared(scores="coefficients: outputs stored")
 
     def grown(self, capacity: int) -> Values:
         """Return a copy with room for more points."""
@@ -163,12 +162,11 @@ class Values(NamedTuple):
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
 
+@declared(targets="targets: stored")
 class Labels(NamedTuple):
     """The target of each stored point."""
 
     targets: np.ndarray
-
-    ARRAYS = declared(targets="targets: stored")
 
     def grown(self, capacity: int) -> Labels:
         """Return a copy with room for more points."""
@@ -190,13 +188,12 @@ class Labels(NamedTuple):
         return Labels(targets)
 
 
+@declared(matrix="coefficients: stored stored", nearest="index of stored or -1: stored")
 class Pairs(NamedTuple):
     """Kernel values between stored points, and the point nearest to each in feature space (-1 if there is no other)."""
 
     matrix: np.ndarray
     nearest: np.ndarray
-
-    ARRAYS = declared(matrix="coefficients: stored stored", nearest="index of stored or -1: stored")
 
     def grown(self, capacity: int) -> Pairs:
         """Return a copy with room for more points."""

@@ -25,17 +25,16 @@ FEW = 256  # multiplications that take less time than a call of BLAS
 WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
+@declared(
+    used="record",
+    matrix="coefficients: stored stored",
+    inverse="coefficients: stored stored",
+    record="not negative: record",
+)
 class Gram(NamedTuple):
     matrix: np.ndarray  # kernel values of the stored points, zero beyond them
     inverse: np.ndarray
     record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
-
-    ARRAYS = declared(
-        used="record",
-        matrix="coefficients: stored stored",
-        inverse="coefficients: stored stored",
-        record="not negative: record",
-    )
 
     def grown(self, capacity: int) -> Gram:
         """Return a copy with room for more points."""

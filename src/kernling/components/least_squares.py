@@ -59,6 +59,16 @@ class Ridge(NamedTuple):
     period: int  # events after which a forgotten ridge is restored; 0 without forgetting
 
 
+@declared(
+    lengths={"features": ("size", FEATURES)},
+    factor="numbers: features*features",
+    squares="numbers: features*features",
+    weights="coefficients: outputs features",
+    moments="numbers: outputs features",
+    losses="not negative: outputs",
+    size=("counts", "settings", "settings"),
+    record=("positive", "counts", "not negative", "not negative", "not negative", "settings"),
+)
 class LeastSquares(NamedTuple):
     factor: np.ndarray  # L', its upper triangle row by row in the first features^2 numbers
     squares: np.ndarray  # S, likewise
@@ -67,17 +77,6 @@ class LeastSquares(NamedTuple):
     losses: np.ndarray  # the least regularised squared loss of all events so far: the sum of a^2
     size: np.ndarray  # see FEATURES and the rest above
     record: np.ndarray  # see RHO and the rest above
-
-    ARRAYS = declared(
-        lengths={"features": ("size", FEATURES)},
-        factor="numbers: features*features",
-        squares="numbers: features*features",
-        weights="coefficients: outputs features",
-        moments="numbers: outputs features",
-        losses="not negative: outputs",
-        size=("counts", "settings", "settings"),
-        record=("positive", "counts", "not negative", "not negative", "not negative", "settings"),
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless there is a feature for each point, and the factor is one."""

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 WIDE = 512  # columns, above which only the diagonal is kept: memory of the size of a row
 
 
+@declared(weights="coefficients: outputs features", squares="not negative: features")
 class Diagonal(NamedTuple):
     weights: np.ndarray  # the first feature is 1
     squares: np.ndarray  # sums of squared features, of which forgetting leaves less and less
-
-    ARRAYS = declared(weights="coefficients: outputs features", squares="not negative: features")
 
     def widened(self, change: Widening) -> Diagonal:
         """Convert the single column of two classes to one per class; targets of a new class were -1 so far."""

@@ -31,6 +31,17 @@ SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same 
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
 
 
+@declared(
+    X="rows: events columns",
+    Z="coefficients: events features",
+    targets="targets: events",
+    weights="weights: events",
+    slots="index of stored or -1: events",
+    gradients="coefficients: events outputs",
+    stored="index of events: events",
+    features_sum="coefficients: outputs features",
+    ring=("counts", "index of events", "index of events", "counts", "0..1"),
+)
 class Memory(NamedTuple):
     X: np.ndarray  # rows minus the centre
     Z: np.ndarray
@@ -41,18 +52,6 @@ class Memory(NamedTuple):
     stored: np.ndarray  # which events of the memory are stored, a queue
     features_sum: np.ndarray
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
-
-    ARRAYS = declared(
-        X="rows: events columns",
-        Z="coefficients: events features",
-        targets="targets: events",
-        weights="weights: events",
-        slots="index of stored or -1: events",
-        gradients="coefficients: events outputs",
-        stored="index of events: events",
-        features_sum="coefficients: outputs features",
-        ring=("counts", "index of events", "index of events", "counts", "0..1"),
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the queue has all events that are stored as points, from the oldest on."""

@@ -42,6 +42,20 @@ LEAST = 1e-3  # pivot of these least squares, which is more if there are no roun
 LARGEST = 1e6  # more than weights of the combined and the stacked expert can be
 
 
+@declared(
+    votes=f"0..{LARGEST}: voters",
+    mistakes="not negative: voters",
+    blend=f"{-LARGEST}..{LARGEST}: experts",
+    blend_squares="coefficients: experts experts",
+    blend_moments="coefficients: experts",
+    pull=f"0..{LARGEST}: experts",
+    pull_squares="0..1e130: experts",
+    scale="positive: experts",
+    bias=f"{-LARGEST}..{LARGEST}: labels",
+    bias_squares="0..1e130: labels",
+    sure="0..1e130: 2 bins",
+    record="not negative: record",
+)
 class Mixture(NamedTuple):
     votes: np.ndarray  # weights, the combined and the stacked expert's last
     mistakes: np.ndarray  # weighted, of all events so far
@@ -55,21 +69,6 @@ class Mixture(NamedTuple):
     bias_squares: np.ndarray
     sure: np.ndarray  # events by the probability of their winner, and those of them where it was right
     record: np.ndarray  # see EVENTS and the rest above
-
-    ARRAYS = declared(
-        votes=f"0..{LARGEST}: voters",
-        mistakes="not negative: voters",
-        blend=f"{-LARGEST}..{LARGEST}: experts",
-        blend_squares="coefficients: experts experts",
-        blend_moments="coefficients: experts",
-        pull=f"0..{LARGEST}: experts",
-        pull_squares="0..1e130: experts",
-        scale="positive: experts",
-        bias=f"{-LARGEST}..{LARGEST}: labels",
-        bias_squares="0..1e130: labels",
-        sure="0..1e130: 2 bins",
-        record="not negative: record",
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless somebody votes, and no more winners were right than there were."""

@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 REFRESH = 4096  # events after which values and norm are recomputed, so that rounding errors do not accumulate
 
 
+@declared(used="square", gram="coefficients: stored stored", values="coefficients: stored", square="numbers: square")
 class Norm(NamedTuple):
     gram: np.ndarray
     values: np.ndarray
     square: np.ndarray  # or empty when the norm is not needed
-
-    ARRAYS = declared(
-        used="square", gram="coefficients: stored stored", values="coefficients: stored", square="numbers: square"
-    )
 
     def grown(self, capacity: int) -> Norm:
         """Return a copy with room for more points."""

@@ -5,7 +5,7 @@ Early scores belong to a model that has seen little, so only the last fifth of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,13 +21,17 @@ LENGTH = 1000  # scores behind the border
 PARTS = 5  # of all events, of which only the last one counts
 
 
+@declared(ring="coefficients: ring", count="counts: 1")
 class RecentScores(NamedTuple):
     """A ring buffer of scores."""
 
     ring: np.ndarray  # or empty where nobody asks for the scores
     count: np.ndarray  # type: ignore[assignment]  # scores so far, those that the ring has lost included
 
-    ARRAYS = declared(ring="coefficients: ring", count="counts: 1")
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if there were scores where none are kept."""
+        if self.count[0] and not len(self.ring):
+            raise ValueError(f"{self.count[0]:g} scores were counted, but none are kept")
 
     def latest(self) -> np.ndarray:
         """Return the scores of the last fifth of the events, as far as they are stored, oldest first."""

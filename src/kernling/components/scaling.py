@@ -58,6 +58,9 @@ def standardise(X, count, mean, squares, clip, out):
     return count, clipped_rows
 
 
+@declared(
+    count="counts: 1", mean=f"{-MOST}..{MOST}: scaled", squares="not negative: scaled", kind=f"{ZERO_OR_ONE}..{ANY}: scaled"
+)
 class Scales(NamedTuple):
     """Statistics of the columns, for a model that standardises them itself."""
 
@@ -65,10 +68,6 @@ class Scales(NamedTuple):
     mean: np.ndarray
     squares: np.ndarray  # sums of squared differences from the mean
     kind: np.ndarray  # see ZERO_OR_ONE and the rest above
-
-    ARRAYS = declared(
-        count="counts: 1", mean=f"{-MOST}..{MOST}: scaled", squares="not negative: scaled", kind=f"{ZERO_OR_ONE}..{ANY}: scaled"
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if a column varies by more than rows can."""

@@ -27,16 +27,13 @@ def pooled_examples(own: Any, other: Any) -> np.ndarray:
     return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
 
 
+@declared(counts="counts: outputs 2", means="coefficients: outputs 2 means", examples="coefficients: outputs 2 examples")
 class Sides(NamedTuple):
     """Number of events, mean of their features and one example, for each side of each output."""
 
     counts: np.ndarray
     means: np.ndarray  # or without features if a learner does not need them
     examples: np.ndarray  # the same
-
-    ARRAYS = declared(
-        counts="counts: outputs 2", means="coefficients: outputs 2 means", examples="coefficients: outputs 2 examples"
-    )
 
     def widened(self, change: Widening) -> Sides:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""

@@ -25,12 +25,11 @@ SAME = 1e-6  # of the range of a column: values that differ by less may be the s
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
+@declared(columns="index of columns: edges", edges="numbers: edges")
 class Steps(NamedTuple):
     columns: np.ndarray  # the column of each edge
     edges: np.ndarray  # NEVER where there is none
     sums: LeastSquares
-
-    ARRAYS = declared(columns="index of columns: edges", edges="numbers: edges")
 
     def grown(self, capacity: int) -> Steps:
         """Return a copy with room for all features."""

@@ -20,6 +20,14 @@ RECENT = 128  # scores of each side that determine a threshold
 PERIOD = 32  # events between two stored scores of one side, on a long stream
 
 
+@declared(
+    ring="coefficients: outputs 2 recent",
+    counts="counts: outputs 2",
+    times="not negative: outputs 2",
+    scores="coefficients: outputs both",
+    sides="0..1: outputs both",
+    threshold="coefficients: outputs",
+)
 class Recent(NamedTuple):
     """Some recent scores of each side, and the threshold that separates them best."""
 
@@ -29,15 +37,6 @@ class Recent(NamedTuple):
     scores: np.ndarray  # the scores of both sides, sorted
     sides: np.ndarray  # that the sorted scores belong to
     threshold: np.ndarray
-
-    ARRAYS = declared(
-        ring="coefficients: outputs 2 recent",
-        counts="counts: outputs 2",
-        times="not negative: outputs 2",
-        scores="coefficients: outputs both",
-        sides="0..1: outputs both",
-        threshold="coefficients: outputs",
-    )
 
     def widened(self, change: Widening) -> Recent:
         """Convert to the outputs of ``change``; a new class has no scores yet."""

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
+@declared(factor="numbers: stored*stored", most="settings: 1")
 class Whitening(NamedTuple):
     factor: np.ndarray  # L, row by row in the first points^2 numbers
     most: np.ndarray  # maximum number of points
-
-    ARRAYS = declared(factor="numbers: stored*stored", most="settings: 1")
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the factor is one."""

@@ -44,19 +44,18 @@ FAR = 1e-30  # kernel value below which all events are as far: float32 has no sm
 TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
 
+@declared(
+    lengths={"held": ("place", SIZE)},
+    points="rows: held columns",
+    norms="not negative: most",
+    coef="coefficients: views scores held",
+    place=("counts", "index of most"),
+)
 class Window(NamedTuple):
     points: np.ndarray
     norms: np.ndarray  # squared: the only array that always has its full length
     coef: np.ndarray
     place: np.ndarray  # see SIZE and the rest above
-
-    ARRAYS = declared(
-        lengths={"held": ("place", SIZE)},
-        points="rows: held columns",
-        norms="not negative: most",
-        coef="coefficients: views scores held",
-        place=("counts", "index of most"),
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the next place follows from the number of events."""

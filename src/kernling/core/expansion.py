@@ -27,6 +27,17 @@ CHOICES = ("last", "average", "suffix")  # outputs that have votes where the cho
 room = ContextVar("room", default=LIMIT)  # limited to the size of the file while loading one
 
 
+@declared(
+    points="rows: stored columns",
+    norms="not negative: stored",
+    coef="coefficients: groups outputs stored",
+    tags="numbers: tags stored",
+    centre="rows: columns",
+    size="counts: 1",
+    clock=("1e-308..1e6", "0..1e22", "counts", "not negative", "-1..1e16"),
+    marks="-1..1e16: marks",
+    votes="shares: votes",
+)
 class Expansion(NamedTuple):
     points: np.ndarray
     norms: np.ndarray  # squared
@@ -37,18 +48,6 @@ class Expansion(NamedTuple):
     clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
     votes: np.ndarray  # weight of each of CHOICES, or none
-
-    ARRAYS = declared(
-        points="rows: stored columns",
-        norms="not negative: stored",
-        coef="coefficients: groups outputs stored",
-        tags="numbers: tags stored",
-        centre="rows: columns",
-        size="counts: 1",
-        clock=("1e-308..1e6", "0..1e22", "counts", "not negative", "-1..1e16"),
-        marks="-1..1e16: marks",
-        votes="shares: votes",
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the norms are those of the points."""

@@ -47,6 +47,14 @@ MEAN, LATEST = 1, 2  # groups: the sum of all models, and the mean of the latest
 LATEST_EVENTS = 1000.0  # about as many models are in the mean of the latest ones
 
 
+@declared(
+    frequencies="numbers: waves columns",
+    phase=f"0..{2.0 * math.pi}: waves",
+    centre="rows: columns",
+    coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
+    clock=("settings", "settings", "counts", "settings"),
+    votes="shares: votes",
+)
 class Linear(NamedTuple):
     """A linear model on random features; without frequencies, on the columns themselves."""
 
@@ -56,15 +64,6 @@ class Linear(NamedTuple):
     coef: np.ndarray  # float64
     clock: np.ndarray  # as in an expansion; only the events are used
     votes: np.ndarray  # weight of each of CHOICES in the output, or none
-
-    ARRAYS = declared(
-        frequencies="numbers: waves columns",
-        phase=f"0..{2.0 * math.pi}: waves",
-        centre="rows: columns",
-        coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
-        clock=("settings", "settings", "counts", "settings"),
-        votes="shares: votes",
-    )
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if the centre is where no row can be."""

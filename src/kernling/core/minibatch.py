@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 STRIP = 1024  # points whose kernel values are computed at once
 
 
+@declared(
+    X="rows: batch columns",
+    targets="targets: batch",
+    weights="weights: batch",
+    uniforms="0..1: batch",
+    count="index of batch: 1",
+)
 class Waiting(NamedTuple):
     """Rows of an incomplete batch; all numbers beyond them are 0."""
 
@@ -36,14 +43,6 @@ class Waiting(NamedTuple):
     weights: np.ndarray
     uniforms: np.ndarray
     count: np.ndarray  # type: ignore[assignment]  # ; hides the method of tuples
-
-    ARRAYS = declared(
-        X="rows: batch columns",
-        targets="targets: batch",
-        weights="weights: batch",
-        uniforms="0..1: batch",
-        count="index of batch: 1",
-    )
 
     def widened(self, change: Widening) -> Waiting:
         """Convert to the outputs of ``change``."""

@@ -1,6 +1,6 @@
 """What the arrays of a state are: each part declares it once, as data, and ``verify`` compares a whole state with it.
 
-A part, a NamedTuple of arrays, has an attribute ``ARRAYS = declared(name="contents: dimensions", ...)``.  The dimensions are
+A part, a NamedTuple of arrays, is decorated by ``@declared(name="contents: dimensions", ...)``.  The dimensions are
 ``stored`` (points), ``columns``, ``outputs``, ``classes``, numbers, products of two such as ``features*features``, or names of
 the part's own: their length is that of the part before the first event, which follows from the parameters, or with
 ``lengths={"held": ("count", 0)}`` the number at this place of an array.  With ``used="record"``, the whole part is empty where
@@ -29,13 +29,14 @@ An array whose numbers have different meanings is declared by a tuple of content
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from .limits import COEFFICIENT, LARGEST, TARGET, WEIGHT, in_range
 
+Part = TypeVar("Part")
 HIGHEST = float(np.finfo(np.float64).max)
 COUNTS = 2.0**53
 RANGES = {
@@ -66,16 +67,25 @@ class Arrays(NamedTuple):
     lengths: Mapping[str, tuple[str, int]]
 
 
+NOTHING = Arrays({}, "", {})  # of a state without bare arrays
+
+
 def declared(
     *, used: str = "", lengths: Mapping[str, tuple[str, int]] | None = None, **arrays: str | tuple[str, ...]
-) -> Arrays:
-    """Declare the arrays of a part; see the top of this file.
+) -> Callable[[type[Part]], type[Part]]:
+    """Declare the arrays of a part, in its attribute ``ARRAYS``; see the top of this file.
 
     Examples
     --------
+    >>> from typing import NamedTuple
+    >>> import numpy as np
     >>> from kernling.core.shapes import declared
-    >>> declared(coef="coefficients: outputs stored", size=("counts",)).arrays["coef"].shape
-    ('outputs', 'stored')
+    >>> @declared(targets="targets: stored", count=("counts",))
+    ... class Labels(NamedTuple):
+    ...     targets: np.ndarray
+    ...     count: np.ndarray
+    >>> Labels.ARRAYS.arrays["targets"].shape
+    ('stored',)
     """
     found = {}
     for name, entry in arrays.items():
@@ -84,7 +94,12 @@ def declared(
         else:
             contents, _, shape = entry.partition(": ")
             found[name] = Declared(tuple(shape.split()), (contents,))
-    return Arrays(found, used, lengths or {})
+
+    def declare(part: type[Part]) -> type[Part]:
+        part.ARRAYS = Arrays(found, used, lengths or {})  # type: ignore[attr-defined]
+        return part
+
+    return declare
 
 
 def verify(part: Any, empty: Any, dimensions: Mapping[str, int], name: str = "state") -> None:
@@ -103,7 +118,7 @@ def verify(part: Any, empty: Any, dimensions: Mapping[str, int], name: str = "st
     name : str
         What messages call it.
     """
-    arrays = getattr(type(part), "ARRAYS", None) or declared()
+    arrays = getattr(type(part), "ARRAYS", NOTHING)
     known = dict(dimensions)
     if arrays.used and not getattr(empty, arrays.used).size:
         known["stored"] = 0

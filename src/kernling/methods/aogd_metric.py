@@ -49,14 +49,13 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(counts="counts: classes", means="coefficients: classes columns", examples="coefficients: classes columns")
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
     counts: np.ndarray
     means: np.ndarray
     examples: np.ndarray
-
-    ARRAYS = declared(counts="counts: classes", means="coefficients: classes columns", examples="coefficients: classes columns")
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""

@@ -40,13 +40,12 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(mean="coefficients: features", example="coefficients: features", values="coefficients: 2")
 class State(NamedTuple):
     model: Linear
     mean: np.ndarray
     example: np.ndarray
     values: np.ndarray  # of the mean and of the example
-
-    ARRAYS = declared(mean="coefficients: features", example="coefficients: features", values="coefficients: 2")
 
 
 @inline

@@ -82,12 +82,11 @@ class Params(NamedTuple):
     horizon: float  # maximum of t, to forget
 
 
+@declared(stats=("counts", "counts", "not negative", "0..1e50", "weights"))
 class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
     stats: np.ndarray  # cells, cells that found no room, farthest core used (squared), largest target and weight
-
-    ARRAYS = declared(stats=("counts", "counts", "not negative", "0..1e50", "weights"))
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the cells are those of the core points: one of them is replaced when there are too many."""

@@ -72,13 +72,12 @@ class Params(NamedTuple):
     period: int
 
 
+@declared(stats=("weights",))
 class State(NamedTuple):
     model: Expansion  # groups: w, its sum over the period, the snapshot u, the memory's gradients
     linear: Linear  # groups: w, its sum over the period, the snapshot u
     memory: Memory
     stats: np.ndarray  # the largest weight
-
-    ARRAYS = declared(stats=("weights",))
 
 
 @inline

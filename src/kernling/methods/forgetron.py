@@ -44,11 +44,10 @@ class Params(NamedTuple):
     budget: int
 
 
+@declared(stats=("counts", "coefficients", "0..1"))
 class State(NamedTuple):
     model: Expansion
     stats: np.ndarray
-
-    ARRAYS = declared(stats=("counts", "coefficients", "0..1"))
 
 
 @inline

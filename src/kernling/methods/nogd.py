@@ -47,11 +47,10 @@ class Params(NamedTuple):
     cutoff: float
 
 
+@declared(M="coefficients: rank budget")
 class State(NamedTuple):
     model: Expansion
     M: np.ndarray  # zero until there are B landmarks
-
-    ARRAYS = declared(M="coefficients: rank budget")
 
 
 @inline

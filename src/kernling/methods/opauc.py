@@ -47,18 +47,17 @@ def outer(means: np.ndarray) -> np.ndarray:
     return means[..., :, np.newaxis] * means[..., np.newaxis, :]
 
 
+@declared(
+    counts="counts: outputs 2",
+    means="coefficients: outputs 2 features",
+    covariances="coefficients: outputs 2 features features",
+)
 class Moments(NamedTuple):
     """Number of events, mean and covariance of their features, for each side of each output."""
 
     counts: np.ndarray
     means: np.ndarray
     covariances: np.ndarray
-
-    ARRAYS = declared(
-        counts="counts: outputs 2",
-        means="coefficients: outputs 2 features",
-        covariances="coefficients: outputs 2 features features",
-    )
 
     def widened(self, change: Widening) -> Moments:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""

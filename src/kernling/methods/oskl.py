@@ -47,11 +47,10 @@ class Params(NamedTuple):
     G: float
 
 
+@declared(stats=("not negative",))
 class State(NamedTuple):
     model: Expansion
     stats: np.ndarray  # the sum of the probabilities
-
-    ARRAYS = declared(stats=("not negative",))
 
 
 @inline

@@ -51,12 +51,11 @@ class Params(NamedTuple):
     C: float
 
 
+@declared(ball="coefficients: 3")
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray
     recent: RecentScores  # of one-class models
-
-    ARRAYS = declared(ball="coefficients: 3")
 
 
 @inline

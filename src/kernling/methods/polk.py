@@ -60,13 +60,12 @@ class Params(NamedTuple):
     max_points: float
 
 
+@declared(stats=("counts", "not negative", "not negative", "not negative", "counts"))
 class State(NamedTuple):
     model: Expansion
     gram: Gram
     waiting: Waiting
     stats: np.ndarray  # batches learned, current eps, largest error, largest error / eps and largest number of points seen
-
-    ARRAYS = declared(stats=("counts", "not negative", "not negative", "not negative", "counts"))
 
 
 @inline

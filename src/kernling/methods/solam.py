@@ -44,12 +44,11 @@ class Params(NamedTuple):
     output: int
 
 
+@declared(values="coefficients: outputs 3")
 class Saddle(NamedTuple):
     """The variables a, b and al of each output: the scores of both classes' means, and their difference."""
 
     values: np.ndarray
-
-    ARRAYS = declared(values="coefficients: outputs 3")
 
     def widened(self, change: Widening) -> Saddle:
         """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""

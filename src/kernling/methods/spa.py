@@ -73,13 +73,12 @@ class Params(NamedTuple):
     budget: int  # maximum number of points
 
 
+@declared(ball="coefficients: 3", stats=("not negative", "not negative", "counts"))
 class State(NamedTuple):
     model: Expansion  # tags: the event that added the point
     ball: np.ndarray
     recent: RecentScores  # of one-class models
     stats: np.ndarray  # the sum of the probabilities, the largest squared norm of a gradient, and the terms projected
-
-    ARRAYS = declared(ball="coefficients: 3", stats=("not negative", "not negative", "counts"))
 
 
 @inline
