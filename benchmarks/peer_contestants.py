@@ -34,7 +34,13 @@ class Answers(NamedTuple):
 
     predicted: np.ndarray  # labels or values
     score: np.ndarray | None = None  # of the second of two classes
-    confidence: np.ndarray | None = None  # the probability of the predicted label
+    shares: np.ndarray | None = None  # (rows, classes) probabilities
+
+
+def of_shares(shares: np.ndarray) -> Answers:
+    """Return the likeliest labels; without any probabilities, as before the first row, -1, which is a mistake."""
+    best = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
+    return Answers(best, shares[:, 1] if shares.shape[1] == 2 else None, shares)
 
 
 class Run(NamedTuple):
@@ -107,7 +113,7 @@ class Ours(Learner):
             self.kind = "predict_proba"
         elif classes == 2:
             self.kind = "decision_function"
-        self.binary = classes == 2
+        self.classes = classes
         self.first = events.y[0]
         self.both_met = False  # whether both of two labels have occurred
 
@@ -117,8 +123,9 @@ class Ours(Learner):
             return Answers(said)
         if self.kind == "decision_function":
             return Answers(np.where(self._know_both(y), said >= 0.0, self.first).astype(np.int64), said)
-        score = said[:, -1] if self.binary else None
-        return Answers(self.model.classes_[said.argmax(axis=1)], score, said.max(axis=1))
+        shares = np.zeros((len(y), self.classes))
+        shares[:, self.model.classes_] = said  # the labels that have occurred
+        return of_shares(shares)
 
     def _know_both(self, y: np.ndarray) -> np.ndarray:
         """Return whether both labels occurred before each row; until then a model always predicts the known one."""
@@ -184,10 +191,8 @@ class River(Learner):
             self.model.learn_one(row, target)
         if not self.classes:
             return Answers(np.array(said))
-        best = [max(one, key=one.get, default=-1) for one in said]  # no prediction before the first row: a mistake
-        confidence = np.array([one.get(label, 0.0) for one, label in zip(said, best, strict=True)])
-        score = np.array([one.get(True, 0.0) for one in said]) if self.classes == 2 else None
-        return Answers(np.array(best, dtype=np.int64), score, confidence)
+        shares = np.array([[one.get(label, 0.0) for label in range(self.classes)] for one in said])  # True is 1
+        return of_shares(shares)
 
     def nbytes(self):
         return int(self.model._raw_memory_usage)
@@ -281,7 +286,7 @@ class Neighbours(Learner):
             self.seen += 1
         if not self.classes:
             return Answers(said[:, 0])
-        return Answers(said.argmax(axis=1), said[:, 1] if self.classes == 2 else None, said.max(axis=1))
+        return of_shares(said)
 
     def nbytes(self):
         return self.X.nbytes + self.squares.nbytes + self.y.nbytes

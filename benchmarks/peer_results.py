@@ -18,6 +18,7 @@ from benchmarks.peer_streams import Events, PeerStream
 Row = dict[str, Any]
 KEY = ("stream", "contestant", "version", "of", "seed")  # what was measured
 BINS = 15  # of the calibration error
+LEAST = 1e-15  # probability, so that a log-loss is finite
 BLOCKS = 200  # number of means of squared errors stored for a whole stream
 
 
@@ -67,14 +68,15 @@ def measured(contestant: Contestant, stream: PeerStream, events: Events, seed: i
 
 
 def labels_judged(done: Run, events: Events) -> Row:
-    predicted, score, confidence = done.answers
+    predicted, score, shares = done.answers
     y = events.y[: len(predicted)]
     wrong = predicted != y
     two = score is not None and len(np.unique(y)) == 2
     return {
         "error": float(wrong.mean()),
         "auc": float(roc_auc_score(y, score)) if two else None,
-        "ece": None if confidence is None else calibration_error(~wrong, confidence),
+        "ece": None if shares is None else calibration_error(~wrong, shares.max(axis=1)),
+        "log_loss": None if shares is None else log_loss(y, shares),
         "mistakes": base64.b64encode(zlib.compress(np.packbits(wrong).tobytes(), 9)).decode(),
     }
 
@@ -102,6 +104,11 @@ def calibration_error(right: np.ndarray, confidence: np.ndarray) -> float:
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     gaps = np.bincount(bins, right - confidence, BINS)
     return float(np.abs(gaps).sum() / len(right))
+
+
+def log_loss(y: np.ndarray, shares: np.ndarray) -> float:
+    """Return the mean logarithmic loss; a label that was thought impossible costs 34.5."""
+    return float(-np.log(np.maximum(shares[np.arange(len(y)), y], LEAST)).mean())
 
 
 def losses(row: Row) -> np.ndarray:

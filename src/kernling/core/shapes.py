@@ -186,7 +186,7 @@ def _range(contents: str, dtype: np.dtype, known: dict[str, int]) -> tuple[float
         return (0.0, outputs - 1.0, True) if outputs > 1 else (-TARGET[dtype.name], TARGET[dtype.name], False)
     if contents.startswith("index of "):
         dimension = contents.removeprefix("index of ").removesuffix(" or -1")
-        return -1.0 if contents.endswith(" or -1") else 0.0, known[dimension] - 1.0, True
+        return -1.0 if contents.endswith(" or -1") else 0.0, _length(dimension, known, 0) - 1.0, True
     least, _, most = contents.partition("..")
     return float(least), float(most), False
 

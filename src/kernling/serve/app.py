@@ -47,8 +47,7 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
 
     @app.get("/healthz", summary="Whether the service can write")
     async def health() -> JSONResponse:
-        failure = next(iter(service.failures.values()), None)
-        return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
+        return JSONResponse(service.health(), 503 if service.failures else 200)
 
     @app.get("/metrics", summary="Metrics for Prometheus")
     def read_metrics() -> Response:

@@ -15,7 +15,7 @@ from ..pipeline import last_step
 from ..streams.tables import Table
 from .blocks import Block, joined
 from .progress import Progress
-from .refusal import first_line
+from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings
 from .specs import new_pipeline, schema_of
@@ -27,6 +27,11 @@ class Traits(NamedTuple):
 
     layout: Layout
     targets: Targets
+
+    @classmethod
+    def empty(cls, spec: dict[str, Any]) -> Traits:
+        """Return the traits of a model without rows."""
+        return cls(Layout({}), Targets(spec.get("task")))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the traits as JSON-compatible data."""
@@ -43,12 +48,18 @@ class State(NamedTuple):
 
     model: Any = None  # None until enough rows have arrived
     progress: Progress | None = None  # None before the first event
-    position: int = 0  # of the last block, in the journal
+    position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
+    obstacle: str | None = None  # why the model cannot start with the rows that it has
 
     @property
     def events(self) -> int:
         """Number of events learned."""
-        return self.progress.events if self.progress else 0
+        return self.progress.events if self.progress and self.model is not None else 0
+
+    @property
+    def collected(self) -> int:
+        """Number of events that wait until the model starts, and are learned then."""
+        return self.progress.events if self.progress and self.model is None else 0
 
     def predict(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
         """Return the label or value of each row, with probabilities if the model has them; a constant answer at first.
@@ -97,9 +108,8 @@ class State(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts about the model as JSON-compatible data."""
-        found: dict[str, Any] = {"events": self.events}
-        if self.progress:
-            found |= {"task": self.progress.task, **self.progress.summary()}
+        found: dict[str, Any] = {"task": self.progress.task, **self.progress.summary()} if self.progress else {}
+        found |= {"events": self.events, "collected": self.collected, "obstacle": self.obstacle}
         if self.model is None:
             return found
         last = last_step(self.model)
@@ -150,14 +160,31 @@ class LiveModel:
         self.spec = spec
         self.traits = traits
         self.settings = settings
+        self.from_file = False  # whether it was created from a model file
+        self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
         self._state = self.published = State()
-        self._first: list[Block] = []  # rows collected until there are enough to start
+        self._first: list[Block] = []  # rows collected until the model can start with them
+        self._tried = 0  # number of rows with which it could not
         self._last: Block | None = None
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state."""
         self._state = state
         self.publish()
+
+    def skip_to(self, position: int) -> None:
+        """Go on after events that cannot be learned."""
+        self._state = self._state._replace(position=position)
+
+    def check_room(self, rows: int) -> None:
+        """Refuse further rows if the model cannot start and has as many as it may keep."""
+        most, held = self.settings, sum(block.nbytes for block in self._first)
+        if self._state.obstacle and (self._state.collected + rows > most.collected_rows or held > most.collected_bytes):
+            raise Refused(
+                422,
+                f"{self._state.obstacle}; they are kept, and there is no room for more: create a model with another name, "
+                "and columns that are numbers or repeat their values",
+            )
 
     @property
     def example(self) -> dict[str, Any]:
@@ -190,27 +217,32 @@ class LiveModel:
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
         self._state = self._state._replace(progress=progress, position=position)
         if self._state.model is None:
-            return [self._gather(block)] * len(block.pieces)
+            self._gather(block)
+            return [None] * len(block.pieces)
         try:
             self._teach(block)
             return [None] * len(block.pieces)
         except Exception:  # such as divergence, which leaves the model unchanged: learn the other requests
             return [self._try(piece) for piece in block.split()]
 
-    def _gather(self, block: Block) -> str | None:
-        """Collect rows until there are enough for the model to start."""
+    def _gather(self, block: Block) -> None:
+        """Collect rows until there are enough for the model to start; if it cannot, try again with twice as many."""
         self._first.append(block)
         self._state.progress.update(block.targets, None)  # type: ignore[union-attr]
-        outcome = None
-        if sum(len(one.targets) for one in self._first) >= self.settings.first_rows:
-            rows, self._first = joined(self._first), []
-            model = new_pipeline(self.spec, str(self.traits.targets.task))
-            try:
-                model.partial_fit(as_rows(model, rows.columns), self.traits.targets.array(rows.targets))
-                self._state = self._state._replace(model=model)
-            except Exception as error:
-                outcome = f"the model cannot begin with its first {len(rows.targets)} rows: {first_line(error)}"
-        return outcome
+        count = sum(len(one.targets) for one in self._first)
+        if count < max(self.settings.first_rows, 2 * self._tried):
+            return
+        rows = joined(self._first)
+        model = new_pipeline(self.spec, str(self.traits.targets.task))
+        try:
+            model.partial_fit(as_rows(model, rows.columns), self.traits.targets.array(rows.targets))
+        except Exception as error:  # the rows were acknowledged, so they stay
+            self._tried = count
+            why = f"the model cannot start with its first {count:,} rows: {first_line(error)}"
+            self._state = self._state._replace(obstacle=why)
+            return
+        self._first = []
+        self._state = self._state._replace(model=model, obstacle=None)
 
     def _try(self, piece: Block) -> str | None:
         try:

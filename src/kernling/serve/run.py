@@ -78,7 +78,7 @@ def serve(
     _allow_many_files()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with one_thread, socket.create_server((host, port), family=family, backlog=1024) as listener:
-        service = Service(folder, settings)
+        service = Service(folder, settings, report_crashes=True)
         stopping = threading.Event()
         demonstration = Demo(service) if demo else None
         try:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .journal import connect
 from .settings import Settings
 
 TABLES = """
@@ -28,6 +27,14 @@ CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
 PAGES = 32_768  # of the log, above which it is merged into the database: predictions wait for the end of that
 PIECE = 200  # rows per commit: another thread never waits long for the lock
 DAY = 86_400.0
+
+
+def connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    """Open a database with a write-ahead log, for one thread at a time."""
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute(f"PRAGMA synchronous={synchronous}")
+    return database
 
 
 class Waiting:
