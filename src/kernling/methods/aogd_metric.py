@@ -21,6 +21,7 @@ columns, and the mean of all weights is used.  A sample weight multiplies the gr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from ..components.sides import pooled_examples, pooled_means
 from ..core import losses, run, scoring
 from ..core.fourier import Linear, feature_table
 from ..core.rows import as_rows
+from ..core.shapes import declared
 from ..estimators.checking import canonical, checked
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
@@ -52,12 +54,13 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(counts="counts: classes", means="coefficients: classes features", examples="coefficients: classes features")
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
-    counts: np.ndarray  # (classes,)
-    means: np.ndarray  # (classes, features)
-    examples: np.ndarray  # (classes, features)
+    counts: np.ndarray
+    means: np.ndarray
+    examples: np.ndarray
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""
@@ -67,15 +70,15 @@ class Classes(NamedTuple):
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not len(self.counts) == len(self.means) or not self.means.shape == self.examples.shape:
-            raise ValueError("the shapes of the class arrays do not match")
-
 
 class State(NamedTuple):
     model: Linear
     classes: Classes
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the weights of the columns can be those of a metric."""
+        if (self.model.coef < 0.0).any():
+            raise ValueError("state.model.coef has numbers below 0, which are no weights")
 
 
 @inner
