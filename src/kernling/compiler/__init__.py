@@ -17,7 +17,7 @@ from .decorators import (
     pluggable,
     template,
 )
-from .intrinsics import add_product, by_type, number_of, shaped, use_products
+from .intrinsics import add_product, by_type, number_of, shaped
 from .progress import compiling
 from .records import FunctionField, address, by_address, strided
 
@@ -43,5 +43,4 @@ __all__ = [
     "shaped",
     "strided",
     "template",
-    "use_products",
 ]
