@@ -30,6 +30,7 @@ from . import loader
 from .cache import read_entry, write_entry
 from .keys import file_hash, shared_hash
 from .kinds import kind_of, text_of
+from .versions import check_versions
 
 
 def _is_disabled() -> bool:
@@ -121,6 +122,14 @@ def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str 
     return Compiled(function, owner, kind, options) if COMPILED else function
 
 
+def _numba_backend() -> Any:
+    """Return the module that compiles, if it knows the version of Numba that is installed."""
+    check_versions()
+    from . import numba_backend
+
+    return numba_backend
+
+
 class Compiled:
     """A compiled function.
 
@@ -144,9 +153,7 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
-        from .numba_backend import dispatcher_of
-
-        return dispatcher_of(self)
+        return _numba_backend().dispatcher_of(self)
 
     @property
     def _numba_type_(self) -> Any:
@@ -191,9 +198,7 @@ class Compiled:
 
     def _compiled(self, kinds: tuple) -> Any:
         """Return the function, or its address, from Numba, and remember where it has been saved."""
-        from .numba_backend import compiled
-
-        found, name = compiled(self, kinds)
+        found, name = _numba_backend().compiled(self, kinds)
         if name:
             write_entry(shared_hash(), self._key(kinds), name.encode())
         return found
