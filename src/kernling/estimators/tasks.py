@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..core import scoring
 from ..core.limits import TARGET
 from ..core.state import Widening, widened
+from ..text import check_texts
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
@@ -32,10 +33,18 @@ def _gives_probabilities(self) -> bool:
     raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
 
 
+def _check_labels(y) -> None:
+    """Raise for labels that cannot be stored, of lists before NumPy drops the NUL characters that they end in."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    if kind in "OU" and hasattr(y, "__iter__"):
+        check_texts("the label", labels.distinct(y).tolist() if kind == "U" and len(y) else y)
+
+
 class OnlineWithClasses(OnlineEstimator):
     """Base class for targets that are labels: encoding, new classes and class weights."""
 
     def _validated(self, X, y, sample_weight, fresh):
+        _check_labels(y)
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
@@ -51,6 +60,7 @@ class OnlineWithClasses(OnlineEstimator):
     def _begin_targets(self, y, classes=None):
         self.classes_ = present = labels.distinct(y)
         if classes is not None:
+            _check_labels(classes)
             self.classes_ = np.unique(np.asarray(classes))
             unknown = np.setdiff1d(present, self.classes_)
             if len(unknown):
@@ -66,6 +76,7 @@ class OnlineWithClasses(OnlineEstimator):
         dtype = np.dtype(header["class_type"])
         if dtype.kind not in "biufUO" or dtype.itemsize * len(header["classes"]) > labels.ROOM:
             raise ValueError(f"a model cannot have labels of type {dtype}")
+        check_texts("the label", header["classes"])
         self.classes_ = np.array(header["classes"], dtype=dtype)
         self._counts = np.array(arrays["counts"], dtype=np.float64)
         known = self.classes_.ndim == 1 and np.array_equal(self.classes_, np.unique(self.classes_))

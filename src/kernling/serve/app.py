@@ -24,7 +24,7 @@ from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import ID, TARGET, ids_of, parse
+from .rows import ID, TARGET, ids_of, loads, parse
 from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
 from .service import Service
 
@@ -193,7 +193,9 @@ class Endpoints:
 def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
     """Return the JSON of a body, or its model if it is a model file."""
     try:
-        return json.loads(body or b"{}"), None
+        return loads(body or b"{}"), None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply: send estimator, parameters and task") from None
     except ValueError as error:
         if "json" in content_type:
             raise Refused(400, f"the body is not JSON: {error}") from None
