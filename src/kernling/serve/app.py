@@ -142,8 +142,9 @@ class Endpoints:
 
     async def learn(self, name: str, request: Request) -> JSONResponse:
         """Learn rows with their target, or targets of rows that were predicted before."""
-        rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
-        return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows)))
+        body = await self._body(request, self.settings.body_bytes)
+        rows = parse(body, self.settings)
+        return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows, len(body))))
 
     async def file(self, name: str) -> Response:
         """Return the model as ``kernling.save`` writes it."""

@@ -12,16 +12,19 @@ from .live import LiveModel, Traits
 from .refusal import Refused, bad_row
 from .rows import ID, has_columns, ids_of, targets_of
 from .settings import Settings
+from .sizes import claimed
 from .waiting import Waiting
 
 
 class Draft:
     """The rows of several requests for one model, to be learned as one block."""
 
-    def __init__(self, model: LiveModel, known: KnownIds, settings: Settings):
+    def __init__(self, model: LiveModel, known: KnownIds, settings: Settings, free: int):
         self.model = model
         self.known = known
         self.settings = settings
+        self.free = free  # bytes that the model may take
+        self.claim = model.claim
         self.traits = model.traits
         self.classes = set(model.published.progress.counts) if model.published.progress else set()
         self.pieces: list[Block] = []
@@ -58,6 +61,8 @@ class Draft:
             self.empty.append((job, answer))
             return
         block, traits, classes = self._block([rows[place] for place in places], [targets[place] for place in places], places)
+        rows = sum(len(piece.targets) for piece in self.pieces) + len(places)
+        self.claim = claimed(self.model, traits, len(classes), rows, self.free)
         self.traits, self.classes = traits, classes
         self.pieces.append(block)
         self._taken |= own

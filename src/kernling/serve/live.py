@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -14,10 +14,12 @@ from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..streams.tables import Table
 from .blocks import Block, joined
+from .learners import share
 from .progress import Progress
 from .refusal import first_line
 from .rows import Layout
 from .settings import Settings
+from .sizes import Claim, used_by
 from .specs import new_pipeline, schema_of
 from .targets import Targets
 
@@ -151,6 +153,7 @@ class LiveModel:
         self.traits = traits
         self.settings = settings
         self._state = self.published = State()
+        self.claim = Claim()
         self._first: list[Block] = []  # rows collected until there are enough to start
         self._last: Block | None = None
 
@@ -172,7 +175,11 @@ class LiveModel:
 
         The result depends only on the sequence of blocks.
         """
-        outcomes = self.replay(position, block)
+        return _ended(self.learning(position, block))
+
+    def learning(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
+        """Do the same in turns: each item of the generator is a moment at which other models may learn."""
+        outcomes = yield from self._replaying(position, block)
         self.publish()
         return outcomes
 
@@ -183,19 +190,25 @@ class LiveModel:
             with suppress(Exception):  # an example without values is not a row for every model
                 published.predict_few([self.example], self.traits.layout)
         self.published = published
+        if published.model is not None:
+            self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""
+        return _ended(self._replaying(position, block))
+
+    def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
         self._state = self._state._replace(progress=progress, position=position)
-        if self._state.model is None:
-            return [self._gather(block)] * len(block.pieces)
         try:
-            self._teach(block)
+            yield from self._teach_in_turns(block)
             return [None] * len(block.pieces)
         except Exception:  # such as divergence, which leaves the model unchanged: learn the other requests
-            return [self._try(piece) for piece in block.split()]
+            outcomes = []
+            for piece in block.split():
+                outcomes.append((yield from self._try(piece)))
+            return outcomes
 
     def _gather(self, block: Block) -> str | None:
         """Collect rows until there are enough for the model to start."""
@@ -212,14 +225,53 @@ class LiveModel:
                 outcome = f"the model cannot begin with its first {len(rows.targets)} rows: {first_line(error)}"
         return outcome
 
-    def _try(self, piece: Block) -> str | None:
+    def _try(self, piece: Block) -> Generator[None, None, str | None]:
         try:
-            self._teach(piece)
+            yield from self._teach_in_turns(piece)
             return None
         except Exception as error:
             return first_line(error)
 
+    def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
+        """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
+        rows, done = len(block.targets), self._share(block.targets)
+        before = copy.deepcopy((self._state, self._first)) if done < rows else None
+        first = 0
+        try:
+            while True:
+                self._teach(block.part(first, done))
+                if done == rows:
+                    return
+                yield
+                first, done = done, done + self._share(block.targets[done:])
+        except Exception:
+            if before is not None:
+                self._state, self._first = before
+            raise
+
+    def _share(self, targets: Sequence[Any]) -> int:
+        """Return the number of rows to learn at once: as many as the first rows lack, or as a turn takes."""
+        if self._state.model is None:
+            lacking = self.settings.first_rows - sum(len(one.targets) for one in self._first)
+            return max(1, min(lacking, len(targets)))
+        known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
+        return share(targets, known, last_step(self._state.model).nbytes_)
+
     def _teach(self, block: Block) -> None:
+        if self._state.model is None:
+            wrong = self._gather(block)
+            if wrong:
+                raise ValueError(wrong)
+            return
         model, progress = self._state.model, self._state.progress
         predicted = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
         progress.update(block.targets, predicted.tolist())  # type: ignore[union-attr]
+
+
+def _ended(turns: Generator[None, None, Any]) -> Any:
+    """Run a generator to its end; return its result."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            return end.value

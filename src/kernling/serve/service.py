@@ -1,4 +1,4 @@
-"""The service behind the endpoints: one thread learns and writes the journal, one writes snapshots, all others read."""
+"""The service behind the endpoints: one thread writes the journal, a few learn, one writes snapshots, all others read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -19,18 +19,19 @@ from .history import History
 from .ids import KnownIds
 from .jobs import Job, Jobs
 from .journal import opened
+from .learners import Learners
 from .live import LiveModel, State, Traits
 from .recovery import recovered
 from .refusal import Refused, first_line
 from .rows import Layout, check_name
 from .settings import Settings
+from .sizes import claimed
 from .snapshots import Snapshots
-from .specs import checked_spec, layout_of, targets_of
+from .specs import check_file, checked_spec, layout_of, targets_of
 from .targets import Targets
 from .waiting import Waiting
 
 TICK = 1.0  # seconds between two records of the histories
-REST = 0.1  # seconds at most between two blocks
 ERRORS = 20  # stored for each model
 NONE_KNOWN = KnownIds(0)
 _LOG = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Service:
 
     def __init__(self, folder: Path, settings: Settings | None = None):
         self.settings = settings or Settings()
-        self.jobs = Jobs(self.settings.queue_rows)
+        self.jobs = Jobs(self.settings.queue_rows, self.settings.queue_bytes)
         self.models: dict[str, LiveModel] = {}
         self.known: dict[int, KnownIds] = {}
         self.histories: dict[int, History] = {}
@@ -70,9 +71,10 @@ class Service:
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
         self.journal.go_on_after(*self.snapshots.last())
         self._recover(damage)
-        self._learner = threading.Thread(target=self._learn_forever, name="learner")
+        self._learners = Learners()
+        self._writer = threading.Thread(target=self._write_forever, name="writer")
         self._keeper = threading.Thread(target=self._keep_forever, name="keeper")
-        self._learner.start()
+        self._writer.start()
         self._keeper.start()
 
     def _recover(self, damage: str | None) -> None:
@@ -89,7 +91,8 @@ class Service:
     def stop(self) -> None:
         """Finish accepted requests, write snapshots and close all files."""
         self.jobs.close()
-        self._learner.join()
+        self._writer.join()
+        self._learners.stop()
         self._stopping.set()
         self._keeper.join()
         for model in self.models.values():
@@ -105,15 +108,17 @@ class Service:
 
     # ------------------------------------------------------------------ requests
 
-    def learn(self, name: str, rows: list[dict[str, Any]]) -> Future:
-        """Queue rows with targets; the future's result counts the rows learned and lists repeated and unknown ids."""
+    def learn(self, name: str, rows: list[dict[str, Any]], bytes: int = 0) -> Future:
+        """Queue the rows of a request of this size; the result counts those learned, and lists repeated and unknown ids."""
         if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
             raise Refused(404, LABEL_ONLY.format(check_name(name)))
-        return self.jobs.put(Job(name, rows))
+        return self.jobs.put(Job(name, rows, bytes=bytes))
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
         """Queue the creation of a model, from a spec or from a fitted model."""
         traits = None if model is None else Traits(layout_of(model), targets_of(model))
+        if traits is not None:
+            check_file(traits.layout, model, self.settings)
         return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
     def model(self, name: str) -> LiveModel:
@@ -153,24 +158,24 @@ class Service:
         self.failures[where] = f"nothing can be written: {first_line(error)}"
         return Refused(507, f"{self.failures[where]}; nothing was changed", retry_after=10)
 
-    # ------------------------------------------------------------------ the thread that learns
+    # ------------------------------------------------------------------ the thread that writes
 
-    def _learn_forever(self) -> None:
+    def _write_forever(self) -> None:
         while taken := self.jobs.take(self.settings.block_rows):
             jobs = [job for job in taken if job.is_wanted()]
-            begin = time.monotonic()
+            written: list[tuple[int, Draft]] = []
             try:
-                self._work(jobs)
+                written = self._write_all(jobs)
             except Exception as error:  # the thread has to continue in any case
                 refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
-                for job in jobs:
-                    if not job.future.done():
-                        job.future.set_exception(refused)
-            # other threads get half of the time, and requests that arrive now are learned together, which costs less
-            self.jobs.gather(self.settings.block_rows, min(time.monotonic() - begin, REST))
+                _fail([job for job in jobs if not job.future.done()], refused)
+            for name in {job.name for job in taken} - {draft.model.name for _, draft in written}:
+                self.jobs.release(name)
+            for position, draft in written:
+                self._learners.add(self._teach(position, draft))
 
-    def _work(self, jobs: Sequence[Job]) -> None:
-        """Write the changes of the jobs to the journal, then make them and answer."""
+    def _write_all(self, jobs: Sequence[Job]) -> list[tuple[int, Draft]]:
+        """Write the changes of the jobs to the journal; return those that are to be learned, and answer the others."""
         drafts: dict[str, Draft] = {}
         created: list[tuple[Job, LiveModel]] = []
         with self.journal.commit():
@@ -190,11 +195,15 @@ class Service:
         for job, model in created:
             self._enter(model, KnownIds(self.settings.known_ids))
             job.future.set_result({"name": model.name})
-        for position, draft in written:
-            self._teach(position, draft)
+        for _, draft in written:
+            draft.model.traits, draft.model.claim = draft.traits, draft.claim
+            if draft.model.name not in self.models:
+                self._enter(draft.model, KnownIds(self.settings.known_ids))
+            self.known[draft.model.number].add(draft.ids)
         for draft in drafts.values():
             for job, answer in draft.empty:
                 self._answer(job, answer)
+        return written
 
     def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
         """Return the draft for the rows of a job; an unknown name gets a new model once a row is valid."""
@@ -204,7 +213,7 @@ class Service:
                 check_name(job.name)
                 self._check_room(drafts)
                 model = self._new_model(0, job.name, checked_spec({}))
-            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings)
+            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings, self._free(model))
         return drafts[job.name]
 
     def _create(self, job: Job, drafts: dict[str, Draft]) -> LiveModel:
@@ -214,11 +223,14 @@ class Service:
         self._check_room(drafts)
         model = self._new_model(0, job.name, job.spec or {})
         model.traits = job.traits or model.traits
-        self._number(model, model.traits)
         if job.model is not None:
             model.set_state(State(job.model))
+        classes = len(getattr(job.model, "classes_", ())) or 1
+        model.claim = claimed(model, model.traits, classes, 0, self._free(model))
+        self._number(model, model.traits)
+        if job.model is not None:
             self.snapshots.write(model.number, model.published, ())
-        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings)
+        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings, self._free(model))
         return model
 
     def _number(self, model: LiveModel, traits: Traits) -> None:
@@ -229,6 +241,10 @@ class Service:
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
         traits = Traits(Layout({}), Targets(spec.get("task")))
         return LiveModel(number, name, spec, traits, self.settings)
+
+    def _free(self, model: LiveModel) -> int:
+        """Return the bytes that the other models leave for this one."""
+        return self.settings.memory_bytes - sum(one.claim.bytes for one in list(self.models.values()) if one is not model)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
@@ -253,25 +269,28 @@ class Service:
         self._saved[model.number] = (saved, time.monotonic())
         self.models[model.name] = model
 
-    def _teach(self, position: int, draft: Draft) -> None:
-        """Learn a draft that has been written to the journal, and answer."""
+    # ------------------------------------------------------------------ the threads that learn
+
+    def _teach(self, position: int, draft: Draft) -> Iterator[None]:
+        """Learn a draft that has been written to the journal, and answer; other models get their turn at each item."""
         model = draft.model
-        model.traits = draft.traits
-        if model.name not in self.models:
-            self._enter(model, KnownIds(self.settings.known_ids))
-        self.known[model.number].add(draft.ids)
-        with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
-            self.waiting.remove(model.number, draft.labelled)
-        begun = model.published.model is not None
-        outcomes = model.learn(position, draft.block)
-        if not begun and model.published.model is not None:
-            gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each time
-        for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
-            if outcome is None:
-                self._answer(job, answer)
-            else:
-                self.remember_error(model.name, outcome)
-                job.future.set_exception(Refused(422, outcome))
+        try:
+            with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
+                self.waiting.remove(model.number, draft.labelled)
+            begun = model.published.model is not None
+            outcomes = yield from model.learning(position, draft.block)
+            if not begun and model.published.model is not None:
+                gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
+            for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
+                if outcome is None:
+                    self._answer(job, answer)
+                else:
+                    self.remember_error(model.name, outcome)
+                    job.future.set_exception(Refused(422, outcome))
+        except Exception as error:  # the thread has to continue in any case
+            _fail([job for job, _ in draft.answers if not job.future.done()], error)
+        finally:
+            self.jobs.release(model.name)
 
     def _answer(self, job: Job, answer: dict[str, Any]) -> None:
         self.counts[job.name, "learned"] += answer["learned"]
@@ -308,6 +327,11 @@ class Service:
             except (OSError, TypeError, ValueError) as error:
                 self.remember_error(model.name, f"no snapshot could be written: {first_line(error)}")
         self._saved[model.number] = (position, time.monotonic())
+
+
+def _fail(jobs: Sequence[Job], error: Exception) -> None:
+    for job in jobs:
+        job.future.set_exception(error)
 
 
 def _locked(path: Path) -> sqlite3.Connection:
