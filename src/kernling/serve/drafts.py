@@ -52,7 +52,7 @@ class Draft:
                 unknown.append(one)
             else:
                 if not whole:
-                    rows[place] = found[one]  # type: ignore[index]
+                    rows[place] = self.traits.layout.restored(found[one])  # type: ignore[index]
                 places.append(place)
                 if one is not None:
                     own.add(one)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..estimators.tasks import probabilities
 from ..pipeline import last_step
+from ..streams.schema import names_of
 from ..streams.tables import Table
 from .blocks import Block, joined
 from .learners import share
@@ -51,6 +52,12 @@ class State(NamedTuple):
     def events(self) -> int:
         """Number of events learned."""
         return self.progress.events if self.progress else 0
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Names of columns that the model ignores."""
+        schema = None if self.model is None else schema_of(self.model)
+        return frozenset(() if schema is None else names_of(schema, "ignore"))
 
     def predict(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
         """Return the label or value of each row, with probabilities if the model has them; a constant answer at first.

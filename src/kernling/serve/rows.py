@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -108,12 +108,14 @@ def has_columns(row: dict[str, Any]) -> bool:
 
 
 def _checked_id(found: Any, place: int, settings: Settings) -> str:
-    if type(found) not in (str, int) or not 1 <= len(str(found)) <= settings.characters:
-        raise bad_row(place, f"its id must be a whole number or a text of 1 to {settings.characters} characters")
-    wrong = flaw(str(found))
+    most = settings.id_bytes
+    text = str(found) if type(found) is str or (type(found) is int and abs(found) < 10**most) else ""
+    wrong = flaw(text)
     if wrong:
         raise bad_row(place, f"its id {wrong}: remove it")
-    return str(found)
+    if not 1 <= len(text.encode()) <= most:
+        raise bad_row(place, f"its id must be a whole number or a text of 1 to {most} bytes")
+    return text
 
 
 class Layout(NamedTuple):
@@ -129,6 +131,14 @@ class Layout(NamedTuple):
             _check_columns(columns, settings)
         opened = [name for name, kind in columns.items() if kind is None]
         return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
+
+    def kept(self, row: dict[str, Any], unused: Set[str]) -> dict[str, Any]:
+        """Return what is to be stored of a predicted row: the columns that the model uses, all of them if none are known."""
+        return {name: value for name, value in row.items() if not self.columns or (name in self.columns and name not in unused)}
+
+    def restored(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a stored row with all columns; those that the model does not use are null."""
+        return dict.fromkeys(self.columns) | row
 
     def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
         """Return the columns of one row, checked as in ``read``; faster for few rows."""

@@ -130,10 +130,10 @@ class Service:
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store predicted rows until their labels arrive, except those that have been learned."""
-        known = self.known[model.number]
+        known, layout, unused = self.known[model.number], model.traits.layout, model.published.unused
         new = [place for place, one in enumerate(ids) if one not in known]
         try:
-            self.waiting.keep(model.number, [ids[place] for place in new], [rows[place] for place in new])
+            self.waiting.keep(model.number, [ids[place] for place in new], [layout.kept(rows[place], unused) for place in new])
         except sqlite3.Error as error:
             raise self._unwritten("waiting", error) from None
         self.failures.pop("waiting", None)
@@ -145,7 +145,9 @@ class Service:
             "task": model.traits.targets.task,
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
+            "waiting_bytes": self.waiting.bytes[model.number],
             "evicted": self.waiting.evicted[model.number],
+            "refused": self.counts[model.name, "refused"],
             "example": model.example,
             "errors": list(self.errors[model.name]),
         }
