@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
@@ -24,13 +25,14 @@ from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import ID, TARGET, ids_of, loads, parse
+from .rows import ID, NAME, TARGET, ids_of, loads, parse
 from .service import Service
 from .stopping import Stopping
 
 _LOG = logging.getLogger(__name__)
 FEW = 8  # rows that are predicted and stored at once, without a thread
 TICK = 1.0  # seconds between two server-sent events
+Name = Annotated[str, PathParameter(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # checked later, with one sentence
 
 
 def create_app(service: Service, token: str | None = None, stopping: Stopping | None = None) -> Guard:
@@ -116,17 +118,17 @@ class Endpoints:
         found = (self.service.facts(model) for model in list(self.service.models.values()))
         return [{name: facts.get(name) for name in names} for facts in found]
 
-    async def create(self, name: str, request: Request) -> JSONResponse:
+    async def create(self, name: Name, request: Request) -> JSONResponse:
         """Create a model from a JSON object with estimator, parameters and task, all optional, or from a model file."""
         body = await self._body(request, self.settings.file_bytes)
         spec, model = await asyncio.to_thread(_spec_or_model, body, request.headers.get("content-type", ""))
         return JSONResponse(await asyncio.wrap_future(self.service.create(name, spec, model)), 201)
 
-    async def facts(self, name: str) -> dict[str, Any]:
+    async def facts(self, name: Name) -> dict[str, Any]:
         """Return events, mistakes overall and in the sliding window next to those of a constant answer, points and memory."""
         return self.service.facts(self.service.model(name))
 
-    async def predict(self, name: str, request: Request, keep: bool = True) -> JSONResponse:
+    async def predict(self, name: Name, request: Request, keep: bool = True) -> JSONResponse:
         """Predict rows, and store them for labels that arrive later with the same id."""
         model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
@@ -147,20 +149,20 @@ class Endpoints:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
 
-    async def learn(self, name: str, request: Request) -> JSONResponse:
+    async def learn(self, name: Name, request: Request) -> JSONResponse:
         """Learn rows with their target, or targets of rows that were predicted before."""
         body = await self._body(request, self.settings.body_bytes)
         rows = parse(body, self.settings)
         return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows, len(body))))
 
-    async def file(self, name: str) -> Response:
+    async def file(self, name: Name) -> Response:
         """Return the model as ``kernling.save`` writes it."""
         model = self.service.model(name)
         content = await asyncio.to_thread(_file_of, model)
         headers = {"Content-Disposition": f'attachment; filename="{model.name}.kern"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
-    async def events(self, name: str) -> StreamingResponse:
+    async def events(self, name: Name) -> StreamingResponse:
         """Stream the facts once a second; the first message contains the history."""
         model = self.service.model(name)
         return StreamingResponse(self._stream(model), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
