@@ -33,6 +33,8 @@ from kernling.estimators.mixed import Mixed
 from oracles import CASES, Case, encoded, outputs, stream
 
 EVENTS = 300
+WEIGHTS = np.random.default_rng(2).choice([0.5, 1.0, 3.0], EVENTS)
+WEIGHTS[100:200] = 1.0  # and these are not given
 SAME = dict(rtol=1e-8, atol=1e-8)
 PROBES = np.random.default_rng(99).uniform(-1.2, 1.2, size=(50, 3))
 
@@ -74,13 +76,12 @@ def make(cls: type, case: Case, **changes):
     return cls(**{**case.params, **changes})
 
 
-def learn(model, X, y, classes=None):
+def learn(model, X, y, classes=None, sample_weight=None):
     """partial_fit; classifiers are told the classes, so that outputs never change on the way."""
+    known = {}
     if is_classifier(model):
-        return model.partial_fit(
-            X, y, classes=classes if hasattr(model, "t_") else np.unique(y if classes is None else classes)
-        )
-    return model.partial_fit(X, y)
+        known = {"classes": classes if hasattr(model, "t_") else np.unique(y if classes is None else classes)}
+    return model.partial_fit(X, y, sample_weight=sample_weight, **known)
 
 
 def scores(model, X) -> np.ndarray:
@@ -96,19 +97,29 @@ def score_one(model, x):
     return model.score_one(x) if hasattr(model, "score_one") else scores(model, x[np.newaxis])[0]
 
 
-def scores_then_learn(model, X, y) -> np.ndarray:
+def scores_then_learn(model, X, y, classes=None, sample_weight=None) -> np.ndarray:
     if not hasattr(model, "predict_then_learn"):
-        model.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # ready, but has learned nothing
-        return np.array([(scores(model, X[i : i + 1])[0], learn(model, X[i : i + 1], y[i : i + 1]))[0] for i in range(len(y))])
+        return one_by_one(model, X, y, np.ones(len(y)) if sample_weight is None else sample_weight)
+    known = {"method": "decision_function" if is_classifier(model) or is_outlier_detector(model) else "predict"}
     if is_classifier(model):
-        classes = None if hasattr(model, "t_") else np.unique(y)
-        return model.predict_then_learn(X, y, method="decision_function", classes=classes)
-    return model.predict_then_learn(X, y, method="decision_function" if is_outlier_detector(model) else "predict")
+        known["classes"] = None if hasattr(model, "t_") else np.unique(y if classes is None else classes)
+    return model.predict_then_learn(X, y, sample_weight=sample_weight, **known)
+
+
+def one_by_one(model, X, y, weights) -> np.ndarray:
+    """Outputs before each event, of a model that has no predict_then_learn."""
+    model.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # ready, but has learned nothing
+    found = []
+    for i in range(len(y)):
+        row = slice(i, i + 1)
+        found.append(scores(model, X[row])[0])
+        learn(model, X[row], y[row], sample_weight=weights[row])
+    return np.array(found)
 
 
 def bound(model) -> float:
     """What the number of stored points cannot exceed; one that holds for the mean over random draws has its own check."""
-    return model.t_ if model.learner.expected_bound else model.learner.bound(model._params, model.t_)
+    return model.t_ if model.learner.expected_bound(model._params) else model.learner.bound(model._params, model.t_)
 
 
 def events_seen(model) -> int:
@@ -146,10 +157,10 @@ def replay(case: Case, model, X, y) -> tuple[object, np.ndarray]:
     oracle = case.oracle(model.get_params(deep=False), X.shape[1], outputs(case.stream, y))
     rng = getattr(oracle, "rng", np.random.default_rng(model.random_state))  # its own, where features were drawn first
     before = []
-    for x, target in zip(X, encoded(case.stream, y), strict=True):
+    for x, target, weight in zip(X, encoded(case.stream, y), WEIGHTS[: len(y)], strict=True):
         before.append(oracle.scores(x))
         draws = rng.random(oracle.uniforms)
-        oracle.learn(x, target, 1.0, draws if len(draws) > 1 else draws.sum())
+        oracle.learn(x, target, weight, draws if len(draws) > 1 else draws.sum())
     return oracle, np.squeeze(before)
 
 
@@ -157,15 +168,16 @@ def replay(case: Case, model, X, y) -> tuple[object, np.ndarray]:
 
 
 def check_oracle(cls, case):
-    """300 events agree with the slow reference: outputs before learning, the final function, the number of points."""
+    """300 events of several weights agree with the slow reference: outputs before learning, the final function, the points."""
     X, y = stream(case.stream, EVENTS)
     published = {"standardise_target": False} if "standardise_target" in cls.parameters else {}
     open_stream = make(cls, case, **published)
     oracle, before = replay(case, open_stream, X, y)
-    seen = scores_then_learn(open_stream, X, y)
+    parts = [(slice(0, 100), WEIGHTS[:100]), (slice(100, 200), None), (slice(200, EVENTS), WEIGHTS[200:])]
+    seen = np.concatenate([scores_then_learn(open_stream, X[rows], y[rows], y, weights) for rows, weights in parts])
     if case.params.get("output") == "suffix":  # an open stream may average somewhat more than the share asked for
         assert open_stream.n_stored_ == len(oracle.points)
-        model = make(cls, case, **published).fit(X, y)
+        model = make(cls, case, **published).fit(X, y, sample_weight=WEIGHTS)
     else:
         np.testing.assert_allclose(seen, before, **SAME)
         model = open_stream
@@ -183,7 +195,7 @@ def check_bound(cls, case):
         model.learn_one(x, label)
         assert model.n_support_ <= model.n_stored_ <= bound(model)
     assert events_seen(model) == EVENTS
-    if model.learner.expected_bound:
+    if model.learner.expected_bound(model._params):
         expected = model.learner.bound(model._params, EVENTS)
         sizes = [make(cls, case, random_state=seed).fit(X, y).n_stored_ for seed in range(30)]
         assert np.mean(sizes) <= expected + 3.0 * np.sqrt(expected / 30)  # a sum of coins varies less than its mean

@@ -30,7 +30,7 @@ SIGNS = {"failed": "✗", "expected": "(✓)", "passed": "✓", "skipped": "–"
 NOT_RUN = "·"
 
 CHECKS = {
-    "oracle": "300 events agree with a slow reference: outputs before learning, the final function, the number of points.",
+    "oracle": "300 events of several weights agree with a slow reference: outputs before learning, the final function.",
     "bound": "The number of stored points never exceeds the declared bound.",
     "memory": "Once the space is covered, memory does not grow with the stream (unless points do, as published).",
     "chunks": "The model does not depend on the size of chunks, nor on whether events are learned one by one.",

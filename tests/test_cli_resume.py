@@ -1,5 +1,7 @@
 """A run that was cut anywhere and goes on with --resume is the uncut run, bit for bit; a model file knows where to go on."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
@@ -102,6 +104,38 @@ def test_damage_that_was_mended_and_rows_that_were_added(folder):
     call("run", "rows.csv", "--resume", "m.kern", "--save", "m.kern")
     (folder / "rows.csv").write_text(text)
     call("run", "rows.csv", "--resume", "m.kern", "--save", "m.kern")
+    assert_same_model("m.kern", "whole.kern")
+
+
+def test_dropped_rows_are_neither_learned_nor_answered_again(folder):
+    """Rows of the data and events differ: the rest of the answers follows what the cut run has written."""
+    options = (*rows_for("avm", "classification", 260), "--missing", "drop")
+    frame = pandas.read_csv("rows.csv")
+    frame.loc[[3, 100, 128, 130, 145, 146, 200], "a"] = np.nan
+    frame.to_csv("rows.csv", index=False)
+    call("run", *options, "--save", "whole.kern", "--predictions", "whole.csv")
+    call("run", *options, "--rows", 151, "--save", "cut.kern", "--predictions", "first.csv")
+    assert models.read("cut.kern").place["row"] == 151
+    more = ("--missing", "drop", "--save", "cut.kern", "--predictions", "rest.csv")
+    shown = call("run", "rows.csv", "--resume", "cut.kern", *more).stdout
+    assert re.search(r"│ events +│ +108 │", shown)  # 109 rows, without one
+    assert_same_model("cut.kern", "whole.kern")
+    assert kernling.load("cut.kern").t_ == 253
+    whole, first, rest = ((folder / f"{name}.csv").read_text().splitlines() for name in ("whole", "first", "rest"))
+    assert whole == first + rest
+
+
+def test_a_file_that_is_added_to_the_list_is_learned_after_the_others(folder):
+    options = (*rows_for("avm", "classification", 300), "--set", "gamma=1", "--set", "delta=0.5")  # not from rows to come
+    header, *lines = (folder / "rows.csv").read_text().splitlines(keepends=True)
+    (folder / "first.csv").write_text("".join([header, *lines[:200]]))
+    (folder / "second.csv").write_text("".join([header, *lines[200:]]))
+    call("run", "first.csv", *options[1:], "--save", "m.kern")
+    told = call("run", "first.csv", "second.csv", "--resume", "m.kern", "--save", "m.kern").stderr
+    assert "continuing after row 200" in told
+    assert kernling.load("m.kern").t_ == 300
+    assert models.read("m.kern").place["data"] == ["first.csv", "second.csv"]
+    call("run", "first.csv", "second.csv", *options[1:], "--save", "whole.kern")
     assert_same_model("m.kern", "whole.kern")
 
 

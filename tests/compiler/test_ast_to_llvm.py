@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernling.compiler import COMPILED, add_product, inline, inner, jit
-from kernling.compiler.numba_backend import link_once
+from kernling.compiler.fast_backend import link_once
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 
@@ -54,6 +54,17 @@ def numbers(x, i, out):
 
 
 @jit
+def divided(a, b, x, y, out):
+    """Write quotients and remainders of whole numbers, and remainders of others."""
+    for i in range(a.size):
+        out[i, 0] = a[i] // b[i]
+        out[i, 1] = a[i] % b[i]
+        out[i, 2] = x[i] % y[i]
+        out[i, 3] = a[i] % 3 + a[i] // 3
+        out[i, 4] = a[i] % -3 + a[i] // -3
+
+
+@jit
 def arrays(table, out):
     """Write what indices, slices and new arrays give."""
     n, m = table.shape
@@ -98,6 +109,14 @@ def test_numbers(x, i):
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_division_rounds_towards_minus_infinity_whatever_the_signs():
+    a, b = (pairs.ravel() for pairs in np.meshgrid(np.arange(-7, 8), [-7, -3, -2, -1, 1, 2, 3, 7]))
+    found, expected = np.full((len(a), 5), np.nan), np.full((len(a), 5), np.nan)
+    divided(a, b, 0.5 * a, 0.75 * b, found)
+    uncompiled(divided)(a, b, 0.5 * a, 0.75 * b, expected)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_arrays(dtype):
     table = np.random.default_rng(0).normal(size=(6, 4)).astype(dtype)
@@ -131,47 +150,3 @@ def uncompiled(compiled):
     function = compiled.py_func
     names = {name: getattr(value, "py_func", value) for name, value in function.__globals__.items()}
     return type(function)(function.__code__, names)
-
-
-FELL_BACK = """
-import numpy as np
-from kernling import registry
-from kernling.compiler.fast_backend import link_once
-
-fell_back = []
-usual = link_once.Compiler._compile_core
-
-def noted(self):
-    fell_back.append(self.state.func_id.func_name)
-    return usual(self)
-
-link_once.Compiler._compile_core = noted
-X = np.random.default_rng(0).normal(size=(50, 3))
-for name in ("avm", "spa", "polk"):
-    model = registry.estimator_for(name, "classification")()
-    model.fit(X, X[:, 0] > 0).predict(X)
-    model.learn_one(X[0], True).predict_one(X[0])
-print(fell_back)
-"""
-
-
-def test_nothing_with_stored_points_needs_numbas_front_end(run_python, tmp_path):
-    assert run_python(FELL_BACK, KERNLING_CACHE=str(tmp_path)).strip() == "[]"
-
-
-FIT = """
-import numpy as np
-from kernling import AOGDClassifier
-X = np.random.default_rng(0).normal(size=(50, 3))
-print(AOGDClassifier(random_state=0).fit(X, X[:, 0] > 0).decision_function(X).sum())
-"""
-WITHOUT = """
-import sys
-sys.modules["kernling.compiler.fast_backend.ast_to_llvm"] = None  # to import it fails
-"""
-
-
-def test_numba_compiles_what_the_front_end_does_not(run_python, tmp_path):
-    usual = run_python(FIT)  # as all tests compile it
-    alone = run_python(WITHOUT + FIT, KERNLING_CACHE=str(tmp_path))
-    assert float(alone) == pytest.approx(float(usual), rel=1e-12)

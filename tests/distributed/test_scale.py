@@ -295,6 +295,18 @@ def test_a_bad_partition_is_named_and_the_others_are_learned(client, files):
     assert first.t_ == 2 * ROWS
 
 
+@pytest.mark.parametrize("options", [{"parts": 1}, {"parts": 2}, {"parts": 1, "merge_every": 1, "rounds": 2}])
+@pytest.mark.filterwarnings("ignore:nowhere")
+def test_first_rows_behind_bad_partitions_are_learned_once(client, tmp_path, options):
+    X, y = stream("binary", 900)
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(label=y)
+    paths = [str(tmp_path / f"part{part}.parquet") for part in range(3)]
+    for part, path in enumerate(paths):
+        frame[300 * part : 300 * (part + 1)].to_parquet(path)
+    model = scale.fit(client, avm(), ["nowhere.parquet", *paths], target="label", skip_bad=True, **options)
+    assert model.t_ == 900 * options.get("rounds", 1)
+
+
 def test_nothing_to_learn_from_is_an_error(client):
     with pytest.raises(ValueError, match=r"no rows to learn from: nowhere\.parquet"):
         scale.fit(client, avm(), ["nowhere.parquet"], target="label")

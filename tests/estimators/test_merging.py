@@ -287,6 +287,18 @@ def test_steps_of_one_over_t_go_on_as_if_one_learner_had_met_all_events():
     assert merged.score_one(x) == pytest.approx(-1.0 / (0.1 * 401))
 
 
+def test_steps_that_are_limited_go_on_as_if_one_learner_had_met_all_events():
+    """By default no step of AVM is larger than eta, as if 1 / (eta lam) events had come before the first."""
+    models = [kl.AVMClassifier(gamma=1.0, delta=0.3, output="last").fit(*stream("binary", n, seed=n)) for n in (100, 300)]
+    merged = kl.merge(models)
+    earlier = 1.0 / (merged.eta * merged.lam) - 1.0
+    assert earlier > 1000.0
+    f = merged.decision_function(PROBES)
+    merged.learn_one(np.array([9.0, 9.0, 9.0]), 0)  # far from all others
+    np.testing.assert_allclose(merged.decision_function(PROBES), f * (400 + earlier) / (401 + earlier))
+    assert merged.score_one(np.array([9.0, 9.0, 9.0])) == pytest.approx(-1.0 / (merged.lam * (401 + earlier)))
+
+
 def test_going_on_does_not_harm():
     X, y = stream("binary", 8000, seed=3)
     test = stream("binary", 2000, seed=4)

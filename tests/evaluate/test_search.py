@@ -9,7 +9,7 @@ import kernling
 from kernling.baselines import BOGDClassifier, KOILClassifier, OPAUCClassifier
 from kernling.core.limits import Diverged
 from kernling.estimators.ranges import Among, Log, Rounded, Times, fitting, ranges_of
-from kernling.evaluate import search, test_then_train
+from kernling.evaluate import Search, search, test_then_train
 from kernling.papers import run_again
 from kernling.streams import Standardise, Stream, stream, synthetic
 
@@ -71,6 +71,17 @@ def test_the_model_as_given_wins_unless_another_is_better_by_more_than_noise():
         assert found.params == {name: kernling.AVMClassifier().get_params()[name] for name in found.params}
         assert found.rows[0]["candidate"] == 0
         assert min(row["mistakes"] for row in found.rows) < found.rows[0]["mistakes"]
+
+
+def test_a_gain_in_the_first_half_only_is_none():
+    """Large steps may help at first, and harm later."""
+    running = Search(kernling.AVMClassifier(), {}, candidates=1, first=200)
+    running.begin(*synthetic("spirals", 200).load())
+    given, other = running._candidates
+    given.blocks = [10.0, 11.0] * 10
+    for first, second, better in ((5.0, 0.0, False), (5.0, 5.0, True), (0.0, 5.0, True), (5.0, -5.0, False)):
+        other.blocks = [10.5 - first] * 10 + [10.5 - second] * 10
+        assert running._is_better(other, given) == better
 
 
 def test_same_seed_same_candidates():

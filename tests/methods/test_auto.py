@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 import kernling as kl
-from kernling.components import experts
-from kernling.components.early import SETTLE
-from kernling.components.experts import STEPPED
+from kernling.components import experts, least_squares, line
+from kernling.components.early import SETTLE, new_early, next_settling
+from kernling.components.experts import LATELY, STEPPED
+from kernling.components.mixture import learn_mixed, new_mixture
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
 from kernling.components.steps import MOST, NEVER, features, new_steps, place_edges
@@ -82,6 +83,29 @@ def test_the_vote_makes_no_more_mistakes_than_is_certified():
     assert found["mistakes"] <= found["mistakes_bound"]
 
 
+def test_a_mistake_of_some_weight_is_certified_by_what_it_costs():
+    X, y = moving(600)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 600)
+    model = kl.AutoClassifier(**SMALL)
+    wrong = model.predict_then_learn(X, y, classes=[0, 1], sample_weight=weights) != y
+    cost = np.log(2.0 / (1.0 + np.exp(-0.2 * weights[wrong]))).sum()
+    found = model.certificate()
+    assert found["mistakes"] == pytest.approx(cost / np.log(2.0 / (1.0 + np.exp(-0.2))))
+    assert found["mistakes"] <= found["mistakes_bound"]
+
+
+def test_scales_of_scores_are_means_of_a_thousand_events_and_then_follow_the_latest():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2, 1, 3000)) * np.where(np.arange(3000) < 1500, 1.0, 5.0)
+    mixture = new_mixture(2, 1)
+    learn_mixed(mixture, scores, rng.choice([-1.0, 1.0], 3000), np.ones(3000))
+    expected = np.ones(2)
+    for t in range(3000):
+        share = max(1.0 / (t + 2.0), 0.001)
+        expected += share * (scores[:, 0, t] ** 2 - expected)
+    np.testing.assert_allclose(mixture.scale, expected)
+
+
 def test_labels_are_the_argmax_of_scores_and_of_probabilities():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
@@ -122,6 +146,22 @@ def test_wide_sparse_rows_give_the_model_of_dense_ones(cls):
     assert dense._state.straight.squares.shape == (601,)  # the diagonal only
 
 
+def test_wide_lines_take_steps_on_the_diagonal():
+    """Each column has its own sum of squares, which forgets; a weight is that of the event in the sum, and of its step."""
+    rng = np.random.default_rng(4)
+    Z, T, weights = rng.normal(size=(601, 50)), rng.normal(size=(2, 50)), rng.choice([0.0, 0.5, 1.0, 3.0], 50)
+    wide = line.new_line(LATELY, 600, 2)
+    said = line.learn(wide, LATELY, Z, T, weights)
+    W, squares = np.zeros((2, 601)), np.zeros(601)
+    for z, target, weight, before in zip(Z.T, T.T, weights, said.T, strict=True):
+        np.testing.assert_allclose(before, W @ z)
+        if weight > 0.0:
+            step = z / (0.1 + squares)
+            W += np.outer(target - before, step) / (1.0 / weight + step @ z)
+            squares = 0.998 * squares + weight * z**2
+    np.testing.assert_allclose(line.scores_of(wide, Z), W @ Z)
+
+
 def test_a_young_model_can_be_saved(tmp_path):
     X, y = moving(3, d=54)
     model = kl.AutoClassifier().partial_fit(X, y)
@@ -142,6 +182,25 @@ def test_columns_of_one_scale_stay_as_they_are():
     np.testing.assert_array_equal(rows_as_known(scales, X)[:, 1], X[:, 1])
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_merged_scales_are_those_of_all_rows(order):
+    rng = np.random.default_rng(4)
+    narrow, wide = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(3.0, 2.0, size=(70, 2))
+    wide[:, 1] = rng.integers(0, 2, 70)
+    one, other = (scaled_rows(new_scales(2), X, np.ones(len(X)))[1] for X in (narrow, wide)[::order])
+    _, whole = scaled_rows(new_scales(2), np.vstack([narrow, wide]), np.ones(120))
+    merged = one.merged(other, None, None)
+    np.testing.assert_allclose(rows_as_known(merged, wide), rows_as_known(whole, wide))
+    np.testing.assert_array_equal(merged.stays(), [False, True])
+
+
+def test_wide_rows_settle_as_often_as_there_is_room():
+    for d, last in ((10, 1024), (10_000, 256), (50_000, 64), (10_000_000, 0)):
+        early, ends = new_early(1.0, d, "float32"), [n for n in SETTLE if n <= last]
+        assert [next_settling(early, events) for events in (0, *ends)] == [*ends, 0]
+        assert [next_settling(early, n - 1) for n in ends] == ends
+
+
 @pytest.mark.filterwarnings("ignore:the columns' ranges differ")
 def test_models_that_settled_apart_do_not_merge():
     X, y = moving(100)
@@ -160,6 +219,37 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     assert np.isfinite(merged.predict(X)).all()
     kept, *sums = (np.triu(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_mistakes_of_merged_mixtures_add_up():
+    X, y = moving(600)
+    start = kl.AutoClassifier(**SMALL).fit(X[:200], y[:200])
+    parts = [kl.merge([start]).partial_fit(X[part], y[part]) for part in (slice(200, 350), slice(350, 600))]
+    merged = kl.merge(parts, start=start)
+    found, begun, *others = (model.certificate()["mistakes"] for model in (merged, start, *parts))
+    assert found == pytest.approx(sum(others) - begun)
+    found, begun, *others = (model._state.mixture.mistakes for model in (merged, start, *parts))
+    np.testing.assert_allclose(found, sum(others) - begun)
+    experts_bound = (0.2 * found.min() + np.log(len(found)) - 600 * np.log1p(-0.0003)) / np.log(2.0 / (1.0 + np.exp(-0.2)))
+    assert merged.certificate()["mistakes_bound"] == pytest.approx(experts_bound)
+
+
+def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X[:, 0] + X[:, 1]
+    start = kl.AutoRegressor(points=10, window=6, standardise=False, gamma=1.0).fit(X[:20], y[:20])
+    parts = [kl.merge([start]).partial_fit(X[rows], y[rows]) for rows in (slice(20, 31), slice(40, 53))]
+    merged = kl.merge(parts, start=start)
+
+    def latest() -> set[int]:
+        state = merged._state
+        rows = state.window.points[: state.window.stored] / state.early.stretch + state.model.centre
+        return {int(np.abs(X - row).sum(axis=1).argmin()) for row in rows}
+
+    assert latest() == {28, 29, 30, 50, 51, 52}
+    merged.partial_fit(X[54:56], y[54:56])
+    assert latest() == {29, 30, 51, 52, 54, 55}
 
 
 def test_single_events_go_on_from_a_young_file(tmp_path):
@@ -214,6 +304,20 @@ def test_edges_are_not_decided_by_rounding():
     np.testing.assert_array_equal(noisy.columns, exact.columns)
     np.testing.assert_allclose(noisy.edges, exact.edges, rtol=1e-12)
     np.testing.assert_array_equal(features(exact, X), features(exact, X * (1.0 - noise)))
+
+
+def test_steps_move_to_the_nearest_edge_of_their_column():
+    rng = np.random.default_rng(7)
+    own, common = new_steps(STEPPED, 2, 1).grown(0), new_steps(STEPPED, 2, 1)
+    place_edges(own, rng.normal(size=(200, 2)))
+    place_edges(common, rng.normal(0.3, 1.5, size=(200, 2)))
+    least_squares.learn(own.sums, STEPPED, features(own, rng.normal(size=(50, 2))), rng.normal(size=(1, 50)), np.ones(50))
+    expected = np.zeros(31)
+    expected[0] = own.sums.moments[0, 0]
+    for moment, column, edge in zip(own.sums.moments[0, 1:31], own.columns, own.edges, strict=True):
+        far = np.where(common.columns == column, np.abs(common.edges - edge), np.inf)
+        expected[1 + far.argmin()] += moment
+    np.testing.assert_allclose(own.moved(common).sums.moments[0], expected)
 
 
 def test_borders_along_the_axes_are_found():

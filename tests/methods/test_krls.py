@@ -177,25 +177,31 @@ def test_the_ridge_comes_back_at_fixed_counts_whatever_the_calls(forget):
 # ---------------------------------------------------------------------- how sure it is
 
 
-def test_deviations_are_those_of_the_posterior():
+@pytest.mark.parametrize("forget", [None, 40.0])
+@pytest.mark.parametrize("rows", [1, 300])  # one by one, or in blocks
+def test_deviations_are_those_of_the_posterior(forget, rows):
+    """With forgetting, errors count less the older they are, and so does the ridge until it comes back."""
     X, y = stream("regression", 300)
-    model = Published(ridge=0.3, **SMALL).fit(X, y)
-    oracle = KRLS(model.get_params(deep=False), 3, 1)
+    model = Published(ridge=0.3, forget=forget, **SMALL)
+    for first in range(0, 300, rows):
+        model.partial_fit(X[first : first + rows], y[first : first + rows])
+    oracle, keep = KRLS(model.get_params(deep=False), 3, 1), 0.5 ** (1.0 / forget) if forget else 1.0
     noise = []
     for x, target in zip(X, y, strict=True):
-        e = target - oracle.scores(x)[0]
+        e, ridge = target - oracle.scores(x)[0], 0.3 * keep**oracle.since
         known = oracle.A if oracle.rows else np.zeros((0, 0))
         oracle.learn(x, target, 1.0, 0.0)
         z = oracle.rows[-1]
-        A = 0.3 * np.eye(len(z))
+        A = ridge * np.eye(len(z))
         A[: len(known), : len(known)] = known
-        noise.append(e**2 / (1.0 + z @ np.linalg.solve(A, z)))
-    rows = [*PROBES, np.full(3, 30.0)]
-    spread = [oracle.features(x) @ np.linalg.solve(oracle.A, oracle.features(x)) for x in rows]
-    unseen = [(1.0 - np.sum(oracle.z(x) ** 2)) / 0.3 for x in rows]
-    values, deviations = model.predict(np.array(rows), return_std=True)
-    np.testing.assert_array_equal(values, model.predict(np.array(rows)))
-    np.testing.assert_allclose(deviations, np.sqrt(np.mean(noise) * (1.0 + np.array(spread) + unseen)), rtol=1e-7)
+        noise.append(e**2 / (1.0 + z @ np.linalg.solve(keep * A, z)))
+    noise = np.average(noise, weights=keep ** np.arange(299.0, -1.0, -1.0))
+    probes = np.array([*PROBES, np.full(3, 30.0)])
+    spread = [oracle.features(x) @ np.linalg.solve(oracle.A, oracle.features(x)) for x in probes]
+    unseen = [(1.0 - np.sum(oracle.z(x) ** 2)) / (0.3 * keep**oracle.since) for x in probes]
+    values, deviations = model.predict(probes, return_std=True)
+    np.testing.assert_array_equal(values, model.predict(probes))
+    np.testing.assert_allclose(deviations, np.sqrt(noise * (1.0 + np.array(spread) + unseen)), rtol=1e-7)
 
 
 def test_deviations_cover_the_errors_and_grow_away_from_the_data():

@@ -52,6 +52,8 @@ def margin_slope(loss: str, m: float, tau: float) -> float:
         if m > 1.0:
             return 0.0
         return -1.0 if m < 1.0 - tau else (m - 1.0) / tau
+    if loss == "squared_hinge":
+        return -max(0.0, 1.0 - m)
     if loss in ("logistic", "softmax"):  # the same for one output
         return -1.0 / (1.0 + math.exp(m)) if m < 700.0 else 0.0
     raise KeyError(loss)
@@ -189,7 +191,7 @@ class Models:
             return float(np.argmax(f > f.max() - 1e-10) != y)
         return 0.5 if abs(f[0]) <= 1e-10 else float(np.sign(f[0]) != y)
 
-    def vote(self, x: np.ndarray, y: float) -> None:
+    def vote(self, x: np.ndarray, y: float, weight: float) -> None:
         """Before an event is learned: weigh the outputs by their losses, and note the times of snapshots."""
         if self.params["output"] != "auto":
             return
@@ -199,7 +201,7 @@ class Models:
             losses = squares / max(1e-10, squares.max())
         else:
             losses = np.array([self.label_loss(f, y) for f in scores])
-        self.votes = self.votes * np.exp(-0.1 * losses)
+        self.votes = self.votes * np.exp(-0.1 * weight * losses)
         self.votes = 0.999 * self.votes / self.votes.sum() + 0.001 / 3.0
         q = min(2.0, (1.0 - self.params["suffix"]) / (1.0 - 1.25 * self.params["suffix"]))
         count = len(self.history) - 1

@@ -59,7 +59,7 @@ class PassiveAggressive(Models):
         return {"PA": loss / steep, "PA-I": min(C, loss / steep), "PA-II": loss / (steep + 0.5 / C)}[self.params["variant"]]
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
-        self.vote(x, y)
+        self.vote(x, y, weight)
         w = self.history[-1]
         loss, direction = self.loss(w, x, y)
         tau = self.size(loss, self.steepness(x, direction), weight, u) if loss > 0.0 else None

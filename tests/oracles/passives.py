@@ -15,7 +15,8 @@ class BPAS(Terms):
         loss = 1.0 - margin if "epsilon" not in self.params else max(0.0, 1.0 - margin)
         if not direction.any() or self.K(x, x) <= 0.0:
             return
-        tau = min(self.params["C"], loss / (self.columns * self.K(x, x)))
+        direction = direction / self.weight  # which multiplies the largest step, not each
+        tau = min(self.weight * self.params["C"], loss / (self.columns * self.K(x, x)))
         if not self.full():
             self.append(x, tau * direction)
             return

@@ -26,6 +26,7 @@ class Terms:
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
         self.t += 1
+        self.weight = weight
         f = self.scores(x)
         gradient, margin = loss_gradient(self.params, f, y)
         self.step(x, f, -weight * gradient, margin, u)

@@ -255,6 +255,8 @@ def test_a_token_is_demanded(service):
 def test_without_a_token_requests_come_from_this_machine(service):
     headers = [{}, {"Host": "example.org"}, {"Origin": "https://example.org"}, {"Origin": "http://localhost:8042"}]
     assert statuses(create_app(service), *(("/models", one) for one in headers)) == [200, 403, 403, 200]
+    others = [{"Origin": f"http://{name}"} for name in ("localhost:8043", "localhost", "127.0.0.1:8042", "localhost:8042.org")]
+    assert statuses(create_app(service), *(("/models", one) for one in others)) == [403, 403, 403, 403]
 
 
 def test_others_than_this_machine_need_a_token(tmp_path, monkeypatch):

@@ -36,6 +36,17 @@ def test_decimal_commas_between_semicolons(tmp_path, monkeypatch):
     assert stream(tmp_path / "rows.tsv", target="y").load()[0].columns["a"].tolist() == ["1,234", "5,678"]
 
 
+def test_lines_after_a_line_break_in_quotes_come_in_blocks():
+    """Only while the quotes are open, lines have to wait."""
+    text = b'a,"x\ny",1\n' + 100 * b"a,b,2\n" + b'a,"' + 1000 * b"long\n" + b'",3\n' + 2000 * b"a,b,4\n"
+    blocks = list(lines_module.line_blocks(io.BytesIO(text), size=32, delimiter=","))
+    assert b"".join(blocks) == text
+    assert all(block.endswith(b"\n") and block.count(b'"') % 2 == 0 for block in blocks)
+    *_, second, longest = sorted(map(len, blocks))
+    assert second < 1500
+    assert 5000 <= longest < 7000
+
+
 def test_csv_whose_later_rows_differ_from_the_first(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b,y\n" + "1,,0\n" * 300_000 + "0.5,2.5,1.5\n")

@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 
 from kernling.streams import Encode, Standardise, part_from_state, stream
+from kernling.streams.fill import Fill
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -131,6 +132,36 @@ def test_an_outlier_does_not_flatten_the_rest():
         Standardise(clip=0.0).fit([[1.0]])
 
 
+@pytest.mark.parametrize(("rows", "value", "clipped"), [(29, 99.0, 0), (30, 1.999, 0), (30, 2.001, 1), (30, -2.001, 1)])
+def test_values_beyond_the_clip_of_enough_rows_are_outliers(rows, value, clipped):
+    """Of 30 rows with mean 0 and deviation 1, a value beyond 2 deviations is clipped, and none before; of 29 rows, none is."""
+    part = Standardise(clip=2.0)
+    part.learn_transform(np.where(np.arange(30) < 15, 1.0, -1.0)[:rows, None])
+    part.learn_transform([[value]])
+    assert part.clipped_ == clipped
+
+
+def test_what_a_call_fills_is_kept_with_the_call_only():
+    fill = Fill(1).learn(np.array([[1.0], [3.0], [2.0]]))
+    before = fill.to_state()
+    later = fill.learn(np.array([[9.0], [np.nan]]))
+    assert fill.to_state() == before
+    assert all(later.to_state()[name] != before[name] for name in before)
+
+
+@pytest.mark.parametrize("missing", ["impute", "error"])
+def test_an_empty_text_is_missing_in_a_row_as_in_a_table(missing):
+    encode = Encode(missing=missing).begin(TABLE[["town", "km"]])
+    one, table = {"town": "", "km": 900.0}, pandas.DataFrame({"town": [""], "km": [900.0]})
+    if missing == "error":
+        for call in (encode.transform_one, encode.learn_transform_one):
+            with pytest.raises(ValueError, match="no value in column 'town'"):
+                call(one)
+        return
+    np.testing.assert_array_equal(encode.transform_one(one), encode.transform(table)[0])
+    np.testing.assert_array_equal(encode.learn_transform_one(one), encode.learn_transform(table)[0])
+
+
 def test_an_outlier_does_not_spoil_what_is_imputed():
     values = np.append(RNG.normal(size=500), [1e9, np.nan])
     assert abs(Encode(missing="impute").learn_transform({"a": values})[-1, 0]) < 0.2
@@ -158,6 +189,12 @@ def test_many_categories_are_hashed_beyond_the_most_frequent():
     unseen = encode.transform({"town": np.array(["Atlantis", "Utopia", "Atlantis"])})
     assert (unseen[:, :10] == 0.0).all()
     assert unseen[0].tolist() == unseen[2].tolist()
+
+
+@pytest.mark.parametrize(("limit", "columns"), [(10, 11), (9, 25), (11, 11)])
+def test_as_many_categories_as_the_limit_are_not_hashed(limit, columns):
+    encode = Encode(limit=limit).begin({"town": np.array([f"town{i}" for i in range(10)] * 20)})
+    assert treatments(encode) == {"town": ("category", columns)}
 
 
 def test_categories_that_are_to_come_have_room_where_the_first_rows_are_few():

@@ -106,7 +106,8 @@ class Source:
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
         self.skip = reading.skip or start.skip
-        self._last = None if reading.rows is None else self.skip + start.again + reading.rows
+        self.again = start.again  # rows after them that were learned by an earlier run
+        self._last = None if reading.rows is None else self.skip + self.again + reading.rows
         self.ends: set[int] = set()  # row numbers at which whole chunks end, whatever rows are requested
         if every_row:
             self._known["target_optional"] = reading.target is None

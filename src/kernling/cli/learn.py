@@ -135,7 +135,7 @@ def _learn(
         if course and checkpoint_every and course.row % checkpoint_every == 0:
             keep()
 
-    answers = Answers(predictions, source.skip, measuring["again"])
+    answers = Answers(predictions, source.skip, source.again)
     with Interrupts() as interrupts, Status("waiting for rows") as status, answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()

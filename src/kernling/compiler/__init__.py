@@ -15,7 +15,6 @@ from .decorators import (
     jit,
     jit_exact,
     pluggable,
-    template,
 )
 from .intrinsics import add_product, by_type, number_of, shaped, use_products
 from .progress import compiling
@@ -42,6 +41,5 @@ __all__ = [
     "pluggable",
     "shaped",
     "strided",
-    "template",
     "use_products",
 ]

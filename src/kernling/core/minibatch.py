@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import inner, jit, shaped, template
+from ..compiler import inner, jit, shaped
 from . import kernels
 from .blas import one_thread
 from .block import Block, as_distances, open_block, products
@@ -129,12 +129,10 @@ class Batch:
         self.work = work(capacity, n, outputs)  # of the method
 
 
-@template
 def step(params, state, batch):
     """Placeholder for a learner's step: learn the waiting rows, whose scores are in ``batch.block``."""
 
 
-@template
 def _batch_loop(call, first, last):
     """Let rows wait until a batch is full, and learn it; without any rows, learn those that wait, however few.
 

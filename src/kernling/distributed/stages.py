@@ -107,7 +107,7 @@ class Run:
             train(
                 start,
                 (entropy, (number, part.number)),
-                *self._arguments(part, warm),
+                *self._arguments(part),
                 training.Listener(topic, part.number, TELL_EVERY),
             )
             for part in stage
@@ -125,6 +125,8 @@ class Run:
         model = training.settle(outcome, self.model).model
         self.finished = {}
         self.model = model
+        if any(self.skip[0] in part.places for part in stage):
+            self.skip = (-1, 0)  # further rounds learn all rows
         return outcome.failures
 
     def _watch(self, nodes: list[Node], counts: list[Any], topic: str) -> training.Outcome:
@@ -183,10 +185,10 @@ class Run:
             merged = training.join(merged, outcome, start)
         return training.settle(merged, self.model).model
 
-    def _arguments(self, part: Part, warm: bool) -> tuple[Any, ...]:
+    def _arguments(self, part: Part) -> tuple[Any, ...]:
         chosen = [self.partitions[i] for i in part.places], [self.pieces[i] for i in part.places]
-        skip = self.skip[1] if warm and part.places[0] == self.skip[0] else 0
-        return *chosen, self.reading, skip
+        skips = [self.skip[1] if i == self.skip[0] else 0 for i in part.places]
+        return *chosen, self.reading, skips
 
 
 def _events(outcome: training.Outcome) -> int:

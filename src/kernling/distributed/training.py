@@ -75,15 +75,15 @@ def train(
     partitions: list[Partition],
     pieces: list[Any],
     reading: Reading,
-    skip: int,
+    skips: list[int],
     listener: Listener | None = None,
 ) -> Outcome:
-    """Train from the start on some partitions, without the first ``skip`` rows; damaged partitions are skipped entirely."""
+    """Train from the start on some partitions, each without its first rows in ``skips``; damaged ones are skipped entirely."""
     told = time.monotonic()
     model = copy.deepcopy(start)
     model._rng = np.random.default_rng(np.random.SeedSequence(seed[0], spawn_key=seed[1]))
     failures = []
-    for partition, piece in zip(partitions, pieces, strict=True):
+    for partition, piece, skip in zip(partitions, pieces, skips, strict=True):
         before = copy.deepcopy(model)
         try:
             for X, y in reading.chunks(partition, piece):
@@ -96,7 +96,6 @@ def train(
         except BAD as error:
             failures.append((partition.name, str(error)))
             model = before
-        skip = 0
     if model.learner.finish:
         model._state = model.learner.finish(model._setup, model._params, model._state)
     return Outcome(model, model.t_ - start.t_, tuple(failures))

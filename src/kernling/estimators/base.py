@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from ..core.kernels import ISOTROPIC, KINDS, Kernel
 from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
+from .certified import Certified
 from .checking import canonical, check_entries, checked, checked_weights
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
 from .contents import Contents, check_numbers, fill, flatten, plain, unplain
@@ -30,6 +30,7 @@ from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
+from .published import AsPublished
 from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
@@ -40,7 +41,7 @@ from .turns import learning, thread_count
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
 
-class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
+class OnlineEstimator(SingleEvents, ShowsFacts, AsPublished, Certified, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
@@ -97,7 +98,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with self._untouched_on_error():
+        with Standing(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
@@ -120,7 +121,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with self._untouched_on_error():
+        with Standing(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -135,6 +136,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
+            before.learns_in_place = not careful
             learn = self._learn_few if few else self._learn
             parts = []
             with loop.deferred_interrupt() if is_short else nullcontext():
@@ -339,14 +341,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """Size of the state in bytes, without spare capacity."""
         return states.nbytes(states.trimmed(self._fitted()))
 
-    def certificate(self) -> dict[str, float]:
-        """Return the method's theoretical guarantees, evaluated for this run.
-
-        For a merged model that has not learned since, ``merge_error`` bounds its distance from the mean of the models.
-        """
-        found = self.learner.certificate(self._params, self._fitted(), self._problem)
-        return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
-
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
             raise AttributeError(f"this {type(self).__name__} has learned nothing yet")
@@ -457,18 +451,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             if np.abs(y).max() > highest:
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
         return canonical(X), y, weights
-
-    @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """Restore the attributes if an error is raised."""
-        standing = Standing(self)
-        try:
-            yield
-        except loop.Interrupted:
-            raise
-        except BaseException:
-            standing.restore()
-            raise
 
     # ------------------------------------------------------------------ overridden by classifiers
 

@@ -57,6 +57,11 @@ def auto_delta(X, options: dict[str, Any]) -> float:
     return smallest_delta(squared_distances(rows), min(CELLS, rows.shape[0] // 2))
 
 
+def auto_theta(X, options: dict[str, Any]) -> float:
+    """Return half the diameter of ``auto_delta``; only used by the coverage oracle."""
+    return auto_delta(X, options) / 2.0 if options["oracle"] == "coverage" else 0.0
+
+
 def squared_distances(rows) -> np.ndarray:
     """Return the squared distances between all rows, without converting sparse rows to dense rows."""
     if sparse.issparse(rows):

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..core import scoring
 from ..core.limits import TARGET
+from ..core.loop import events_of
 from ..core.state import Widening, widened
 from ..text import check_texts
 from . import labels
@@ -138,12 +139,13 @@ class OnlineWithClasses(OnlineEstimator):
 
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, weighted by its class."""
-        counts = self._counts
+        counts, events = self._counts, events_of(self._state)
         try:
             share = self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
             self._learn_event(x, target, weight * share)
-        except BaseException:
-            self._counts = counts
+        except BaseException:  # which may have arrived when the event had been learned
+            if events_of(self._state) == events:
+                self._counts = counts
             raise
 
     def _targets(self, y, weights):
@@ -352,9 +354,14 @@ class OnlineRegressor(BaseOnlineRegressor):
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, its target on the scale of those up to it."""
         if weight > 0.0 and self._target_scale is not None:
-            scale = self._target_scale.with_one(target)
-            self._learn_event(x, scale.scaled(target), weight)
-            self._target_scale = scale
+            scale, events = self._target_scale.with_one(target), events_of(self._state)
+            try:
+                self._learn_event(x, scale.scaled(target), weight)
+                self._target_scale = scale
+            except BaseException:  # which may have arrived when the event had been learned
+                if events_of(self._state) != events:
+                    self._target_scale = scale
+                raise
 
     def _take_classes(self, header, arrays):
         held = header.get("target_scale")

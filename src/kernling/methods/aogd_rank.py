@@ -28,6 +28,7 @@ from ..core.fourier import Linear
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
+from ..estimators.published import Published
 from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, Merging, events_of
 
@@ -111,6 +112,11 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnline
     """
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "second_eta", "refresh", "n_components"),
+        values={"kernel": "rbf", "degree": 3, "lam": 0.0},
+        off={"output": "last", "features": "fourier", "coef0": 0.0, "forget": None},
+    )
     example = Example("1.00", gamma=1.0, random_state=0)
 
     def score(self, X, y, sample_weight=None):

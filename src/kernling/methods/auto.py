@@ -230,6 +230,11 @@ LEARNER = Learner(
     start,
     bound,
     certificate,
+    meanings={
+        "mistakes": "Mistakes of the vote.",
+        "best_expert_mistakes": "Mistakes of the best expert.",
+        "mistakes_bound": "The vote makes at most this many mistakes, given those of the best expert.",
+    },
     finish=write_coefficients,
     merge=Merge(within_limit, align=in_common_coordinates),
 )

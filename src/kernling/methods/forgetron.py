@@ -111,6 +111,12 @@ LEARNER = Learner(
     configure,
     start,
     certificate=certificate,
+    meanings={
+        "mistakes": "Mistakes so far, M in the paper.",
+        "damage": "Sum of the damages of removed points, at most 15/32 of the mistakes.",
+        "smallest_phi": "Smallest factor by which coefficients were shrunk.",
+        "largest_norm": "If ||g|| is at most this and budget at least 83, mistakes <= 2 ||g||^2 + 4 hinge losses of g.",
+    },
     merge=Merge(arrays={"stats": each("total", "total", "smallest")}),
 )
 

@@ -95,7 +95,7 @@ LEARNER = Learner(
     start,
     bound,
     certificate,
-    expected_bound=True,
+    expected_bound=lambda params: True,
     merge=Merge(arrays={"stats": each("total")}),
 )
 

@@ -49,8 +49,7 @@ def create_app(service: Service, token: str | None = None, stopping: Stopping | 
 
     @app.get("/healthz", summary="Whether the service can write", responses=schemas.HEALTH)
     async def health() -> JSONResponse:
-        failure = next(iter(service.failures.values()), None)
-        return JSONResponse({"status": failure or "ok"}, 503 if failure else 200)
+        return JSONResponse(service.health(), 503 if service.failures else 200)
 
     @app.get("/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=schemas.METRICS)
     def read_metrics() -> Response:

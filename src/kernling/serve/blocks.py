@@ -31,6 +31,13 @@ class Block(NamedTuple):
     targets: list[Any]
     pieces: tuple[int, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Approximate size in bytes: text counts by its characters."""
+        others = (value for column in self.columns.values() if column.dtype == object for value in column.tolist())
+        text = sum(len(value) for value in others if isinstance(value, str))
+        return sum(column.nbytes for column in self.columns.values()) + text
+
     def to_bytes(self) -> bytes:
         """Serialise the block: numbers in binary, everything else as JSON."""
         numbers = [name for name, column in self.columns.items() if column.dtype == np.float64]

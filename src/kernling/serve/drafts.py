@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .blocks import Block, joined
+from .dead import DeadLetters
 from .ids import KnownIds
 from .jobs import Job
 from .live import LiveModel, Traits
@@ -34,7 +35,7 @@ class Draft:
         self.empty: list[tuple[Job, dict[str, Any]]] = []  # answers to requests with nothing to learn
         self._taken: set[str] = set()
 
-    def add(self, job: Job, waiting: Waiting) -> None:
+    def add(self, job: Job, waiting: Waiting, dead: DeadLetters) -> None:
         """Add the rows of a request; if one of them is invalid, raise and change nothing."""
         rows = list(job.rows)
         ids, targets = ids_of(rows, self.settings), targets_of(rows)
@@ -60,9 +61,13 @@ class Draft:
         if not places:
             self.empty.append((job, answer))
             return
+        self.model.check_room(len(places) + sum(len(piece.targets) for piece in self.pieces))
         block, traits, classes = self._block([rows[place] for place in places], [targets[place] for place in places], places)
-        rows = sum(len(piece.targets) for piece in self.pieces) + len(places)
-        self.claim = claimed(self.model, traits, len(classes), rows, self.free)
+        claim = claimed(
+            self.model, traits, len(classes), sum(len(piece.targets) for piece in self.pieces) + len(places), self.free
+        )
+        dead.check(self.model.number, block)
+        self.claim = claim
         self.traits, self.classes = traits, classes
         self.pieces.append(block)
         self._taken |= own

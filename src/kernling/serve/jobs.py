@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,25 +99,25 @@ class Jobs:
         self.waiting += sign * job.size
         self.waiting_bytes += sign * job.bytes
 
-    def take(self, most: int) -> list[Job]:
+    def take(self, most: int, alone: Callable[[str], bool] = lambda name: False) -> list[Job]:
         """Wait for jobs and return them: at least one, and at most ``most`` rows; none if the queue is closed and empty.
 
-        Call ``release`` for each of their names when they are done.  Jobs whose clients have disconnected are included:
-        call ``is_wanted`` once for each.
+        Of a name that is ``alone``, it is one.  Call ``release`` for each of their names when they are done.  Jobs whose
+        clients have disconnected are included: call ``is_wanted`` once for each.
         """
         with self._changed:
             while True:
                 now = time.monotonic()
                 ready = [name for name, lane in self._lanes.items() if lane.is_ready(0 if self._closed else most, now)]
                 if ready:
-                    return self._taken(ready, most, now)
+                    return self._taken(ready, most, now, alone)
                 self._lanes = {name: lane for name, lane in self._lanes.items() if lane.jobs or lane.begun is not None}
                 if self._closed and not self._lanes:
                     return []
                 rests = [lane.rests_until - now for lane in self._lanes.values() if lane.begun is None]
                 self._changed.wait(min(rests, default=None))
 
-    def _taken(self, names: list[str], most: int, now: float) -> list[Job]:
+    def _taken(self, names: list[str], most: int, now: float, alone: Callable[[str], bool]) -> list[Job]:
         taken: list[Job] = []
         for name in names:
             lane = self._lanes[name]
@@ -126,6 +127,8 @@ class Jobs:
                 taken.append(job)
                 most -= job.size
                 lane.begun = now
+                if alone(name):
+                    break
             if lane.begun is None:  # the block is full: its turn comes first next time
                 break
             self._lanes[name] = self._lanes.pop(name)

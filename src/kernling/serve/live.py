@@ -17,7 +17,7 @@ from ..streams.tables import Table
 from .blocks import Block, joined
 from .learners import share
 from .progress import Progress
-from .refusal import first_line
+from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings
 from .sizes import Claim, used_by
@@ -30,6 +30,11 @@ class Traits(NamedTuple):
 
     layout: Layout
     targets: Targets
+
+    @classmethod
+    def empty(cls, spec: dict[str, Any]) -> Traits:
+        """Return the traits of a model without rows."""
+        return cls(Layout({}), Targets(spec.get("task")))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the traits as JSON-compatible data."""
@@ -46,12 +51,18 @@ class State(NamedTuple):
 
     model: Any = None  # None until enough rows have arrived
     progress: Progress | None = None  # None before the first event
-    position: int = 0  # of the last block, in the journal
+    position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
+    obstacle: str | None = None  # why the model cannot start with the rows that it has
 
     @property
     def events(self) -> int:
         """Number of events learned."""
-        return self.progress.events if self.progress else 0
+        return self.progress.events if self.progress and self.model is not None else 0
+
+    @property
+    def collected(self) -> int:
+        """Number of events that wait until the model starts, and are learned then."""
+        return self.progress.events if self.progress and self.model is None else 0
 
     @property
     def unused(self) -> frozenset[str]:
@@ -106,9 +117,8 @@ class State(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts about the model as JSON-compatible data."""
-        found: dict[str, Any] = {"events": self.events}
-        if self.progress:
-            found |= {"task": self.progress.task, **self.progress.summary()}
+        found: dict[str, Any] = {"task": self.progress.task, **self.progress.summary()} if self.progress else {}
+        found |= {"events": self.events, "collected": self.collected, "obstacle": self.obstacle}
         if self.model is None:
             return found
         last = last_step(self.model)
@@ -159,15 +169,32 @@ class LiveModel:
         self.spec = spec
         self.traits = traits
         self.settings = settings
+        self.from_file = False  # whether it was created from a model file
+        self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
         self._state = self.published = State()
         self.claim = Claim()
-        self._first: list[Block] = []  # rows collected until there are enough to start
+        self._first: list[Block] = []  # rows collected until the model can start with them
+        self._tried = 0  # number of rows with which it could not
         self._last: Block | None = None
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state."""
         self._state = state
         self.publish()
+
+    def skip_to(self, position: int) -> None:
+        """Go on after events that cannot be learned."""
+        self._state = self._state._replace(position=position)
+
+    def check_room(self, rows: int) -> None:
+        """Refuse further rows if the model cannot start and has as many as it may keep."""
+        most, held = self.settings, sum(block.nbytes for block in self._first)
+        if self._state.obstacle and (self._state.collected + rows > most.collected_rows or held > most.collected_bytes):
+            raise Refused(
+                422,
+                f"{self._state.obstacle}; they are kept, and there is no room for more: create a model with another name, "
+                "and columns that are numbers or repeat their values",
+            )
 
     @property
     def example(self) -> dict[str, Any]:
@@ -217,20 +244,24 @@ class LiveModel:
                 outcomes.append((yield from self._try(piece)))
             return outcomes
 
-    def _gather(self, block: Block) -> str | None:
-        """Collect rows until there are enough for the model to start."""
+    def _gather(self, block: Block) -> None:
+        """Collect rows until there are enough for the model to start; if it cannot, try again with twice as many."""
         self._first.append(block)
         self._state.progress.update(block.targets, None)  # type: ignore[union-attr]
-        outcome = None
-        if sum(len(one.targets) for one in self._first) >= self.settings.first_rows:
-            rows, self._first = joined(self._first), []
-            model = new_pipeline(self.spec, str(self.traits.targets.task))
-            try:
-                model.partial_fit(as_rows(model, rows.columns), self.traits.targets.array(rows.targets))
-                self._state = self._state._replace(model=model)
-            except Exception as error:
-                outcome = f"the model cannot begin with its first {len(rows.targets)} rows: {first_line(error)}"
-        return outcome
+        count = sum(len(one.targets) for one in self._first)
+        if count < max(self.settings.first_rows, 2 * self._tried):
+            return
+        rows = joined(self._first)
+        model = new_pipeline(self.spec, str(self.traits.targets.task))
+        try:
+            model.partial_fit(as_rows(model, rows.columns), self.traits.targets.array(rows.targets))
+        except Exception as error:  # the rows were acknowledged, so they stay
+            self._tried = count
+            why = f"the model cannot start with its first {count:,} rows: {first_line(error)}"
+            self._state = self._state._replace(obstacle=why)
+            return
+        self._first = []
+        self._state = self._state._replace(model=model, obstacle=None)
 
     def _try(self, piece: Block) -> Generator[None, None, str | None]:
         try:
@@ -242,7 +273,7 @@ class LiveModel:
     def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
         """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
         rows, done = len(block.targets), self._share(block.targets)
-        before = copy.deepcopy((self._state, self._first)) if done < rows else None
+        before = copy.deepcopy((self._state, self._first, self._tried)) if done < rows else None
         first = 0
         try:
             while True:
@@ -253,22 +284,20 @@ class LiveModel:
                 first, done = done, done + self._share(block.targets[done:])
         except Exception:
             if before is not None:
-                self._state, self._first = before
+                self._state, self._first, self._tried = before
             raise
 
     def _share(self, targets: Sequence[Any]) -> int:
         """Return the number of rows to learn at once: as many as the first rows lack, or as a turn takes."""
         if self._state.model is None:
-            lacking = self.settings.first_rows - sum(len(one.targets) for one in self._first)
+            lacking = max(self.settings.first_rows, 2 * self._tried) - sum(len(one.targets) for one in self._first)
             return max(1, min(lacking, len(targets)))
         known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
         return share(targets, known, last_step(self._state.model).nbytes_)
 
     def _teach(self, block: Block) -> None:
         if self._state.model is None:
-            wrong = self._gather(block)
-            if wrong:
-                raise ValueError(wrong)
+            self._gather(block)
             return
         model, progress = self._state.model, self._state.progress
         predicted = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))

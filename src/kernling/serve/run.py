@@ -106,7 +106,7 @@ def serve(
 
 def _opened(folder: Path, settings: Settings | None) -> Service:
     try:
-        return Service(folder, settings)
+        return Service(folder, settings, report_crashes=True)
     except (OSError, sqlite3.OperationalError) as error:
         raise ValueError(f"the folder {folder} cannot be used ({first_line(error)}): choose another with --data") from error
 

@@ -34,6 +34,8 @@ class Settings:
     queue_bytes: int = 256 * 2**20  # of the requests that are waiting to be learned
     block_rows: int = 4_096  # learned at once, unless a single request has more
     first_rows: int = 100  # that determine the treatment of columns before a new model starts
+    collected_rows: int = 10_000  # that a model keeps at most while it cannot start with them
+    collected_bytes: int = 64 * 2**20
     known_ids: int = 1_000_000  # of learned events, for each model
     waiting_rows: int = 100_000  # predicted and not yet labelled, for each model
     waiting_bytes: int = 64 * 2**20  # of these rows, for each model

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .journal import connect
 from .settings import Settings
 
 TABLES = """
@@ -31,6 +30,14 @@ PIECE = 200  # rows per commit: another thread never waits long for the lock
 DAY = 86_400.0
 TICK = 60.0  # seconds between two records of the clock
 OVERHEAD = 64  # bytes of a row besides its text and its id
+
+
+def connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    """Open a database with a write-ahead log, for one thread at a time."""
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute(f"PRAGMA synchronous={synchronous}")
+    return database
 
 
 class Waiting:
