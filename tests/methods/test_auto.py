@@ -248,6 +248,7 @@ def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first
         return {int(np.abs(X - row).sum(axis=1).argmin()) for row in rows}
 
     assert latest() == {28, 29, 30, 50, 51, 52}
+    assert merged._state.early.count[0] == 20 + 11 + 13  # events of the common start are kept once
     merged.partial_fit(X[54:56], y[54:56])
     assert latest() == {29, 30, 51, 52, 54, 55}
 

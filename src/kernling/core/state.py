@@ -1,12 +1,12 @@
 """Operations on states: NamedTuples of arrays, and of parts that are NamedTuples of arrays themselves.
 
-The first part is the model, an ``Expansion`` or a ``Linear``.  A part implements those of the protocols below that apply to it,
-and every part has ``check``.
+The first part is the model, an ``Expansion`` or a ``Linear``.  A part declares its arrays (shapes.py), implements those of the
+protocols below that apply to it, and may have ``check`` for what no declaration can say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -35,13 +35,13 @@ class Widening(NamedTuple):
 
 
 @runtime_checkable
-class Part(Protocol):
-    """A part of a state."""
+class Checked(Protocol):
+    """A part of which more must be true than it declares."""
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the part, which was loaded from a file, matches a model with this many points, columns and outputs.
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless compiled code can run on the part, which was loaded from a file and is as declared.
 
-        Compiled code must be able to run on the part: shapes agree, and indices are in range.
+        ``dimensions`` has the lengths of ``stored``, ``columns``, ``outputs``, ``classes`` and the part's own dimensions.
         """
 
 
@@ -204,29 +204,6 @@ def is_finite(state: Any) -> bool:
     if isinstance(state, np.ndarray):
         return state.dtype.kind != "f" or bool(np.isfinite(state).all())
     return all(is_finite(part) for name, part in zip(state._fields, state, strict=True) if name not in (*CONSTANT, "points"))
-
-
-def check_contents(state: Any, d: int, outputs: int) -> None:
-    """Raise unless the shapes of a loaded state, without spare room, are consistent.
-
-    Compiled code does not check: with a wrong length or index it would read and write out of bounds.
-    """
-    if not _all_finite(state):
-        raise ValueError("the arrays of the model contain NaN or infinity")
-    for part in state:
-        if isinstance(part, Part):
-            part.check(state.model.stored, d, outputs)
-
-
-def _all_finite(part: Any) -> bool:
-    if isinstance(part, np.ndarray):
-        return part.dtype.kind != "f" or bool(np.isfinite(part).all())
-    return all(map(_all_finite, part))
-
-
-def are_targets(targets: np.ndarray, outputs: int) -> bool:
-    """Return whether numbers are valid targets of a model with this many outputs: for several, they are indices."""
-    return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
 def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:

@@ -28,16 +28,18 @@ Departures from the paper, each with its reason:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ..compiler import inline
-from ..components.cells import FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, keep, merged_stats, open_cell
-from ..components.coverage import VISITED, Coverage, cell_distance, find_cell
+from ..components.cells import CELLS, FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, keep, merged_stats, open_cell
+from ..components.coverage import CORE, VISITED, Coverage, cell_distance, find_cell
 from ..components.norm import Norm, new_norm, norm_add, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
+from ..core.shapes import declared
 from ..core.updates import add, anneal
 from ..estimators.cells import Cells
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real
@@ -72,10 +74,17 @@ class Params(NamedTuple):
     horizon: float  # maximum of t, to forget
 
 
+@declared(stats=("counts", "counts", "not negative", "0..1e50", "weights", "not negative", "counts"))
 class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
     stats: np.ndarray  # what certificates need, by the names of cells.py
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the cells are those of the core points: one of them is replaced when there are too many."""
+        cores = np.count_nonzero(self.model.tags[CORE] == 0.0)
+        if self.stats[CELLS] != cores:
+            raise ValueError(f"there are {self.stats[CELLS]:g} cells, but {cores} core points")
 
 
 @inline

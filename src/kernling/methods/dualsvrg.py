@@ -46,6 +46,7 @@ from ..components.stats import DUALSVRG_STATS, HEAVIEST_EVENT, POINTS_PROJECTED
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
+from ..core.shapes import declared
 from ..core.updates import add, insert, renormalise
 from ..estimators.cells import Oracle
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
@@ -74,6 +75,7 @@ class Params(NamedTuple):
     period: int
 
 
+@declared(stats=("weights", "not negative"))
 class State(NamedTuple):
     model: Expansion  # groups: w, its sum over the period, the snapshot u, the memory's gradients
     linear: Linear  # groups: w, its sum over the period, the snapshot u

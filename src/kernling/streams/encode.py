@@ -383,6 +383,11 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         return self.scale is not None or self.missing == "impute"
 
     @property
+    def columns_out(self) -> int:
+        """Number of columns of encoded rows."""
+        return self._width + (self.hash or 0)
+
+    @property
     def imputed_(self) -> int:
         """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
