@@ -14,14 +14,26 @@ from .core.loop import Interrupted, events_of
 from .estimators.base import OnlineEstimator
 from .estimators.by_task import ByTask
 from .estimators.checking import checked
-from .estimators.contents import Contents
+from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
 from .estimators.standing import Standing, StandingSteps
+from .estimators.stored import take_names
 from .estimators.turns import TakesTurns, learning, predicting
-from .streams.encode import Encode, part_from_state
+from .streams.encode import Encode
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.steps import Steps, check_own, estimator_class, last_has, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import (
+    Steps,
+    check_chain,
+    check_own,
+    described_steps,
+    estimator_class,
+    last_has,
+    learned_and_transformed,
+    plain_step,
+    restored_part,
+    step_from_plain,
+)
 
 OUTLIER = 5.0  # deviations
 
@@ -414,20 +426,20 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
         """Restore a pipeline from the result of ``to_contents``."""
         steps = []
-        for place, (name, held) in enumerate(header["steps"]):
+        for place, (name, held) in enumerate(described_steps(header)):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
             steps.append(
-                (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
+                (name, restored_part(name, held) if "part" in held else estimator_class(held).from_contents(held, own))
             )
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
+        check_chain(steps)
         pipeline.steps_ = steps
-        columns = header["columns"]
-        if type(columns) is not int or columns != steps[0][1].n_features_in_:
+        columns = entry(header, "columns", int)
+        if columns != steps[0][1].n_features_in_:
             raise ValueError("the columns do not match those of the first step")
         pipeline.n_features_in_ = columns
-        if "names" in header:
-            pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
+        take_names(pipeline, header)
         return pipeline
 
     # ------------------------------------------------------------------ input

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compiler import inline
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from .pairwise import inherited
 
@@ -26,13 +27,19 @@ def pooled_examples(own: Any, other: Any) -> np.ndarray:
     return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
 
 
+@declared(
+    counts="counts: outputs 2",
+    means="coefficients: outputs 2 means",
+    examples="coefficients: outputs 2 examples",
+    latest="index of 2 or -1: outputs",
+)
 class Sides(NamedTuple):
     """Number of events, mean of their features and one example, for each side of each output."""
 
-    counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features), or without features if a learner does not need them
+    counts: np.ndarray
+    means: np.ndarray  # or without features if a learner does not need them
     examples: np.ndarray  # the same
-    latest: np.ndarray  # (outputs,) side of the example stored last, -1 before the first
+    latest: np.ndarray  # side of the example stored last, -1 before the first
 
     def widened(self, change: Widening) -> Sides:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
@@ -55,13 +62,6 @@ class Sides(NamedTuple):
         """Return the exact counts and means of all events."""
         larger = other if other.counts.sum() > self.counts.sum() else self
         return Sides(*pooled_means(self, other, start), pooled_examples(self, other), larger.latest)
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not all(array.shape[:2] == (outputs, 2) for array in self[:3]) or self.latest.shape != (outputs,):
-            raise ValueError("the arrays of the sides do not match the outputs")
-        if not np.isin(self.latest, (-1.0, 0.0, 1.0)).all():
-            raise ValueError("the example stored last must be on one of the two sides")
 
 
 def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:

@@ -40,6 +40,7 @@ from ..core import losses, run
 from ..core.averages import AUTO, KINDS, RATE, SHARE
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear, output_score
+from ..core.limits import GAMMA
 from ..core.votes import TIE, update_votes
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -214,7 +215,7 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
     n_components: int = parameter(default=2000)
     gamma: float | str = parameter(
         default="smooth",
-        allowed=(OneOf(("smooth", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        allowed=(OneOf(("smooth", "scale")), Real(0.0, strict=True, extreme=GAMMA)),
         resolve=smooth_gamma,
         doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "smooth" half of that.',
     )

@@ -21,6 +21,7 @@ columns, and the mean of all weights is used.  A sample weight multiplies the gr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -34,11 +35,13 @@ from ..components.sides import pooled_examples, pooled_means
 from ..core import losses, run, scoring
 from ..core.fourier import Linear, feature_table
 from ..core.rows import as_rows
+from ..core.shapes import declared
 from ..estimators.checking import canonical, checked
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
 from ..estimators.parameters import parameter
 from ..estimators.published import Published
+from ..estimators.resolve import feature_gamma
 from ..estimators.tasks import OnlineWithClasses
 from ..estimators.turns import predicting
 from ..merging.rules import Merging
@@ -52,12 +55,13 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(counts="counts: classes", means="coefficients: classes features", examples="coefficients: classes features")
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
-    counts: np.ndarray  # (classes,)
-    means: np.ndarray  # (classes, features)
-    examples: np.ndarray  # (classes, features)
+    counts: np.ndarray
+    means: np.ndarray
+    examples: np.ndarray
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""
@@ -67,15 +71,15 @@ class Classes(NamedTuple):
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not len(self.counts) == len(self.means) or not self.means.shape == self.examples.shape:
-            raise ValueError("the shapes of the class arrays do not match")
-
 
 class State(NamedTuple):
     model: Linear
     classes: Classes
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the weights of the columns can be those of a metric."""
+        if (self.model.coef < 0.0).any():
+            raise ValueError("state.model.coef has numbers below 0, which are no weights")
 
 
 @inner
@@ -158,6 +162,7 @@ class AOGDMetric(
     refresh: float = parameter(default=0.1, doc="Probability with which an event becomes the example of its class.")
     lam: float = parameter(default=0.0, doc="Weight of the regulariser in all steps.")
     output: str = parameter(default="average", doc="Weights to use: the mean of all so far, or the last ones.")
+    gamma: float | str = parameter(default="scale", resolve=feature_gamma)
     features: str = parameter(default="linear", doc="The columns themselves, or random features of the kernel.")
     task = "metric"
     class_weight = n_jobs = None

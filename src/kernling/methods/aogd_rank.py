@@ -25,6 +25,7 @@ from ..components.pairwise import pair_move, pair_product
 from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
+from ..core.shapes import declared
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
@@ -40,11 +41,12 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(mean="coefficients: features", example="coefficients: features", values="coefficients: 2")
 class State(NamedTuple):
     model: Linear
-    mean: np.ndarray  # (features,)
-    example: np.ndarray  # (features,)
-    values: np.ndarray  # (2,) of the mean and of the example
+    mean: np.ndarray
+    example: np.ndarray
+    values: np.ndarray  # of the mean and of the example
 
 
 @inline

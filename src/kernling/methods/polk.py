@@ -37,6 +37,7 @@ from ..core.expansion import Expansion
 from ..core.kernels import self_value
 from ..core.loop import learn_waiting
 from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
+from ..core.shapes import declared
 from ..core.updates import read_scores, scale_model
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -61,6 +62,7 @@ class Params(NamedTuple):
     max_points: float
 
 
+@declared(stats=("not negative", "not negative", "not negative", "not negative", "counts", "not negative", "weights"))
 class State(NamedTuple):
     model: Expansion
     gram: Gram

@@ -49,6 +49,7 @@ from ..components.stats import CHANCES, SPA_STATS, STEEPEST, TERMS_PROJECTED, UN
 from ..core import run
 from ..core.expansion import Expansion
 from ..core.kernels import self_value
+from ..core.shapes import declared
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -72,6 +73,7 @@ class Params(NamedTuple):
     budget: int  # maximum number of points
 
 
+@declared(ball="coefficients: 3", stats=("not negative", "not negative", "not negative", "not negative"))
 class State(NamedTuple):
     model: Expansion  # tags: the event that added the point
     ball: np.ndarray
