@@ -157,7 +157,7 @@ class Writer:
             f"abs({one})",
             f"{self.pick('min', 'max')}({one}, {two}, {self.real(0)})",
             f"({one} if {self.truth(depth - 1)} else {two})",
-            self.pick(f"np.sqrt(abs({one}))", f"np.floor({one})", f"np.ceil({one})", f"(-({one}))", f"np.sign({one})"),
+            self.pick(f"np.sqrt(abs({one}))", f"np.floor({one})", f"np.ceil({one})", f"(-({one}))", f"np.sign({one} + 0.0)"),
             self.pick(f"float({self.whole(depth - 1)})", f"np.float64({self.single()})", f"({self.whole(depth - 1)} + {one})"),
             self.pick(f"({one} % {self.pick('2.5', '-1.75', '0.5')})", f"({one}) ** 2", f"({one}) ** 3"),
             self.call(depth) if self.callees else one,
