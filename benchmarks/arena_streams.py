@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks.peer_streams import Events, data_file, named
+from benchmarks.peer_streams import Events, data_file, shuffled
 
 
 class ArenaStream(NamedTuple):
@@ -18,8 +18,8 @@ class ArenaStream(NamedTuple):
     rows: int
     columns: int
     classes: int = 0  # 0: regression
-    seed: int | None = None  # of a shuffle; None: in order
     covtype: bool = False
+    is_shuffled: bool = False
 
     @property
     def task(self) -> str:
@@ -29,12 +29,14 @@ class ArenaStream(NamedTuple):
         """Return the first rows, an array of numbers, or a frame if there is text."""
         X: Any
         if self.covtype:
-            X, y = named("covtype", self.seed)
+            table = pd.read_csv(data_file("covtype.data"), header=None)
         else:
             table = pd.read_csv(data_file(f"streams/{name}.csv"))
-            X, y = table.drop(columns="target"), table["target"].to_numpy()
-            if all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
-                X = np.ascontiguousarray(X, dtype=np.float64)
+        X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+        if all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
+            X = np.ascontiguousarray(X, dtype=np.float64)
+        if self.is_shuffled:
+            X, y = shuffled(X, y)
         if self.classes:
             y = np.unique(y, return_inverse=True)[1]
         X, y = X[:rows], y[:rows]
@@ -45,7 +47,7 @@ STREAMS = {
     "electricity": ArenaStream(45_312, 8, 2),
     "airlines": ArenaStream(539_383, 7, 2),
     "covtype": ArenaStream(581_012, 54, 7, covtype=True),
-    "covtype-shuffled": ArenaStream(581_012, 54, 7, seed=0, covtype=True),
+    "covtype-shuffled": ArenaStream(581_012, 54, 7, covtype=True, is_shuffled=True),
     "poker": ArenaStream(829_201, 10, 10),
     "weather": ArenaStream(18_159, 8, 2),
     "nomao": ArenaStream(34_465, 118, 2),

@@ -119,7 +119,7 @@ def one_by_one(model, X, y, weights) -> np.ndarray:
 
 def bound(model) -> float:
     """What the number of stored points cannot exceed; one that holds for the mean over random draws has its own check."""
-    return model.t_ if model.learner.expected_bound else model.learner.bound(model._params, model.t_)
+    return model.t_ if model.learner.expected_bound(model._params) else model.learner.bound(model._params, model.t_)
 
 
 def events_seen(model) -> int:
@@ -195,7 +195,7 @@ def check_bound(cls, case):
         model.learn_one(x, label)
         assert model.n_support_ <= model.n_stored_ <= bound(model)
     assert events_seen(model) == EVENTS
-    if model.learner.expected_bound:
+    if model.learner.expected_bound(model._params):
         expected = model.learner.bound(model._params, EVENTS)
         sizes = [make(cls, case, random_state=seed).fit(X, y).n_stored_ for seed in range(30)]
         assert np.mean(sizes) <= expected + 3.0 * np.sqrt(expected / 30)  # a sum of coins varies less than its mean

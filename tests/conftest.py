@@ -13,6 +13,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: 
 import contract
 import scheduling
 
+SOURCES = Path(__file__).parents[1] / "src"
+# children import the code under test, whatever is installed
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SOURCES), os.environ.get("PYTHONPATH"))))
+
 
 def pytest_addoption(parser):
     parser.addoption("--contract", action="store_true", help="write what the tests found into docs/contract.md")

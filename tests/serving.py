@@ -10,7 +10,8 @@ import httpx
 import numpy as np
 
 import kernling as kl
-from kernling.serve.journal import Journal
+from kernling.serve.journal import block_of, blocks
+from kernling.serve.log import Log
 from kernling.serve.run import serve
 from kernling.serve.settings import Settings
 
@@ -18,23 +19,26 @@ _CONTEXT = multiprocessing.get_context("forkserver")  # whose processes have imp
 _CONTEXT.set_forkserver_preload(["kernling.serve.run", "kernling.methods.avm"])
 
 
-def _serve(folder, port, options, uncut, pipe):
+def _serve(folder, port, options, uncut, crash, pipe):
     if uncut:
-        Journal.cut = lambda *_: None  # so that all of it can be learned again
+        Log.cut = lambda *_: None  # so that all of it can be learned again
+    if crash:
+        crash()
     serve(folder, "127.0.0.1", port, settings=Settings(**options), tell=pipe.send)
 
 
 class Server:
     """A service on a free port."""
 
-    def __init__(self, folder: Path, uncut: bool = False, **options):
-        self.folder, self.uncut, self.options = folder, uncut, options
+    def __init__(self, folder: Path, uncut: bool = False, crash=None, **options):
+        self.folder, self.uncut, self.crash, self.options = folder, uncut, crash, options
         self.start()
 
     def start(self, port: int = 0) -> None:
         """Start it, for the first time or again."""
         there, here = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=_serve, args=(self.folder, port, self.options, self.uncut, here), daemon=True)
+        given = (self.folder, port, self.options, self.uncut, self.crash, here)
+        self.process = _CONTEXT.Process(target=_serve, args=given, daemon=True)
         self.process.start()
         here.close()
         self.address = there.recv().split()[-1]
@@ -71,6 +75,11 @@ def send(service, rows, size, name="flights"):
     """Learn rows in requests of this size, each after the one before."""
     for first in range(0, len(rows), size):
         service.learn(name, rows[first : first + size]).result()
+
+
+def blocks_of(folder: Path, number: int = 1):
+    """The blocks of a model in the journal of a folder, with the number of events before and after them and their ids."""
+    return [(one.first, one.end, *block_of(one.read())) for one in blocks(Log(folder / "journal").scan(), number)]
 
 
 def abandon(service):

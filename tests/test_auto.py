@@ -117,6 +117,21 @@ def test_rows_of_frames():
         assert model.predict(table).tolist() == model.predict(FRAME).tolist()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_lazy_frame_is_refused_by_a_sentence():
+    model, frame = kernling.StreamPipeline.auto().partial_fit(FRAME, LATE), polars.from_pandas(FRAME)
+    plain = kernling.AVMClassifier().fit(frame.select("hour"), LATE)
+    calls = {
+        "X": [model.predict, plain.predict, lambda X: kernling.StreamPipeline.auto().partial_fit(X, LATE)],
+        "y": [lambda y: plain.partial_fit(frame.select("hour"), y), lambda y: kernling.StreamPipeline.auto().fit(frame, y)],
+        "source": [stream, lambda frame: list(stream([frame]))],
+    }
+    for name, refusing in calls.items():
+        for call in refusing:
+            with pytest.raises(TypeError, match=rf"{name} is a LazyFrame, .* before it is collected: pass {name}\.collect\(\)"):
+                call(frame.lazy())
+
+
 def test_a_row_that_lacks_a_column_or_a_value():
     model = kernling.StreamPipeline.auto().partial_fit(FRAME, LATE)
     with pytest.raises(ValueError, match="there are no columns 'hour', 'rain'; the columns are 'city'"):

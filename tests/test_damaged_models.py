@@ -15,6 +15,7 @@ import hostile
 import kernling
 from forgery import forged, refuse, refuse_damaged, signed
 from kernling import models, registry
+from kernling.baselines import BPANNClassifier
 from oracles import CASES, stream
 
 X, y = stream("binary", 200)
@@ -232,6 +233,79 @@ def test_nothing_in_a_file_is_executed(path, tmp_path):
     assert not target.exists()
     pickle.loads(bomb)
     assert target.exists()
+
+
+# ---------------------------------------------------------------------- parts of models of different sizes
+
+
+def krls(path, points, rows):
+    """The file of a KRLS model with this limit of points, of which it has all."""
+    X = np.random.default_rng(0).normal(size=(rows, 4))
+    kernling.save(kernling.KRLSRegressor(points=points, novelty=0.0).partial_fit(X, X[:, 0]), path)
+    return path.read_bytes()
+
+
+def test_a_limit_of_points_below_those_that_are_stored(path):
+    """Learning would write a hundred features where there is room for thirty."""
+    large = krls(path, 100, 150)
+
+    def shrink(header, arrays):
+        header["params"]["points"] = header["resolved"]["points"] = 30
+
+    path.write_bytes(forged(large, shrink))
+    with pytest.raises(ValueError, match=r"state\.model\.size is \[100\], but the parameters allow from 0 to 30 points"):
+        kernling.load(path)
+
+
+@pytest.mark.parametrize("part", ["whitening", "squares", "model", "waves", "linear"])
+def test_parts_of_another_size(path, part):
+    """Parts that are sound by themselves, of a larger model: the message names the array, its shape and the right one."""
+    large, small = krls(path, 100, 150), krls(path, 30, 150)
+    theirs = safetensors.numpy.load(large)
+
+    def swap(header, arrays):
+        arrays.update({name: array for name, array in theirs.items() if name.startswith(f"state.{part}.")})
+
+    path.write_bytes(forged(small, swap))
+    if part in ("waves", "linear"):  # of the same size
+        kernling.load(path)
+    else:
+        with pytest.raises(ValueError, match=r"state\.\w+\.\w+ (has the shape .* but .* fits|is \[.* but)"):
+            kernling.load(path)
+
+
+def test_merged_models_are_verified(monkeypatch):
+    """A merge that made arrays of the wrong shape would be noticed before anything is learned."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    parts = [BPANNClassifier(gamma=1.0, budget=n).partial_fit(X[:n], X[:n, 0] > 0.0) for n in (20, 20)]
+    parts[1].partial_fit(X[20:], X[20:, 0] > 0.0)
+    n = kernling.merge(parts).n_stored_
+    monkeypatch.setattr("kernling.components.eviction.Pairs.merged", lambda self, other, start, merging: self.trimmed(3))
+    with pytest.raises(ValueError, match=rf"state\.pairs\.matrix has the shape \(3, 3\), but \({n}, {n}\)"):
+        kernling.merge(parts)
+
+
+HEADERS = {
+    "names of other columns": (set_header(names=["a", "b"]), "there are 2 names for 3 columns"),
+    "names that are numbers": (set_header(names=[1, 2, 3]), "must be a list of text"),
+    "an even increment": (lambda header, arrays: header["random"]["state"].update(inc=2), "random generator"),
+    "a random number below 0": (lambda header, arrays: header["random"]["state"].update(state=-1), "random generator"),
+    "an error of a merge that is no number": (set_header(merged=[float("nan"), 3]), "merged="),
+    "an error of a merge alone": (set_header(merged=1.0), "must be of type list"),
+    "more cells than core points": (lambda header, arrays: arrays["state.stats"].__setitem__(0, 3.0), "3 cells, but"),
+    "norms of other points": (
+        lambda header, arrays: arrays.update({"state.model.norms": arrays["state.model.norms"] + 1.0}),
+        "norms are not the squared norms",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_contents_that_contradict_each_other(whole, path, name):
+    change, message = HEADERS[name]
+    path.write_bytes(forged(whole, change))
+    with pytest.raises(ValueError, match=message):
+        kernling.load(path)
 
 
 # ---------------------------------------------------------------------- forged arrays, for every estimator

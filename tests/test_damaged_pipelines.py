@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from sklearn.base import clone
 
 import forgery
@@ -75,3 +76,24 @@ def test_some_forged_headers(saved, path, name):
 @pytest.mark.parametrize("name", PIPELINES)
 def test_forged_headers(saved, path, name):
     use_forged_headers(saved, path, name)
+
+
+@pytest.mark.parametrize(("name", "widths"), [("classifier", "3 columns.* takes 4"), ("table", r"\d columns.* takes \d")])
+def test_steps_of_different_widths(path, name, widths):
+    """The scale of three columns before a model of four."""
+    kind, pipeline = PIPELINES[name]
+    files = []
+    for d in (3, 4):
+        X, y = stream(kind, 80, d=d)
+        X[:, 0] = np.round(X[:, 0])
+        kernling.save(clone(pipeline).partial_fit(X, y), path)
+        files.append(path.read_bytes())
+    theirs, their_header = safetensors.numpy.load(files[1]), forgery.header_of(files[1])
+
+    def swap(header, arrays):
+        header["steps"][-1] = their_header["steps"][-1]
+        arrays.update(theirs)
+
+    path.write_bytes(forgery.forged(files[0], swap))
+    with pytest.raises(ValueError, match=widths):
+        kernling.load(path)

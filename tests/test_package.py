@@ -20,6 +20,10 @@ def loaded_after(statement):
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
+def test_children_import_the_code_under_test(run_python):
+    assert Path(run_python("import kernling; print(kernling.__file__)").strip()) == Path(kernling.__file__)
+
+
 def test_version_is_the_installed_one():
     assert kernling.__version__ == version("kernling")
 

@@ -69,7 +69,20 @@ class Baselines(Directive):
         return [_code_table(["name", "paper", "classes"], rows)]
 
 
+class Certificates(Directive):
+    """``{certificates}``: a table of all numbers in certificates of the main methods, from their learners."""
+
+    def run(self):
+        rows = []
+        for _name, entry in registry.METHODS.items():
+            if entry.is_main:
+                for key, meaning in entry.learner().meanings.items():
+                    rows.append([_text(entry.learner().title.split(",")[0]), [nodes.literal(key, key)], _text(meaning)])
+        return [_code_table(["method", "number", "what it says"], rows)]
+
+
 def setup(app):
     app.add_directive("docstring", Docstring)
     app.add_directive("baselines", Baselines)
+    app.add_directive("certificates", Certificates)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

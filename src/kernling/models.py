@@ -22,6 +22,7 @@ import safetensors.numpy
 
 from . import registry
 from .atomic import replaced
+from .estimators.contents import entry
 
 FORMAT = 3
 SUM = b'"sha256":"'  # the bytes before the checksum, which cannot occur in quoted text
@@ -114,11 +115,10 @@ def unpacked(data: bytes, path: str | os.PathLike) -> Saved:
     header, arrays = _checked(data, path)
     before = arrays.pop(BEFORE, None)
     try:
-        cls: Any = registry.estimator(header["learner"], header["estimator"])
+        cls: Any = registry.estimator(entry(header, "learner", str), entry(header, "estimator", str))
         model = cls.from_contents(header, arrays)
-        return Saved(
-            model, header.get("reading", {}), header, header.get("place"), None if before is None else before.tobytes()
-        )
+        reading, place = (entry(header, name, dict) if name in header else None for name in ("reading", "place"))
+        return Saved(model, reading or {}, header, place, None if before is None else before.tobytes())
     except Exception as error:  # any error here means that the file is invalid
         cause = _first_line(error)
         raise ValueError(f"{path}, {_writer(header)}, is not a model that this version can read: {cause}") from error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,18 +10,30 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .core.loop import Interrupted
+from .core.loop import Interrupted, events_of
 from .estimators.base import OnlineEstimator
 from .estimators.by_task import ByTask
 from .estimators.checking import checked
-from .estimators.contents import Contents
+from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
-from .estimators.standing import Standing, restore_attributes
+from .estimators.standing import Standing, StandingSteps
+from .estimators.stored import take_names
 from .estimators.turns import TakesTurns, learning, predicting
-from .streams.encode import Encode, part_from_state
+from .streams.encode import Encode
 from .streams.frames import named_row, one_row
 from .streams.parts import Standardise
-from .streams.steps import Steps, check_own, estimator_class, last_has, learned_and_transformed, plain_step, step_from_plain
+from .streams.steps import (
+    Steps,
+    check_chain,
+    check_own,
+    described_steps,
+    estimator_class,
+    last_has,
+    learned_and_transformed,
+    plain_step,
+    restored_part,
+    step_from_plain,
+)
 
 OUTLIER = 5.0  # deviations
 
@@ -117,7 +127,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @learning
     def fit(self, X, y=None, sample_weight=None):
         """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
-        with self._untouched_on_error():
+        with StandingSteps(self):
             self._new()
             self._choose(y)
             X = self._rows(X, reset=True)
@@ -141,23 +151,24 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     def _learn(self, how: str, X, y, **options) -> Any:
         """Let all steps learn the rows, the last one by this method; return its result."""
-        standing: Standing | None = None
-        with self._untouched_on_error(lambda: standing is not None and standing.has_learned()):
+        with StandingSteps(self) as before:
             X = self._stream(X, y)
             last = self.steps_[-1][1]
-            standing = Standing(last) if isinstance(last, OnlineEstimator) else None
+            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
             try:
                 return getattr(last, how)(X, y, **_given(**options))
             except Interrupted as stop:
-                if standing is None or stop.rows in (None, X.shape[0]):
+                if before.last is None or stop.rows in (None, X.shape[0]):
                     raise Interrupted("stopped after this call, whose rows have been learned") from None
-                standing.restore()
+                before.last.restore()
                 raise Interrupted("stopped; the pipeline is as it was before this call") from None
 
     @last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
         turns = self._turns
+        if turns.predicting:
+            turns.check()
         with turns.lock:
             if turns.predicting:
                 turns.wait()
@@ -165,20 +176,28 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             event = None if encode is None else encode.learned_numbers(x)
             if event is None:
                 return self._learn_any(x, y, sample_weight)
-            last.learn_one(event, y, sample_weight)
-            encode.accept()
+            events = events_of(last._state)
+            try:
+                last.learn_one(event, y, sample_weight)
+                encode.accept()
+            except BaseException:  # a signal may arrive when the event has been learned
+                if events_of(last._state) != events:
+                    encode.accept()
+                raise
         return self
 
     def _learn_any(self, x, y, sample_weight) -> StreamPipeline:
         """Learn an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
-        with self._untouched_on_error():
+        with StandingSteps(self) as before:
             self._choose([y])
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
-            self.steps_[-1][1].learn_one(x, y, sample_weight)
+            last = self.steps_[-1][1]
+            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
+            last.learn_one(x, y, sample_weight)
         return self
 
     def _quick_steps(self) -> tuple[Any, Any]:
@@ -198,7 +217,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if hasattr(self, "steps_"):
             return self
-        with self._untouched_on_error():
+        with StandingSteps(self):
             self._new()
             X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
@@ -407,20 +426,20 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
         """Restore a pipeline from the result of ``to_contents``."""
         steps = []
-        for place, (name, held) in enumerate(header["steps"]):
+        for place, (name, held) in enumerate(described_steps(header)):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
             steps.append(
-                (str(name), part_from_state(held) if "part" in held else estimator_class(held).from_contents(held, own))
+                (name, restored_part(name, held) if "part" in held else estimator_class(held).from_contents(held, own))
             )
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
+        check_chain(steps)
         pipeline.steps_ = steps
-        columns = header["columns"]
-        if type(columns) is not int or columns != steps[0][1].n_features_in_:
+        columns = entry(header, "columns", int)
+        if columns != steps[0][1].n_features_in_:
             raise ValueError("the columns do not match those of the first step")
         pipeline.n_features_in_ = columns
-        if "names" in header:
-            pipeline.feature_names_in_ = np.array(header["names"], dtype=object)
+        take_names(pipeline, header)
         return pipeline
 
     # ------------------------------------------------------------------ input
@@ -451,21 +470,6 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
                 raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
         if not hasattr(steps[-1], "partial_fit"):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
-
-    @contextmanager
-    def _untouched_on_error(self, has_learned: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Restore all steps if an error is raised, unless the last step, which restores itself, has learned the rows."""
-        before = dict(self.__dict__)
-        parts = [part for _, part in before.get("steps_", ())[:-1]]
-        held = [dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part))) for part in parts]
-        try:
-            yield
-        except BaseException:
-            if not has_learned():
-                restore_attributes(self, before)
-                for part, attributes in zip(parts, held, strict=True):
-                    restore_attributes(part, attributes)
-            raise
 
 
 def last_step(model: Any) -> Any:

@@ -94,7 +94,10 @@ def estimator(learner: str, name: str) -> Any:
     """Return the estimator class of this name, which belongs to this method or wraps it."""
     if name in AROUND:
         return getattr(import_module(f"kernling.{AROUND[name]}"), name)
-    return {cls.__name__: cls for cls in find(learner).classes()}[name]
+    found = {cls.__name__: cls for cls in find(learner).classes()}
+    if name not in found:
+        raise ValueError(f"{learner} has no estimator {name}")
+    return found[name]
 
 
 def estimator_for(name: str, task: str) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernling.compiler import COMPILED, add_product, inline, inner, jit
-from kernling.compiler.numba_backend import link_once
+from kernling.compiler.fast_backend import link_once
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 
@@ -150,47 +150,3 @@ def uncompiled(compiled):
     function = compiled.py_func
     names = {name: getattr(value, "py_func", value) for name, value in function.__globals__.items()}
     return type(function)(function.__code__, names)
-
-
-FELL_BACK = """
-import numpy as np
-from kernling import registry
-from kernling.compiler.fast_backend import link_once
-
-fell_back = []
-usual = link_once.Compiler._compile_core
-
-def noted(self):
-    fell_back.append(self.state.func_id.func_name)
-    return usual(self)
-
-link_once.Compiler._compile_core = noted
-X = np.random.default_rng(0).normal(size=(50, 3))
-for name in ("avm", "spa", "polk"):
-    model = registry.estimator_for(name, "classification")()
-    model.fit(X, X[:, 0] > 0).predict(X)
-    model.learn_one(X[0], True).predict_one(X[0])
-print(fell_back)
-"""
-
-
-def test_nothing_with_stored_points_needs_numbas_front_end(run_python, tmp_path):
-    assert run_python(FELL_BACK, KERNLING_CACHE=str(tmp_path)).strip() == "[]"
-
-
-FIT = """
-import numpy as np
-from kernling import AOGDClassifier
-X = np.random.default_rng(0).normal(size=(50, 3))
-print(AOGDClassifier(random_state=0).fit(X, X[:, 0] > 0).decision_function(X).sum())
-"""
-WITHOUT = """
-import sys
-sys.modules["kernling.compiler.fast_backend.ast_to_llvm"] = None  # to import it fails
-"""
-
-
-def test_numba_compiles_what_the_front_end_does_not(run_python, tmp_path):
-    usual = run_python(FIT)  # as all tests compile it
-    alone = run_python(WITHOUT + FIT, KERNLING_CACHE=str(tmp_path))
-    assert float(alone) == pytest.approx(float(usual), rel=1e-12)

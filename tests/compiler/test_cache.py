@@ -4,13 +4,9 @@ import os
 import platform
 import shutil
 import stat
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-import kernling
-from kernling.compiler import keys
 
 COUNT = """
 import sys
@@ -44,7 +40,7 @@ def test_a_second_process_compiles_nothing_and_imports_no_numba(run_python, tmp_
     """The first one may find much in the cache that all tests share; one with an empty cache shows that the count counts."""
     *_, points = run_python(COUNT).split()
     assert run_python(COUNT).split() == ["0", "False", points]
-    assert run_python(COUNT_ONE, KERNLING_CACHE=str(tmp_path)).split() == ["1", "True"]
+    assert run_python(COUNT_ONE, KERNLING_CACHE=str(tmp_path)).split() == ["2", "True"], "it and the canary"
     assert run_python(COUNT_ONE, KERNLING_CACHE=str(tmp_path)).split() == ["0", "False"]
 
 
@@ -73,59 +69,6 @@ def test_entries_of_processes_that_compiled_at_the_same_time_fit_together(run_py
     for path in sorted(theirs.rglob("*.bin"))[::2]:
         shutil.copy2(path, mine / path.relative_to(theirs))
     assert int(run_python(FIT.format(others=0), KERNLING_CACHE=str(mine))) == 0
-
-
-@pytest.fixture
-def edited(tmp_path, monkeypatch):
-    """The keys of AVM's machine code, shared and its own, after an edit in a copy of the package."""
-    package = tmp_path / "kernling"
-    shutil.copytree(Path(kernling.__file__).parent, package)
-    monkeypatch.setattr(keys, "__file__", str(package / "compiler" / "keys.py"))
-
-    def forget():
-        keys.shared_hash.cache_clear()
-        keys.file_hash.cache_clear()
-
-    def hashes(path=None, old="", new=""):
-        if path:
-            text = (package / path).read_text()
-            assert old in text
-            (package / path).write_text(text.replace(old, new) if old else text + new)
-        forget()
-        return keys.shared_hash(), keys.file_hash(str(package / "methods" / "avm.py"))
-
-    yield hashes
-    forget()
-
-
-def test_an_edited_source_changes_the_key(edited):
-    shared, own = edited()
-    assert edited() == (shared, own)
-    same_shared, other_own = edited("methods/avm.py", "stats[LARGEST_Y] = max", "stats[LARGEST_Y] = min")
-    assert same_shared == shared
-    assert other_own != own
-    found = {shared}
-    for path, old, new in [
-        ("core/losses.py", "", "\nCHANGED = True\n"),
-        ("core/expansion.py", "    marks: np.ndarray", "    more: np.ndarray\n    marks: np.ndarray"),
-        ("core/run.py", "drawn += setup.uniforms", "drawn += 1 * setup.uniforms"),
-        ("components/coverage.py", "inside = False", "inside = 0 > 1"),
-        ("compiler/fast_backend/values.py", "", "\n# how values are compiled\n"),
-    ]:
-        found.add(edited(path, old, new)[0])
-    assert len(found) == 6
-
-
-def test_an_edited_merge_rule_compiles_nothing_again(edited):
-    keys = edited()
-    for path, old, new in [
-        ("merging/rules.py", "", "\nCHANGED = True\n"),
-        ("merging/reduction.py", "", "\nCHANGED = True\n"),
-        ("methods/avm.py", "+ merging.moved) ** 2", "+ 2.0 * merging.moved) ** 2"),  # how AVM's statistics merge
-        ("methods/avm.py", "default=0.00001", "default=0.00002"),
-        ("components/gram.py", "return of_points(", "return of_points(2.0 * "),  # how Gram matrices merge
-    ]:
-        assert edited(path, old, new) == keys
 
 
 HITS = """
@@ -186,7 +129,7 @@ def test_damaged_entries_are_replaced(run_python, tmp_path):
         assert right == "True", "the result is right whatever the cache holds"
         return int(count)
 
-    assert compiled() == 4
+    assert compiled() == 5, "and the canary"
     damage = [lambda whole: b"", lambda whole: whole[: len(whole) // 2], lambda whole: b"nonsense" * 100, flipped]
     for path, damaged in zip(tmp_path.rglob("*row_within*.bin"), damage, strict=True):
         path.write_bytes(damaged(path.read_bytes()))
@@ -269,50 +212,11 @@ def test_nowhere_to_write_costs_only_time(run_python, tmp_path):
     assert run_python(program, KERNLING_CACHE=str(blocked)).strip() == "True"
 
 
-PLAIN = """
-import sys
-sys.modules["kernling.compiler.fast_backend.link_once"] = None  # as if Numba had moved what it needs
-
-import numpy as np
-from kernling.compiler import numba_backend
-from kernling.core.averages import AVERAGE, averaged_share
-from kernling.core.expansion import EVENTS, TOTAL, new_expansion
-
-assert numba_backend.link_once is None
-model = new_expansion(2, 1, np.float64, groups=2)
-model.clock[EVENTS], model.clock[TOTAL] = 4.0, 2.0
-print(averaged_share(model, AVERAGE, 1.0))
-"""
-
-PLAIN_METHOD = """
-import sys
-if sys.argv[1] == "plain":
-    sys.modules["kernling.compiler.fast_backend.link_once"] = None
-
-import numpy as np, kernling
-X = np.random.default_rng(0).normal(size=(300, 3))
-y = (X[:, 0] > 0).astype(int)
-model = kernling.AVMClassifier().fit(X, y)
-model.learn_one(X[0], 0)
-print(abs(model.decision_function(X)).sum().round(9), model.score_one(X[1]))
-"""
-
-
-def test_without_private_parts_of_numba_the_same_is_compiled(run_python, tmp_path):
-    for _ in range(2):  # compiled, then found
-        assert float(run_python(PLAIN, KERNLING_CACHE=str(tmp_path))) == 1.0
-
-
-@pytest.mark.long
-def test_without_private_parts_of_numba_a_method_does_the_same(run_python, tmp_path):
-    usual = run_python(PLAIN_METHOD, "usual")
-    for _ in range(2):
-        assert run_python(PLAIN_METHOD, "plain", KERNLING_CACHE=str(tmp_path)) == usual
-
-
 OTHER_PROCESSOR = """
 import numpy as np
 from numba import typeof
+from kernling.compiler import backends
+backends._check = lambda compilers: None  # that would be run, and this processor may not understand it
 from kernling.core.kernels import RBF, Kernel, rbf
 from kernling.core.fourier import _cosines_and_sines
 

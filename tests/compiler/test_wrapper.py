@@ -155,11 +155,12 @@ def test_references_are_given_back():
     for function, given in arguments:
         function(*given)
         gc.collect()
-        before = [sys.getrefcount(one) for one in (*given, pair.values, None, True)]
+        before, shared = [sys.getrefcount(one) for one in (*given, pair.values)], [sys.getrefcount(one) for one in (None, True)]
         for _ in range(1000):
             function(*given)
-        after = [sys.getrefcount(one) for one in (*given, pair.values, None, True)]
-        assert max(b - a for a, b in zip(before, after, strict=True)) < 500
+        assert [sys.getrefcount(one) for one in (*given, pair.values)] == before
+        for one, count in zip((None, True), shared, strict=True):  # which all threads of this process refer to
+            assert abs(sys.getrefcount(one) - count) < 10
         for _ in range(10):
             with pytest.raises(TypeError):
                 function.entry(tuple(map(kind_of, given)))()

@@ -12,6 +12,7 @@ from kernling.components import gram as grams
 from kernling.components.gram import Gram
 from kernling.components.pruning import PROBE, Pruning, add_and_prune
 from kernling.core.expansion import Expansion, new_expansion
+from kernling.core.shapes import verify
 from oracles.polk import permutation, projection, pruned
 
 
@@ -219,9 +220,9 @@ def test_a_singular_matrix_gets_a_ridge():
 
 
 def test_shapes_are_checked():
-    gram = grams.of_points(np.eye(3))
-    gram.check(3, 1, 1)
+    gram, empty = grams.of_points(np.eye(3)), grams.new_gram()
+    verify(gram, empty, {"stored": 3})
     roomy = gram.grown(5)
-    for wrong in (gram._replace(inverse=np.eye(2)), gram._replace(record=np.zeros(2)), grams.new_gram(), roomy):
-        with pytest.raises(ValueError, match="Gram matrix"):
-            wrong.check(3, 1, 1)
+    for wrong in (gram._replace(inverse=np.eye(2)), gram._replace(record=np.zeros(2)), empty, roomy):
+        with pytest.raises(ValueError, match="has the shape"):
+            verify(wrong, empty, {"stored": 3})

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
 
 import kernling as kl
-from kernling.evaluate import AUC, Batch, LogLoss, Window, metric, test_then_train
+from kernling.estimators.risk import regularised_risk, squared_norm
+from kernling.evaluate import AUC, Batch, LogLoss, Window, batch, held_out, metric, online, test_then_train
 from kernling.evaluate.metrics import METRICS
-from kernling.streams import stream, synthetic
+from kernling.streams import Standardise, stream, synthetic
+from oracles import stream as events
 
 LABELS = {
     "mistakes": lambda y, p: 1 - sk.accuracy_score(y, p),
@@ -209,3 +212,63 @@ def test_auc_when_a_third_class_comes_late():
     X, y = X[late], y[late]
     (row,) = test_then_train(kl.AVMClassifier(gamma=2.0, delta=0.3), stream(X, y), metrics=["auc", "mistakes"])
     assert 0.7 < row["auc"] <= 1.0
+
+
+# ---------------------------------------------------------------------- risk
+
+
+def slow_risk(model, X, y):
+    """Mean loss plus lam / 2 ||f||^2, from the points and coefficients of the output."""
+    gram = np.exp(-model.gamma_ * cdist(model.support_vectors_, model.support_vectors_, "sqeuclidean"))
+    coef = model.dual_coef_.reshape(len(gram), -1)
+    f = np.exp(-model.gamma_ * cdist(X, model.support_vectors_, "sqeuclidean")) @ coef
+    if f.shape[1] == 1:
+        m = np.where(y == model.classes_[1], 1.0, -1.0) * f[:, 0]
+    else:
+        own = np.searchsorted(model.classes_, y)
+        rows = np.arange(len(y))
+        if model.loss == "softmax":
+            losses = np.log(np.exp(f).sum(axis=1)) - f[rows, own]
+        wrong = f.copy()
+        wrong[rows, own] = -np.inf
+        m = f[rows, own] - wrong.max(axis=1)
+    if model.loss != "softmax" or f.shape[1] == 1:
+        values = {"hinge": np.maximum(0.0, 1.0 - m), "squared_hinge": np.maximum(0.0, 1.0 - m) ** 2 / 2.0}
+        losses = values.get(model.loss, np.log1p(np.exp(-m)))
+    return losses.mean() + model.lam / 2.0 * np.einsum("ko,kl,lo->", coef, gram, coef)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "softmax"])
+def test_risk_is_the_mean_loss_plus_the_regulariser(kind, loss):
+    X, y = events(kind, 400)
+    data, test = (X[:300], y[:300]), (X[300:], y[300:])
+    model = kl.POLKClassifier(gamma=2.0, eta=0.8, lam=0.05, loss=loss)
+    row = batch(model, data, test=test, metrics=["mistakes", "risk"])[0]
+    order = np.random.default_rng(0).permutation(300)
+    fitted = model.fit(X[order], y[order])
+    assert row["risk"] == pytest.approx(slow_risk(fitted, *test), rel=1e-9)
+    assert row["risk"] == regularised_risk(fitted, *test)
+    assert "risk_constant" not in row
+
+
+def test_risk_of_a_pipeline_and_of_both_parts_of_a_model():
+    X, y = events("binary", 300)
+    scaled = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=1.0))])
+    row = held_out(scaled, (X[:200], y[:200]), (X[200:], y[200:]), metrics=["risk"])[0]
+    assert row["risk"] > 0.0
+    dual = kl.DualSVRGClassifier(gamma=1.0, lam=0.1, oracle="budget", budget=5, random_state=0).fit(X, y)
+    points, free = dual._state.model, dual._state.linear
+    coef = points.clock[0] * points.coef[0, 0, :5]
+    gram = np.exp(-cdist(points.points[:5], points.points[:5], "sqeuclidean"))
+    assert squared_norm(dual) == pytest.approx(coef @ gram @ coef + free.coef[0, 0] @ free.coef[0, 0])
+
+
+def test_risk_where_there_is_none():
+    X, y = events("binary", 50)
+    with pytest.raises(ValueError, match="risk is of one model on held-out rows"):
+        online(kl.AVMClassifier(), (X, y), metrics=["risk"])
+    with pytest.raises(TypeError, match="which a AOGDClassifier is not"):
+        batch(kl.AOGDClassifier(), (X, y), metrics=["risk"])
+    with pytest.raises(ValueError, match="y has the label"):
+        regularised_risk(kl.AVMClassifier().fit(X, y), X[:2], [0, 7])

@@ -1,4 +1,4 @@
-"""The fuzzers, short by default; with ``-m long``, a million calls and 20,000 files."""
+"""The fuzzers, short by default; with ``-m long``, a million calls, 20,000 damaged files and 40,000 forged ones."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,14 @@ import pytest
 import kernling
 from checks import estimators
 from forgery import refuse_damaged
-from fuzz import calls, files
+from fuzz import calls, files, swaps
 from kernling import registry
 from kernling.streams import Standardise
 
 MAIN = [cls for cls in estimators() if registry.METHODS[cls.learner.name].is_main]
-CALLS, FILES = 1_000_000, 20_000
+CALLS, FILES, SWAPS = 1_000_000, 20_000, 40_000
+PLAIN = {"NUMBA_DISABLE_JIT": "1"}  # as plain Python, which checks indices
+CHECKED = {"NUMBA_BOUNDSCHECK": "1"}  # what Numba compiles checks them too
 
 
 def test_some_calls():
@@ -64,3 +66,28 @@ def test_some_model_files(tmp_path):
 def test_many_model_files(tmp_path):
     path = tmp_path / "model.kern"
     refuse_damaged(whole_model(path), path, FILES)
+
+
+def check_swaps(chosen, seed, forgeries, environment):
+    outcome = swaps.run(chosen, seed, forgeries, **environment)
+    assert not outcome.bad, "\n".join(outcome.bad)
+    assert outcome.counts.total() == forgeries
+    assert outcome.counts["refused"] > 0
+    assert outcome.counts["used"] > 0
+
+
+def test_some_swaps():
+    check_swaps(["KRLSRegressor", "AVMClassifier", "AutoRegressor", "DualSVRGClassifier", "table"], 0, 60, {})
+
+
+def test_some_swaps_in_plain_python():
+    check_swaps(["KRLSClassifier", "POLKRegressor"], 0, 12, PLAIN)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", swaps.names())
+@pytest.mark.parametrize(
+    ("share", "environment"), [(0.9, {}), (0.05, PLAIN), (0.05, CHECKED)], ids=["compiled", "plain", "bounds"]
+)
+def test_many_swaps(name, share, how):
+    check_swaps([name], 1000, int(share * SWAPS / len(swaps.names())) + 1, how)

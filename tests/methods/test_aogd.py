@@ -292,3 +292,53 @@ def test_published_areas_are_reached(data_folder, name, rows, settings, paper, r
     )
     area = roc_auc_score(y[cut:], model.rank_scores(X[cut:]))
     assert area > max(reached, paper - 0.03)
+
+
+def test_a_metric_on_random_features_weighs_the_kernel_of_pairs():
+    """Equation 10: with weights of 1 the squared distance is k((x, x'), (x, x')) = 2 - 2 G(x, x')."""
+    X, y = stream("multiclass", 60)
+    model = AOGDMetric.published(gamma=0.5, eta=0.2, second_eta=0.1, refresh=0.2, n_components=20_000, random_state=1).fit(X, y)
+    angles = X @ model._state.model.frequencies.T
+    r = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(10_000)
+    square = (r[:, None] - r) ** 2
+    G = kernel("rbf", 0.5)(X, X)
+    pairs = G.diagonal()[:, None] + G.diagonal() - G - G.T
+    np.testing.assert_allclose(square.sum(axis=2), pairs, atol=0.1)
+    out = model.transform(X)
+    np.testing.assert_allclose(((out[:, None] - out) ** 2).sum(axis=2), square @ model.weights_, atol=1e-10)
+    assert 0.0 < model.weights_.min() < 0.1 * model.weights_.max()
+    names = model.get_feature_names_out()
+    assert (len(names), names[0], names[-1]) == (20_000, "aogdmetric0", "aogdmetric19999")
+
+
+def test_a_metric_on_random_features_helps_where_columns_cannot():
+    """Classes inside and outside of a ring: no weights of the columns separate them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = (np.linalg.norm(X, axis=1) > 1.2).astype(int)
+
+    def contrast(rows):
+        apart = ((rows[:, None] - rows) ** 2).sum(axis=2)
+        same = y[1000:, None] == y[1000:]
+        return apart[~same].mean() / apart[same].mean()
+
+    steps = {"eta": 0.05, "second_eta": 0.05, "random_state": 0}
+    columns = AOGDMetric(**steps).fit(X[:1000], y[:1000]).transform(X[1000:])
+    features = AOGDMetric(features="fourier", gamma=0.5, n_components=200, **steps).fit(X[:1000], y[:1000]).transform(X[1000:])
+    assert contrast(features) > contrast(columns)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["b", "a", "c"]])
+def test_one_mean_of_all_events_survives_new_classes(labels):
+    """Learned in pieces in which classes appear one by one, and from a file."""
+    X, _ = stream("binary", 120)
+    y = np.random.default_rng(3).choice(labels, 120)
+    y[:40] = labels[0]
+    settings = {**dict(gamma=1.0, eta=0.3, second_eta=0.1, refresh=0.2, n_components=30), "random_state": 0}
+    known = AOGDClassifier.published(**settings).partial_fit(X, y, classes=labels)
+    late = AOGDClassifier.published(**settings)
+    for first in range(0, 120, 20):
+        late.partial_fit(X[first : first + 20], y[first : first + 20])
+    np.testing.assert_array_equal(late._state.sides.latest, known._state.sides.latest)
+    if len(labels) == 3:
+        assert late.decision_function(X).shape == (120, 3)

@@ -256,10 +256,10 @@ def test_step_size_and_certificate():
         fitted = model("always", loss, eta=None, tau=0.8).fit(X, y)
         assert fitted._params.eta == 1.0 / (76.0 * M[loss])
         assert fitted.certificate()["rate_applies"] == 0.0  # short periods
-    bounds = {"l2": math.inf, "huber": 3.0 * 0.4 / 0.02, "smooth_epsilon": 3.0 / 0.02}
+    bounds = {"l2": None, "huber": 3.0 * 0.4 / 0.02, "smooth_epsilon": 3.0 / 0.02}
     for loss, bound in bounds.items():
         fitted = Published(loss=loss, tau=0.4, oracle="always", **USUAL | {"eta": None}).fit(X, z)
-        assert fitted.certificate()["coefficient_bound"] == pytest.approx(bound)
+        assert fitted.certificate().get("coefficient_bound") == (bound if bound is None else pytest.approx(bound))
     slow = model("always", lam=1.0, period=1000, tau=0.5, eta=None).fit(X, y).certificate()
     assert slow["rate_applies"] == 1.0
     assert slow["rate"] == pytest.approx((13 / 76) / ((1 + 1 / 152) * (1 - 12 / 76)) + 152 / (1000 * (1 - 12 / 76)))

@@ -63,6 +63,8 @@ class AOGD(Pairwise):
 
     def change(self, o: int, z: np.ndarray, sign: float, weight: float, u: float) -> np.ndarray:
         p, w, others = self.params, self.history[o][-1], self.seen[o][-sign]
+        if p["means"] == "single":
+            return kept_share(p) * self.listed(o, z, sign, weight, u)
         if others:
             for step, partner in ((p["eta"], self.mean(o, -sign)), (p["second_eta"], self.example[o][-sign])):
                 d = sign * (z - partner)
@@ -70,6 +72,21 @@ class AOGD(Pairwise):
         if sign not in self.example[o] or u < p["refresh"]:
             self.example[o][sign] = z
         return kept_share(p) * w
+
+    def listed(self, o: int, z: np.ndarray, sign: float, weight: float, u: float) -> np.ndarray:
+        """Algorithm 1 line by line: one mean of everything, taken for the other class, and one example with its label."""
+        p, w = self.params, self.history[o][-1]
+        everything = self.seen[o][-1.0] + self.seen[o][1.0]
+        if everything:
+            d = sign * (z - np.mean(everything, axis=0))
+            w = w - p["eta"] * (weight * pair_slope(p["loss"], w @ d) * d + p["lam"] * w)
+            (label, example), *_ = self.example[o].items()
+            if label != sign:
+                d = sign * (z - example)
+                w = w - p["second_eta"] * (weight * pair_slope(p["loss"], w @ d) * d + p["lam"] * w)
+        if not everything or u < p["refresh"]:
+            self.example[o] = {sign: z}
+        return w
 
 
 class AOGDRank:
@@ -101,19 +118,20 @@ class AOGDRank:
 
 
 class AOGDMetric:
-    """Weights of columns; the outputs are the stretched rows."""
+    """Weights of columns or random features; the outputs are the stretched rows."""
 
     uniforms = 1
 
     def __init__(self, params: dict[str, Any], d: int, outputs: int):
-        self.params = params
-        self.history = [np.zeros(d)]
+        self.params, self.z = params, Features(params, d)
+        self.rng = self.z.rng
+        self.history = [np.zeros(self.z.width)]
         self.seen: dict[float, list[np.ndarray]] = {}
         self.example: dict[float, np.ndarray] = {}
         self.points: list[np.ndarray] = []
 
     def learn(self, x: np.ndarray, y: float, weight: float, u: float) -> None:
-        p, w, labels = self.params, self.history[-1], sorted(self.seen)
+        p, w, labels, x = self.params, self.history[-1], sorted(self.seen), self.z(x)
         partners = [(p["eta"], label, np.mean(self.seen[label], axis=0)) for label in labels]
         partners += [(p["second_eta"], label, self.example[label]) for label in labels]
         for step, label, partner in partners:
@@ -126,7 +144,7 @@ class AOGDMetric:
         self.seen.setdefault(y, []).append(x)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        return x * np.sqrt(output(self.params, self.history))
+        return self.z(x) * np.sqrt(output(self.params, self.history))
 
 
 def output(params: dict[str, Any], history: list[np.ndarray]) -> np.ndarray:
@@ -147,6 +165,8 @@ CASES: dict[str, list[Case]] = {
         aogd("binary", "logistic", 0.2, 0.1, 0.3, features="linear", lam=1e-3, mean_events=50),
         aogd("multiclass", "squared", 0.4, 0.3, 0.2, kernel="cauchy", mean_events=10),
         aogd("multiclass", "logistic", 1.0, 0.3, 0.05, output="last"),
+        aogd("binary", "squared", 0.5, 0.2, 0.1, output="last", mean_events=None, means="single"),  # the listing
+        aogd("multiclass", "hinge", 0.4, 0.3, 0.2, output="average", mean_events=None, means="single", lam=0.01),
     ],
     "AOGDRanker": [
         Case(AOGDRank, "regression", {**STEPS, "gamma": 1.0, "n_components": 40}),
@@ -157,5 +177,7 @@ CASES: dict[str, list[Case]] = {
         Case(AOGDMetric, "multiclass", {**STEPS, "loss": "hinge"}),
         Case(AOGDMetric, "binary", {**STEPS, "loss": "squared", "lam": 0.01, "output": "last"}),
         Case(AOGDMetric, "multiclass", {**STEPS, "loss": "logistic", "refresh": 0.5}),
+        Case(AOGDMetric, "multiclass", {**STEPS, "loss": "hinge", "features": "fourier", "gamma": 1.0, "n_components": 40}),
+        Case(AOGDMetric, "binary", {**STEPS, "features": "fourier", "gamma": 0.5, "n_components": 30, "kernel": "cauchy"}),
     ],
 }

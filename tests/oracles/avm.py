@@ -19,11 +19,11 @@ class AVM(Models):
         self.is_core: list[bool] = []
         self.visited: list[int] = []
         self.y_max = 0.0
-        self.half_side = params["delta"] / (2.0 * math.sqrt(d))
+        self.half_side = params["delta"] / math.sqrt(d) / (1.0 if params["coverage"] == "printed_box" else 2.0)
 
     def cell(self, x: np.ndarray) -> int | None:
         cores = [k for k in range(len(self.points)) if self.is_core[k]]
-        if self.params["coverage"] == "box":
+        if self.params["coverage"] != "sphere":
             return next((k for k in cores if np.abs(x - self.points[k]).max() < self.half_side), None)
         nearest = min(cores, key=lambda k: np.linalg.norm(x - self.points[k]), default=None)
         if nearest is None or np.linalg.norm(x - self.points[nearest]) >= self.params["delta"] / 2.0:

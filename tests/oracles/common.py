@@ -52,6 +52,8 @@ def margin_slope(loss: str, m: float, tau: float) -> float:
         if m > 1.0:
             return 0.0
         return -1.0 if m < 1.0 - tau else (m - 1.0) / tau
+    if loss == "squared_hinge":
+        return -max(0.0, 1.0 - m)
     if loss in ("logistic", "softmax"):  # the same for one output
         return -1.0 / (1.0 + math.exp(m)) if m < 700.0 else 0.0
     raise KeyError(loss)

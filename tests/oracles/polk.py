@@ -117,6 +117,7 @@ CASES: dict[str, list[Case]] = {
         polk("multiclass", "logistic", 4.0, 0.1, kernel="poly", degree=4, coef0=1.0, gamma=0.5),
         polk("multiclass", "softmax", 5.0, 0.05, batch_size=16),
         polk("multiclass", "hinge", 4.0, 0.05, prune="random", batch_size=16, random_state=2),
+        polk("multiclass", "squared_hinge", 0.8, 0.1),
     ],
     "POLKRegressor": [
         polk("regression", "l2", 2.0, 0.05, bounded=True),

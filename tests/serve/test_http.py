@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernling as kl
+from forgery import forged
 from kernling.cli.commands import app
 from kernling.serve.app import create_app
 from kernling.serve.guard import find_token
@@ -149,6 +150,20 @@ def test_the_file_is_the_model_and_makes_another(client, tmp_path):
     assert client.post("/models/copied/predict", json=ROW).json()[0]["label"] == said
     assert client.post("/models/copied/learn", json=rows(10)).json()["learned"] == 10
     assert client.get("/models/copied/file").status_code == 200
+
+
+def test_a_forged_file_is_refused(client, tmp_path):
+    """Fewer points allowed than there are: learning them would end the process, and every one that is started after it."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    kl.save(kl.KRLSRegressor(points=40, novelty=0.0).partial_fit(X, X[:, 0]), tmp_path / "model.kern")
+
+    def shrink(header, arrays):
+        header["params"]["points"] = header["resolved"]["points"] = 10
+
+    told = client.put("/models/forged", content=forged((tmp_path / "model.kern").read_bytes(), shrink))
+    assert told.status_code == 422
+    assert "the parameters allow from 0 to 10 points" in told.text
+    assert client.get("/models/forged").status_code == 404
 
 
 def test_a_model_of_plain_numbers_takes_named_columns(client, tmp_path):

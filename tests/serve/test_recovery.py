@@ -1,15 +1,18 @@
 """Restarts, with whole and with damaged files."""
 
-import sqlite3
+import shutil
 from concurrent.futures import wait
 
 import numpy as np
 import pytest
 
-from kernling import models, registry
+from kernling import models, registry, text
+from kernling.serve import log
+from kernling.serve import rows as rows_of_requests
 from kernling.serve.blocks import Block
 from kernling.serve.refusal import Refused
-from serving import abandon, contents_of, events, send
+from kernling.streams import tables
+from serving import abandon, blocks_of, contents_of, events, send
 
 
 def test_starting_again_gives_the_same_model_with_and_without_snapshots(start):
@@ -23,7 +26,7 @@ def test_starting_again_gives_the_same_model_with_and_without_snapshots(start):
     assert contents_of(again, "flights") == expected
     again.stop()  # with a snapshot
     third = start()
-    assert not list(third.journal.blocks(1, after=expected[-1]))
+    assert third.snapshots.newest(1).newest.state.position == expected[-1]
     assert contents_of(third, "flights") == expected
     send(third, events(30, seed=2), 10)
 
@@ -35,8 +38,8 @@ def test_blocks_are_learned_again_once_only(start):
     abandon(service)
     again = start()  # learns the journal, and saves the result
     abandon(again)
-    found = start().snapshots.newest(1).state
-    assert found.position == expected[-1]
+    found = start().snapshots.newest(1).newest.state
+    assert found.position == expected[-1] == 70
 
 
 MAIN = [name for name in registry.public_names(main=True) if name.endswith(("Classifier", "Regressor"))]
@@ -58,14 +61,13 @@ def test_coins_are_tossed_again_as_they_fell(start, estimator):
     assert contents_of(start(), "m") == expected
 
 
-def test_blocks_are_learned_again_as_they_were(start):
+def test_blocks_are_learned_again_as_they_were(start, tmp_path):
     service = start()
     futures = [service.learn("flights", [row]) for row in events(200)]  # blocks of whatever waited
     wait(futures)
     expected = contents_of(service, "flights")
-    sizes = [len(record.block.pieces) for record in service.journal.blocks(1, after=0)]
-    assert sum(sizes) == 200
     abandon(service)
+    assert sum(len(block.pieces) for _, _, block, _ in blocks_of(tmp_path / "service")) == 200
     assert contents_of(start(), "flights") == expected
 
 
@@ -74,9 +76,11 @@ def test_a_model_that_has_not_begun_survives(start):
     send(service, events(10), 1)
     service.stop()
     again = start()
-    assert again.models["flights"].published.events == 10
+    facts = again.facts(again.models["flights"])
+    assert (facts["events"], facts["collected"]) == (0, 10)
     send(again, events(15, seed=1), 15)
-    assert again.models["flights"].published.model is not None
+    facts = again.facts(again.models["flights"])
+    assert (facts["events"], facts["collected"]) == (25, 0)
 
 
 def damage(path, place):
@@ -97,79 +101,162 @@ def test_a_damaged_snapshot_is_left_out_for_the_one_before(start, tmp_path):
     damage(snapshots[-1], -1)
     again = start()
     assert contents_of(again, "flights") == expected
-    assert "a damaged snapshot was skipped" in again.facts(again.models["flights"])["errors"][0]["error"]
+    assert "is damaged" in again.facts(again.models["flights"])["errors"][0]["error"]
+    assert again.learn("flights", events(50, seed=3)).result()["learned"] == 0
 
 
-def test_without_any_snapshot_the_events_that_were_cut_are_told(start, tmp_path):
+def test_without_any_snapshot_the_events_that_were_cut_are_told(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "SEGMENT", 1)  # a file for every commit
     service = start()
     for seed in range(4):
         send(service, events(50, seed=seed), 10)
         service._snapshot(service.models["flights"])
+    send(service, events(1, seed=9), 1)
     abandon(service)
     for path in (tmp_path / "service/snapshots/1").glob("*.kern"):
         damage(path, -1)
     again = start()
-    assert any("events in between are lost" in one["error"] for one in again.errors["flights"])
-    send(again, events(50, seed=9), 50)
+    assert "150 events (0 to 149) are lost" in again.facts(again.models["flights"])["losses"][0]["loss"]
+    rows = [row for seed in range(4) for row in events(50, seed=seed)]
+    assert again.learn("flights", rows).result()["learned"] == 150  # their ids are forgotten, those of the others are not
+    assert again.facts(again.models["flights"])["events"] == 201
 
 
-def test_a_damaged_record_is_told_and_left_out(start, tmp_path):
+def journal_of(folder):
+    """The files of a journal, oldest first."""
+    return sorted((folder / "journal").glob("*.log"))
+
+
+def test_a_damaged_record_is_told_and_left_out_and_its_events_can_be_sent_again(start, tmp_path):
     service = start()
     send(service, events(50), 10)
     abandon(service)
-    with sqlite3.connect(tmp_path / "service/journal.sqlite") as database:
-        database.execute("UPDATE blocks SET content = zeroblob(length(content)) WHERE position = 5")
-    database.close()
+    path = journal_of(tmp_path / "service")[0]
+    last = log.Log(path.parent).scan()[-2]  # the fourth block
+    damage(path, last.place + log.SIZE + last.length // 2)
     again = start()
-    assert again.models["flights"].published.events == 40
-    assert "its 10 events are lost" in again.errors["flights"][0]["error"]
+    facts = again.facts(again.models["flights"])
+    assert (facts["events"], facts["lost"]) == (40, 10)
+    assert facts["losses"][0]["loss"].startswith("10 events (30 to 39) are lost, since their record is damaged")
+    assert again.health()["status"] == "degraded"
+    assert again.learn("flights", events(50)).result()["learned"] == 10
+    assert (path.parent / f"{path.name}.damaged").exists()
+    again.stop()
+    third = start()  # does not forget what was lost
+    assert third.facts(third.models["flights"])["lost"] == 10
+    assert third.health()["models"] == {"flights": [facts["losses"][0]["loss"]]}
+    third.accept_losses()
+    third.stop()
+    assert start().health() == {"status": "ok"}
 
 
-def test_a_damaged_tail_of_the_log_costs_its_last_commits_only(start, tmp_path):
+@pytest.mark.parametrize("what", ["head", "content", "cut"])
+def test_the_end_of_the_journal_does_not_vanish_unnoticed(start, tmp_path, what):
     service = start()
     send(service, events(50), 10)
-    log = (tmp_path / "service/journal.sqlite-wal").read_bytes()
-    database = (tmp_path / "service/journal.sqlite").read_bytes()
     abandon(service)
-    (tmp_path / "service/journal.sqlite").write_bytes(database)
-    (tmp_path / "service/journal.sqlite-wal").write_bytes(log[:-100])  # a torn write
+    path = journal_of(tmp_path / "service")[0]
+    last = log.Log(path.parent).scan()[-1]
+    if what == "cut":
+        path.write_bytes(path.read_bytes()[: last.place])  # exactly between two records
+    else:
+        damage(path, last.place + (9 if what == "head" else log.SIZE))
     again = start()
-    left = again.models["flights"].published.events
-    assert left == 40
-    assert again.learn("flights", events(50)).result()["learned"] == 50 - left
+    facts = again.facts(again.models["flights"])
+    assert (facts["events"], facts["lost"]) == (40, 10)
+    assert again.learn("flights", events(50)).result()["learned"] == 10
 
 
-def test_events_learned_after_the_journal_was_lost_are_not_taken_for_old_ones(start, tmp_path):
+def test_a_commit_that_was_being_written_is_left_out_without_a_word(start, tmp_path):
+    service = start()
+    send(service, events(50), 10)
+    abandon(service)
+    path = journal_of(tmp_path / "service")[0]
+    content = path.read_bytes()
+    last = log.Log(path.parent).scan()[-1]
+    record = last.read()._replace(first=50)
+    salt = content[last.place : last.place + 8]
+    path.write_bytes(content + record.to_bytes(salt, is_last=False) + record.to_bytes(salt, is_last=True)[:-20])
+    again = start()
+    assert again.models["flights"].published.events == 50
+    assert again.health() == {"status": "ok"}
+    send(again, events(20, seed=1), 10)
+    abandon(again)
+    third = start()
+    assert third.models["flights"].published.events == 70
+    assert third.health() == {"status": "ok"}
+
+
+def test_without_a_journal_the_snapshots_have_the_models(start, tmp_path):
+    service = start()
+    send(service, events(100), 10)
+    service._snapshot(service.models["flights"])
+    send(service, events(30, seed=1), 10)
+    abandon(service)
+    shutil.rmtree(tmp_path / "service/journal")
+    again = start()
+    facts = again.facts(again.models["flights"])
+    assert (facts["events"], facts["lost"], facts["task"]) == (100, 30, "classification")
+    assert "the journal is missing" in again.health()["damage"]
+    assert again.learn("flights", events(100)).result()["learned"] == 0
+    assert again.learn("flights", events(30, seed=1)).result()["learned"] == 30
+    expected = contents_of(again, "flights")
+    abandon(again)
+    assert contents_of(start(), "flights") == expected
+
+
+def test_ids_survive_damage_to_one_of_their_copies_and_are_told_if_both_are(start, tmp_path):
     service = start()
     send(service, events(100), 10)
     service.stop()
-    for path in (tmp_path / "service").glob("journal.sqlite*"):
-        path.unlink()
+    copies = [path for name in ("ids", "ids-copy") for path in (tmp_path / "service" / name).glob("*.log")]
+    damage(copies[0], -5)
     again = start()
-    assert not again.models  # the journal has their names
-    send(again, events(40, seed=1), 10)
-    expected = contents_of(again, "flights")
-    abandon(again)
+    assert again.learn("flights", events(100)).result()["learned"] == 0
+    again.stop()
+    copies = [path for name in ("ids", "ids-copy") for path in (tmp_path / "service" / name).glob("*.log")]
+    damage(copies[1], -5)  # the first has been mended
     third = start()
-    assert third.models["flights"].number == 2
-    assert contents_of(third, "flights") == expected
+    assert third.learn("flights", events(100)).result()["learned"] == 0
+    third.stop()
+    for name in ("ids", "ids-copy"):
+        shutil.rmtree(tmp_path / "service" / name)
+    fourth = start()
+    facts = fourth.facts(fourth.models["flights"])
+    assert (facts["events"], facts["lost"]) == (100, 0)
+    assert "the ids of 100 events (0 to 99) are lost" in facts["losses"][0]["loss"]
 
 
-def test_a_damaged_database_is_put_aside_and_read_as_far_as_possible(start, tmp_path):
+def test_a_row_that_looks_like_a_record_is_none(start, tmp_path, monkeypatch):
+    for module in (text, rows_of_requests, tables):
+        monkeypatch.setattr(module, "flaw", lambda _: None)  # it has NUL characters, which are refused
     service = start()
-    send(service, events(2000), 100)
-    service.stop()
-    path = tmp_path / "service/journal.sqlite"
-    content = bytearray(path.read_bytes())
-    content[-3 * 4096 :] = b"\xff" * (3 * 4096)
-    path.write_bytes(content)
+    send(service, events(30), 10)
+    path = journal_of(tmp_path / "service")[0]
+    forged = log.Record(1, 1, 30, 1000, b"").to_bytes(bytes(8), is_last=True).decode("latin-1")
+    row = events(1)[0] | {"id": "forged", "city": forged}
+    service.learn("flights", [row]).result()
+    abandon(service)
+    last = log.Log(path.parent).scan()[-1]
+    damage(path, last.place + 9)  # so that reading goes on within it
     again = start()
-    assert again.models["flights"].published.events == 2000  # the snapshot has them
-    assert "the journal was damaged" in again.errors["flights"][0]["error"]
-    assert (tmp_path / "service/journal.sqlite.damaged").exists()
-    send(again, events(50, seed=1), 50)
-    abandon(again)
-    assert start().models["flights"].published.events == 2050
+    assert again.facts(again.models["flights"])["lost"] == 1
+
+
+def test_small_rests_of_old_files_are_copied_so_that_files_do_not_pile_up(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "SEGMENT", 3_000)
+    service = start()
+    send(service, events(10, seed=9), 10, name="few")  # has no snapshot
+    for seed in range(20):
+        send(service, events(50, seed=seed), 10)
+        service._snapshot(service.models["flights"])
+    assert len(journal_of(tmp_path / "service")) <= 7
+    abandon(service)
+    again = start()
+    assert again.health() == {"status": "ok"}
+    assert again.models["few"].published.collected == 10
+    assert again.models["flights"].published.events == 1000
+    assert again.learn("few", events(10, seed=9)).result()["learned"] == 0
 
 
 def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(start, monkeypatch):
@@ -184,16 +271,17 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(start, monkey
         service._snapshot(service.models["flights"])
     assert "No space left" in service.errors["flights"][-1]["error"]
     service._snapshot(service.models["flights"])
-    assert service.snapshots.newest(1).state.events == 60
+    assert service.snapshots.newest(1).newest.state.events == 60
 
 
-def test_the_journal_is_cut_behind_the_last_two_snapshots(start):
+def test_the_journal_is_cut_behind_the_last_two_snapshots(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "SEGMENT", 1)  # a file for every commit
     service = start()
     for seed in range(5):
         send(service, events(50, seed=seed), 10)
         service._snapshot(service.models["flights"])
     send(service, events(10, seed=9), 10)
-    assert min(record.position for record in service.journal.blocks(1, after=0)) == 16 + 5
+    assert [first for first, *_ in blocks_of(tmp_path / "service")] == [200, 210, 220, 230, 240, 250]
 
 
 def test_a_model_that_could_not_be_entered_leaves_nothing_behind(start, tmp_path, monkeypatch):
@@ -202,14 +290,17 @@ def test_a_model_that_could_not_be_entered_leaves_nothing_behind(start, tmp_path
     models.save(service.models["flights"].published.model, tmp_path / "model.kern")
     uploaded = models.load(tmp_path / "model.kern")
 
-    def full():
-        raise sqlite3.OperationalError("database or disk is full")
+    def full(*_):
+        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as context:
-        context.setattr(service.journal, "_cut_some", full)  # the last thing before a commit
-        with pytest.raises(Refused, match="disk is full"):
+        context.setattr(log, "_write", full)
+        with pytest.raises(Refused, match="No space left"):
             service.create("other", model=uploaded).result()
-    assert list((tmp_path / "service/snapshots/2").glob("*.kern"))  # of the model that is not there
+    assert list((tmp_path / "service/snapshots/2").glob("*"))  # of the model that is not there
+    abandon(service)
+    service = start()
+    assert list(service.models) == ["flights"]
     send(service, events(30, seed=1), 30, name="other")
     abandon(service)
     assert start().models["other"].published.events == 30

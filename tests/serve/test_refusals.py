@@ -1,13 +1,14 @@
 """Requests that the service refuses: nothing changes."""
 
 from concurrent.futures import wait
+from contextlib import contextmanager
 
 import pytest
 
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from kernling.serve.targets import Targets
-from serving import contents_of, events, send
+from serving import abandon, contents_of, events, send
 
 GOOD = {"km": 1.0, "city": "Oslo", "rush": True, "target": "late"}
 BAD = {
@@ -112,24 +113,40 @@ def test_a_full_queue_asks_to_come_back_and_loses_nothing(start, monkeypatch):
     assert service.models["flights"].published.events == 20 + 10 * len(sent)
 
 
+@contextmanager
+def files_of_at_most(size):
+    """Let no file of this process become larger."""
+    resource = pytest.importorskip("resource", reason="files cannot be limited here")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def test_a_full_disk_refuses_and_changes_nothing(start):
     service = start()
     send(service, events(60), 20)
     before = contents_of(service, "flights")
-    pages = service.journal.database.execute("PRAGMA page_count").fetchone()[0]
-    service.journal.database.execute(f"PRAGMA max_page_count={pages}")
     rows = events(4000, seed=1)
-    with pytest.raises(Refused, match="nothing can be written: database or disk is full") as refused:
-        service.learn("flights", rows).result()
-    assert refused.value.status == 507
-    with pytest.raises(Refused, match="disk is full"):
-        service.learn("another", rows).result()
-    assert service.failures
-    assert contents_of(service, "flights") == before
-    assert list(service.models) == ["flights"]
-    service.journal.database.execute("PRAGMA max_page_count=1000000")
+    with files_of_at_most(100_000):  # so that a part of the block is written
+        with pytest.raises(Refused, match=r"nothing can be written: .*File too large") as refused:
+            service.learn("flights", rows).result()
+        assert refused.value.status == 507
+        with pytest.raises(Refused, match="File too large"):
+            service.learn("another", rows).result()
+        assert service.failures
+        assert service.health()["status"].startswith("nothing can be written")
+        assert contents_of(service, "flights") == before
+        assert list(service.models) == ["flights"]
     assert service.learn("flights", rows).result()["learned"] == 4000  # their ids were not taken
     assert not service.failures
+    after = contents_of(service, "flights")
+    abandon(service)
+    again = start()
+    assert contents_of(again, "flights") == after
+    assert again.health() == {"status": "ok"}
 
 
 def test_a_block_that_cannot_be_learned_is_refused_the_same_way_again(start, monkeypatch):

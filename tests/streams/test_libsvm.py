@@ -155,6 +155,7 @@ def test_blocks_of_any_size_give_the_same_rows(monkeypatch):
         ("1 1:1e999", "not finite"),
         ("1e400 1:1", "not finite"),
         ("1 9:1", "index 9 does not fit into 3 columns"),
+        ("1 999999999:1", "more than 67108864 columns are taken for a mistake: correct it, or pass n_features=999999999"),
     ],
 )
 @pytest.mark.parametrize("block", [8, 1 << 20])

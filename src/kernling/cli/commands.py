@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import INTERRUPTED, compare, export, learn, methods, papers, serve, tune
+from . import INTERRUPTED, check, compare, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -81,6 +81,7 @@ for command in (
     papers.papers,
     papers.reproduce,
     serve.serve,
+    check.check,
     methods.learners,
     methods.demo,
 ):

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-METRICS = ("mistakes", "accuracy", "balanced_accuracy", "f1", "log_loss", "auc", "rmse", "mae")  # evaluate takes long to import
+METRICS = (
+    "mistakes",
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "log_loss",
+    "auc",
+    "risk",
+    "rmse",
+    "mae",
+)  # evaluate takes long to import
 
 
 def _known_learner(name: str) -> str:

@@ -15,9 +15,8 @@ from .decorators import (
     jit,
     jit_exact,
     pluggable,
-    template,
 )
-from .intrinsics import add_product, by_type, number_of, shaped, use_products
+from .intrinsics import add_product, by_type, number_of, shaped
 from .progress import compiling
 from .records import FunctionField, address, by_address, strided
 
@@ -42,6 +41,4 @@ __all__ = [
     "pluggable",
     "shaped",
     "strided",
-    "template",
-    "use_products",
 ]

@@ -18,7 +18,6 @@ While everything is found there, Numba is not imported: further files name the e
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import sys
 import types
@@ -27,9 +26,11 @@ from functools import cached_property, update_wrapper
 from typing import Any
 
 from . import loader
+from .backends import asked_for, fast_backend
 from .cache import read_entry, write_entry
-from .keys import file_hash, shared_hash
+from .keys import Content, content_of, key_of, shared_hash
 from .kinds import kind_of, text_of
+from .versions import check_versions
 
 
 def _is_disabled() -> bool:
@@ -39,6 +40,7 @@ def _is_disabled() -> bool:
 
 
 COMPILED = not _is_disabled()
+asked_for()  # an unknown backend is an error now, not when the first function is compiled
 
 
 class _Flags(set):
@@ -91,11 +93,6 @@ def inline_exact(function: Callable) -> Callable:
     return _compile(function, _EXACT, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
-def template(function: Callable) -> Callable:
-    """Mark a plain function that ``bind`` compiles copies of."""
-    return function
-
-
 def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
     """Compile a copy of a plain function in which the given global names refer to the given compiled functions.
 
@@ -117,8 +114,27 @@ def entry_point(compiled: Callable, *arguments: Any) -> Callable:
 
 
 def _compile(function: Callable, freedoms: set[str], owner: Callable, kind: str = ENTRY, **options: Any) -> Callable:
-    options = {"_nrt": True, "fastmath": freedoms, **options}  # explicit, since a callee would inherit _nrt from its caller
-    return Compiled(function, owner, kind, options) if COMPILED else function
+    return Compiled(function, owner, kind, _options(freedoms, **options)) if COMPILED else function
+
+
+def _options(freedoms: set[str], **options: Any) -> dict[str, Any]:
+    """Return all that machine code depends on; Numba would let a callee inherit ``_nrt`` from its caller."""
+    return {"_nrt": True, "fastmath": freedoms, "nogil": True, "error_model": "numpy", **options}
+
+
+def compiled_by(compilers: Any, function: Callable) -> Compiled:
+    """Compile a function by a backend that may not be the one in use."""
+    compiled = Compiled(function, function, ENTRY, _options(_EXACT, no_cfunc_wrapper=True))
+    compiled.dispatcher = _numba_backend().dispatcher_of(compiled, compilers)
+    return compiled
+
+
+def _numba_backend() -> Any:
+    """Return the module that compiles, if it knows the version of Numba that is installed."""
+    check_versions()
+    from . import numba_backend
+
+    return numba_backend
 
 
 class Compiled:
@@ -133,20 +149,24 @@ class Compiled:
         self.freedoms, self.counts_references = options["fastmath"], options["_nrt"]
         self.full_name = f"{owner.__module__}.{owner.__name__}.{function.__name__}"
         self._count = function.__code__.co_argcount
+        self.known_key: str | None = None  # see keys.py
         self._entries: dict[tuple, Callable] = {}
         self._addresses: dict[tuple, int] = {}
 
     @cached_property
+    def content(self) -> Content:
+        """What the function consists of."""
+        return content_of(f"{self.full_name} {self.kind}", self.py_func, self.options)
+
+    @cached_property
     def stamp(self) -> str:
-        """A hash of the sources that belong to this function and to no other file of compiled code."""
-        return file_hash(inspect.getfile(self.owner)) + hashlib.sha256(self.py_func.__code__.co_code).hexdigest()
+        """A hash of all that is compiled into the function."""
+        return key_of(self)
 
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
-        from .numba_backend import dispatcher_of
-
-        return dispatcher_of(self)
+        return _numba_backend().dispatcher_of(self, fast_backend())
 
     @property
     def _numba_type_(self) -> Any:
@@ -186,14 +206,12 @@ class Compiled:
             return None
 
     def _key(self, kinds: tuple) -> str:
-        text = "|".join([self.full_name, self.stamp, loader.processor(), *map(text_of, kinds)])
+        text = "|".join([self.full_name, self.stamp, loader.processor(), asked_for(), *map(text_of, kinds)])
         return f"{self.full_name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.name"
 
     def _compiled(self, kinds: tuple) -> Any:
         """Return the function, or its address, from Numba, and remember where it has been saved."""
-        from .numba_backend import compiled
-
-        found, name = compiled(self, kinds)
+        found, name = _numba_backend().compiled(self, kinds)
         if name:
             write_entry(shared_hash(), self._key(kinds), name.encode())
         return found

@@ -55,7 +55,8 @@ def text_of(kind: Any) -> str:
     if isinstance(kind, type):
         return f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(kind, Values):
-        return f"{text_of(kind.owner)}({', '.join(map(text_of, kind.items))})"
+        fields = getattr(kind.owner, "_fields", ())
+        return f"{text_of(kind.owner)}{fields}({', '.join(map(text_of, kind.items))})"
     if isinstance(kind, Fields):
         inside = ", ".join(f"{name}: {text_of(field)}" for name, field in kind.fields)
         return f"{text_of(kind.owner)}{getattr(kind.owner, 'ASSIGNED', ())}{{{inside}}}"

@@ -8,37 +8,39 @@ from functools import cache
 from typing import Any
 
 import numba
+from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 
 from . import loader
+from .backends import FAST, NUMBA
 from .cache import cache_folder, write_entry
 from .decorators import ENTRY, FRAGMENT, UNIT, Compiled
 from .keys import shared_hash
 from .loader import Entry
 from .numba_records import declare_variants, numba_type
+from .progress import compiling
 
 # beginnings of the names of what any process has; whatever else there may be, Numba has loaded
 KNOWN = ("Py", "llvm.", "kernling_", "calloc", "cos", "exp", "fmod", "free", "log", "malloc", "mem", "pow", "sin", "sqrt")
-link_once: Any
-try:
-    from .fast_backend import link_once
-except ImportError:  # Numba has changed: compiling takes longer, and gives the same
-    link_once = None
 
 
-def dispatcher_of(function: Compiled) -> Any:
-    """Return Numba's object for a function."""
+class _Counted(Compiler):
+    """Numba's own compiler."""
+
+    def compile_extra(self, func: Any) -> Any:
+        with compiling.function():
+            return super().compile_extra(func)
+
+
+def dispatcher_of(function: Compiled, compilers: Any) -> Any:
+    """Return Numba's object for a function, compiled by the fast backend's compilers, or if that is None by Numba's own."""
     declare_variants()
-    options, kind = function.options, function.kind
-    if link_once is None:  # as Numba compiles by itself: every function on its own, and again in each that calls it
-        kind = ENTRY
-    else:
-        compilers = {ENTRY: link_once.UnitCompiler, UNIT: link_once.InnerCompiler, FRAGMENT: link_once.FragmentCompiler}
-        options = {**options, "pipeline_class": compilers[kind]}
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function.py_func)
+    kind = ENTRY if compilers is None else function.kind  # Numba compiles every function on its own, and again in its callers
+    pipeline = _Counted if compilers is None else compilers.COMPILERS[kind]
+    dispatcher: Any = numba.njit(**function.options, pipeline_class=pipeline)(function.py_func)
     _hide_from_python(dispatcher)
     try:
-        dispatcher._cache = _DiskCache(function, kind)
+        dispatcher._cache = _DiskCache(function, kind, compilers)
         function.py_func.symbol_number = dispatcher._cache.symbol_number  # type: ignore[attr-defined]
     except (AttributeError, ImportError, OSError):  # private to Numba, or nowhere to write: compile in each process
         pass
@@ -94,12 +96,12 @@ def _set_apart(result: Any, name: str) -> None:
 
 
 def _classes(types: Any) -> list[str]:
-    """Return the modules of all NamedTuples in a signature, since two learners' may have the same name and fields."""
+    """Return the modules and fields of all NamedTuples in a signature, which Numba's text of it does not contain."""
     found = []
     for kind in types:
         owner = getattr(kind, "instance_class", None)
         if owner is not None:
-            found += [owner.__module__, *_classes(kind.types)]
+            found += [owner.__module__, *owner._fields, *_classes(kind.types)]
     return found
 
 
@@ -121,18 +123,16 @@ def _load(name: str, target: Any) -> Any:
 class _DiskCache:
     """Numba's cache interface (load_overload, save_overload) over files named by content."""
 
-    def __init__(self, function: Compiled, kind: str):
+    def __init__(self, function: Compiled, kind: str, compilers: Any):
         from numba.core.caching import CompileResultCacheImpl  # private: the caller works without a cache if it moves
 
-        self.kind, self.name, self.stamp = kind, function.full_name, function.stamp
-        self._check = CompileResultCacheImpl.check_cachable
-        self._rebuild = CompileResultCacheImpl.rebuild
+        self.kind, self.compilers, self.name, self.stamp = kind, compilers, function.full_name, function.stamp
         self._reduce = CompileResultCacheImpl.reduce
         self.cache_path = str(cache_folder())
 
     def entry_name(self, signature: Any, codegen: Any) -> str:
-        way = "" if link_once is not None else "plain|"
-        key = f"{way}{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
+        backend = NUMBA if self.compilers is None else FAST
+        key = f"{backend}|{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
     def symbol_number(self, signature: Any, codegen: Any) -> int:
@@ -141,7 +141,7 @@ class _DiskCache:
         return int(key[:12], 16)
 
     def _is_fragment(self, signature: Any) -> bool:
-        return self.kind == FRAGMENT or (self.kind == UNIT and link_once.takes_arrays_by_value(signature))
+        return self.kind == FRAGMENT or (self.kind == UNIT and self.compilers.takes_arrays_by_value(signature))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         if self._is_fragment(signature):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+logger = logging.getLogger("kernling.compiler")
 
 
 class Compiling:
@@ -13,6 +16,7 @@ class Compiling:
     def __init__(self) -> None:
         self.functions = 0
         self.seconds = 0.0
+        self.fallbacks: dict[str, str] = {}  # functions that the fast backend left to Numba, and why
         self.listeners: list[Callable[[], None]] = []
         self._began: float | None = None
 
@@ -31,6 +35,12 @@ class Compiling:
             if outermost and self._began is not None:
                 self.seconds += time.perf_counter() - self._began
                 self._began = None
+
+    def fall_back(self, function: str, error: Exception) -> None:
+        """Note that the fast backend leaves a function to Numba."""
+        reason = f"{type(error).__name__}: {error}"
+        self.fallbacks[function] = reason
+        logger.debug("%s is compiled by Numba: %s", function, reason)
 
     @contextmanager
     def heard_by(self, listener: Callable[[str], None]) -> Iterator[None]:

@@ -8,18 +8,20 @@ import numpy as np
 
 from ..compiler import inline
 from ..core.expansion import check_room
+from ..core.shapes import declared
 from ..core.state import Widening, added
-from .pairwise import are_counts, inherited, quota
+from .pairwise import inherited, quota
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
+@declared(counts="counts: outputs 2", rows="coefficients: outputs 2 size features")
 class Buffers(NamedTuple):
     """Number of events, and features of some of them, for each side of each output."""
 
-    counts: np.ndarray  # (outputs, 2)
-    rows: np.ndarray  # (outputs, 2, size, features)
+    counts: np.ndarray
+    rows: np.ndarray
 
     def widened(self, change: Widening) -> Buffers:
         """Convert to the outputs of ``change``; negative events of a new class come evenly from both sides of an old one."""
@@ -47,11 +49,6 @@ class Buffers(NamedTuple):
             rows[place][:own] = self.rows[place][:own]
             rows[place][own : own + rest] = other.rows[place][held[1] - rest : held[1]]
         return Buffers(added(self, other, start, lambda part: part.counts), rows)
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if self.counts.shape != (outputs, 2) or self.rows.shape[:2] != (outputs, 2) or not are_counts(self.counts):
-            raise ValueError("the arrays of the buffers do not match the outputs")
 
 
 def new_buffers(model: Any, size: int) -> Buffers:

@@ -21,7 +21,7 @@ from ..core.kernels import Kernel, transform_values
 
 CORE, VISITED = range(2)  # in tags
 SPHERE, BOX = range(2)
-KINDS = {"sphere": SPHERE, "box": BOX}
+KINDS = {"sphere": SPHERE, "box": BOX, "printed_box": BOX}
 
 
 class Coverage(NamedTuple):
@@ -31,9 +31,10 @@ class Coverage(NamedTuple):
 
     @classmethod
     def of(cls, name: str, delta: float, d: int, dtype: DTypeLike) -> Coverage:
-        """Return a coverage by cells of diameter delta: spheres, or boxes with sides delta / sqrt(d)."""
+        """Return a coverage by cells of diameter delta: spheres, or boxes with sides delta / sqrt(d), if printed twice that."""
         kind = KINDS[name]
-        radius = delta / 2.0 if kind == SPHERE else delta / (2.0 * math.sqrt(d))
+        half = delta if name == "printed_box" else delta / 2.0
+        radius = half if kind == SPHERE else half / math.sqrt(d)
         tie = 1e-9 if np.dtype(dtype) == np.float64 else 1e-5
         return cls(kind, radius, tie * radius**2)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.expansion import padded
-from ..core.state import Widening, are_targets, recoded
+from ..core.limits import GAMMA
+from ..core.shapes import declared
+from ..core.state import Widening, recoded
 from .relevance import MOST
 
 if TYPE_CHECKING:
@@ -19,13 +21,28 @@ SETTLE = (16, 64, 256, 1024)  # events after which all these are recomputed, for
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
 
 
+@declared(
+    lengths={"held": ("count", 0)},
+    X="rows: held columns",
+    targets="targets: held",
+    weights="weights: held",
+    count=("counts", "settings"),
+    gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
+    stretch=f"{1.0 / MOST}..{MOST}: columns",
+)
 class Early(NamedTuple):
-    X: np.ndarray  # (room, d)
+    X: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # (2,) events now, and at most
-    gamma: np.ndarray  # (1,) as it is known now
-    stretch: np.ndarray  # (d,) factors of the columns for kernels, likewise
+    count: np.ndarray  # type: ignore[assignment]  # events now, and at most
+    gamma: np.ndarray  # as it is known now
+    stretch: np.ndarray  # factors of the columns for kernels, likewise
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if there are too many events."""
+        n, most = self.count.tolist()
+        if n > most:
+            raise ValueError(f"there are {n} first events, but at most {most}")
 
     def grown(self, capacity: int) -> Early:
         """Return the buffer with space for all events."""
@@ -55,23 +72,6 @@ class Early(NamedTuple):
             parts = {name: part[:0].copy() for name, part in parts.items()}
             n = 0
         return Early(**parts, count=np.array([n, most]), gamma=self.gamma.copy(), stretch=self.stretch.copy())
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        n, most = self.count.tolist() if self.count.shape == (2,) else (-1, 0)
-        fits = (
-            0 <= n <= most
-            and most in (0, *SETTLE)
-            and most * d <= ROOM
-            and self.X.shape == (n, d)
-            and self.targets.shape == self.weights.shape == (n,)
-        )
-        if not fits or not are_targets(self.targets, outputs) or not (self.weights >= 0.0).all():
-            raise ValueError("the first events do not fit the model")
-        if self.gamma.shape != (1,) or not self.gamma[0] > 0.0:
-            raise ValueError(f"gamma={self.gamma} must be one positive number")
-        if self.stretch.shape != (d,) or not ((self.stretch >= 1.0 / MOST) & (self.stretch <= MOST)).all():
-            raise ValueError("the factors of the columns do not fit the model")
 
 
 def new_early(gamma: float, d: int, dtype: DTypeLike) -> Early:

@@ -16,6 +16,7 @@ from ..core.block import point_values
 from ..core.expansion import EVENTS, padded
 from ..core.kernels import is_isotropic, self_value
 from ..core.minibatch import point_matrix
+from ..core.shapes import declared
 from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
 
@@ -138,10 +139,11 @@ def point_scores(model, block, k, f):
 # ---------------------------------------------------------------------- per-point data of some methods
 
 
+@declared(scores="coefficients: outputs stored")
 class Values(NamedTuple):
     """The model's scores of its own points."""
 
-    scores: np.ndarray  # (outputs, capacity)
+    scores: np.ndarray
 
     def grown(self, capacity: int) -> Values:
         """Return a copy with room for more points."""
@@ -159,16 +161,12 @@ class Values(NamedTuple):
         """Return the scores of the merged model."""
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if self.scores.shape != (outputs, size):
-            raise ValueError("the scores of the points do not match the model")
 
-
+@declared(targets="targets: stored")
 class Labels(NamedTuple):
     """The target of each stored point."""
 
-    targets: np.ndarray  # (capacity,)
+    targets: np.ndarray
 
     def grown(self, capacity: int) -> Labels:
         """Return a copy with room for more points."""
@@ -189,17 +187,13 @@ class Labels(NamedTuple):
         targets[merging.places[left]] = np.concatenate([self.targets, other.targets])[left]
         return Labels(targets)
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if self.targets.shape != (size,):
-            raise ValueError("the labels of the points do not match the model")
 
-
+@declared(matrix="coefficients: stored stored", nearest="index of stored or -1: stored")
 class Pairs(NamedTuple):
     """Kernel values between stored points, and the point nearest to each in feature space (-1 if there is no other)."""
 
-    matrix: np.ndarray  # (capacity, capacity)
-    nearest: np.ndarray  # (capacity,)
+    matrix: np.ndarray
+    nearest: np.ndarray
 
     def grown(self, capacity: int) -> Pairs:
         """Return a copy with room for more points."""
@@ -216,12 +210,6 @@ class Pairs(NamedTuple):
         np.fill_diagonal(distances, np.inf)
         alone = len(matrix) < 2
         return Pairs(matrix, np.full(len(matrix), -1) if alone else distances.argmin(axis=1))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        known = (self.nearest >= -1) & (self.nearest < size)
-        if self.nearest.shape != (size,) or self.matrix.shape != (size, size) or not known.all():
-            raise ValueError("the pairs of points do not match the model")
 
 
 def new_pairs() -> Pairs:

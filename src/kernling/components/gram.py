@@ -13,6 +13,7 @@ import numpy as np
 from ..compiler import add_product, by_address, inline, inner, jit, shaped
 from ..core.expansion import padded
 from ..core.minibatch import point_matrix
+from ..core.shapes import declared
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -24,9 +25,15 @@ FEW = 256  # multiplications that take less time than a call of BLAS
 WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
+@declared(
+    used="record",
+    matrix="coefficients: stored stored",
+    inverse="coefficients: stored stored",
+    record="not negative: record",
+)
 class Gram(NamedTuple):
-    matrix: np.ndarray  # (capacity, capacity) kernel values of the stored points, zero beyond them
-    inverse: np.ndarray  # (capacity, capacity)
+    matrix: np.ndarray  # kernel values of the stored points, zero beyond them
+    inverse: np.ndarray
     record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
 
     def grown(self, capacity: int) -> Gram:
@@ -47,14 +54,6 @@ class Gram(NamedTuple):
         if not len(self.record):
             return self
         return of_points(point_matrix(merging.kernel, merging.model))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        n = len(self.matrix)
-        if not len(self.record) and self.matrix.shape == self.inverse.shape == (0, 0):
-            return
-        if n != size or self.matrix.shape != (n, n) or self.inverse.shape != (n, n) or self.record.shape != (5,):
-            raise ValueError("the Gram matrix does not match the model")
 
 
 def new_gram(used: bool = True) -> Gram:

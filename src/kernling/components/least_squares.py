@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..core.blas import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from .whitened import point_factor, solve
 
@@ -57,14 +59,33 @@ class Ridge(NamedTuple):
     period: int  # events after which a forgotten ridge is restored; 0 without forgetting
 
 
+@declared(
+    lengths={"features": ("size", FEATURES)},
+    factor="numbers: features*features",
+    squares="numbers: features*features",
+    weights="coefficients: outputs features",
+    moments="numbers: outputs features",
+    losses="not negative: outputs",
+    size=("counts", "settings", "settings"),
+    record=("positive", "counts", "not negative", "not negative", "not negative", "settings"),
+)
 class LeastSquares(NamedTuple):
     factor: np.ndarray  # L', its upper triangle row by row in the first features^2 numbers
     squares: np.ndarray  # S, likewise
     weights: np.ndarray  # W, (outputs, capacity)
     moments: np.ndarray  # B, (outputs, capacity)
-    losses: np.ndarray  # (outputs,) the least regularised squared loss of all events so far: the sum of a^2
+    losses: np.ndarray  # the least regularised squared loss of all events so far: the sum of a^2
     size: np.ndarray  # see FEATURES and the rest above
     record: np.ndarray  # see RHO and the rest above
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless there is a feature for each point, and the factor is one."""
+        n, fixed, most = self.size.tolist()
+        joined = min(dimensions["stored"], most)
+        if n != fixed + joined and not n == joined == 0:
+            raise ValueError(f"there are {n} features of least squares, but {fixed + joined} with {joined} points")
+        if not (self.factor[:: n + 1] > 0.0).all():
+            raise ValueError("the factor of least squares has a diagonal that is not positive")
 
     @property
     def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
@@ -157,23 +178,6 @@ class LeastSquares(NamedTuple):
             B[:] = W @ S + record[RHO] * W
         renew(sums)
         return sums
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        n, fixed, most = self.size.tolist() if self.size.shape == (3,) else (-1, 0, 0)
-        joined = min(size, most)
-        fits = (
-            (n == fixed + joined or n == joined == 0)
-            and fixed >= 0
-            and self.factor.shape == self.squares.shape == (n * n,)
-            and bool((self.factor[:: n + 1] > 0.0).all())
-            and self.weights.shape == self.moments.shape == (outputs, n)
-            and self.losses.shape == (outputs,)
-            and self.record.shape == (RECORDS,)
-            and (self.record[[RHO, FULL]] > 0.0).all()
-        )
-        if not fits:
-            raise ValueError("the sums of least squares do not match the model")
 
 
 def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> LeastSquares:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compiler import jit
 from ..core.expansion import check_room
-from ..core.limits import COEFFICIENT
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from . import least_squares
 from .least_squares import LeastSquares, Ridge, new_least_squares
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 WIDE = 512  # columns, above which only the diagonal is kept: memory of the size of a row
 
 
+@declared(weights="coefficients: outputs features", squares="not negative: features")
 class Diagonal(NamedTuple):
-    weights: np.ndarray  # (outputs, features), the first feature is 1
-    squares: np.ndarray  # (features,) sums of squared features, of which forgetting leaves less and less
+    weights: np.ndarray  # the first feature is 1
+    squares: np.ndarray  # sums of squared features, of which forgetting leaves less and less
 
     def widened(self, change: Widening) -> Diagonal:
         """Convert the single column of two classes to one per class; targets of a new class were -1 so far."""
@@ -33,12 +34,6 @@ class Diagonal(NamedTuple):
         """Return the mean of the weights and the sum of the squares."""
         weights = merging.shares[0] * self.weights + merging.shares[1] * other.weights
         return Diagonal(weights, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        fits = self.weights.shape == (outputs, d + 1) and self.squares.shape == (d + 1,) and bool((self.squares >= 0.0).all())
-        if not fits or not (np.abs(self.weights) <= COEFFICIENT).all():
-            raise ValueError("the sums of squares do not fit the model")
 
 
 Line = LeastSquares | Diagonal

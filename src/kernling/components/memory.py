@@ -7,6 +7,7 @@ gradients change only when the snapshot does, so a step costs the same whatever 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,8 @@ from ..core.block import as_distances, fill, inner_product, products
 from ..core.expansion import check_room
 from ..core.fourier import feature_score
 from ..core.limits import faded
-from ..core.state import Widening, are_targets, recoded
+from ..core.shapes import declared
+from ..core.state import Widening, recoded
 from ..core.updates import add_column
 
 if TYPE_CHECKING:
@@ -29,16 +31,37 @@ SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same 
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
 
 
+@declared(
+    X="rows: events columns",
+    Z="coefficients: events features",
+    targets="targets: events",
+    weights="weights: events",
+    slots="index of stored or -1: events",
+    gradients="coefficients: events outputs",
+    stored="index of events: events",
+    features_sum="coefficients: outputs features",
+    ring=("counts", "index of events", "index of events", "counts", "0..1"),
+)
 class Memory(NamedTuple):
-    X: np.ndarray  # (m, d) rows minus the centre
-    Z: np.ndarray  # (m, features)
+    X: np.ndarray  # rows minus the centre
+    Z: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
-    slots: np.ndarray  # (m,) index of the stored event, -1 if it is represented by its features
-    gradients: np.ndarray  # (m, outputs) at the snapshot
-    stored: np.ndarray  # (m,) which events of the memory are stored, a queue
-    features_sum: np.ndarray  # (outputs, features)
+    slots: np.ndarray  # index of the stored event, -1 if it is represented by its features
+    gradients: np.ndarray  # at the snapshot
+    stored: np.ndarray  # which events of the memory are stored, a queue
+    features_sum: np.ndarray
     ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the queue has all events that are stored as points, from the oldest on."""
+        m, (count, oldest, first, stored, _) = len(self.targets), self.ring.tolist()
+        ages = (oldest + np.arange(m)) % m
+        if count > m or (oldest and count < m):
+            raise ValueError(f"a memory of {m} events cannot hold {count} from {oldest} on")
+        queue = self.stored[(first + np.arange(min(stored, m))) % m]
+        if stored > m or not np.array_equal(queue, ages[self.slots[ages] >= 0]) or (self.slots[ages[count:]] >= 0).any():
+            raise ValueError("the queue of stored events does not match the memory")
 
     def widened(self, change: Widening) -> Memory:
         """Convert to the outputs of ``change``; the gradients are recomputed at the next event."""
@@ -80,26 +103,6 @@ class Memory(NamedTuple):
     def _newest_first(self) -> list[int]:
         count, oldest = int(self.ring[COUNT]), int(self.ring[OLDEST])
         return [(oldest + n) % len(self.targets) for n in reversed(range(count))]
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        m, width = self.Z.shape
-        one = (m,)
-        fits = (
-            self.X.shape == (m, d)
-            and self.targets.shape == self.weights.shape == self.slots.shape == self.stored.shape == one
-            and are_targets(self.targets, outputs)
-            and self.gradients.shape == (m, outputs)
-            and self.features_sum.shape == (outputs, width)
-            and self.ring.shape == (5,)
-            and bool((self.ring >= 0).all())
-            and self.ring[COUNT] <= m
-            and self.ring[STORED] <= m
-            and max(self.ring[OLDEST], self.ring[FIRST_STORED], self.stored.max(initial=0)) < max(m, 1)
-            and bool((self.slots < max(size, 1)).all() and (self.slots >= -1).all() and (self.stored >= 0).all())
-        )
-        if not fits:
-            raise ValueError("the memory does not match the model")
 
 
 def new_memory(m: int, d: int, width: int, outputs: int, dtype: DTypeLike) -> Memory:

@@ -11,11 +11,13 @@ often winners of such a probability were right lately, and the others share the 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..compiler import inline, jit
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from ..core.votes import TIE, update_votes
 from .combination import RIDGE
@@ -38,22 +40,42 @@ BARELY = 1e-9  # by which a probability is ahead of others, and below 1
 EVENTS, MISTAKES, SPENT = range(3)  # what record holds: mistakes of the vote, and what they cost by the theorem
 LEAST = 1e-3  # pivot of these least squares, which is more if there are no rounding errors
 LARGEST = 1e6  # more than weights of the combined and the stacked expert can be
-POSITIVE = ("votes", "mistakes", "pull", "pull_squares", "scale", "bias_squares", "sure", "record")
 
 
+@declared(
+    votes=f"0..{LARGEST}: voters",
+    mistakes="not negative: voters",
+    blend=f"{-LARGEST}..{LARGEST}: experts",
+    blend_squares="coefficients: experts experts",
+    blend_moments="coefficients: experts",
+    pull=f"0..{LARGEST}: experts",
+    pull_squares="0..1e130: experts",
+    scale="positive: experts",
+    bias=f"{-LARGEST}..{LARGEST}: labels",
+    bias_squares="0..1e130: labels",
+    sure="0..1e130: 2 bins",
+    record="not negative: record",
+)
 class Mixture(NamedTuple):
-    votes: np.ndarray  # (experts + 2,) weights, the combined and the stacked expert's last
-    mistakes: np.ndarray  # (experts + 2,) weighted, of all events so far
-    blend: np.ndarray  # (experts,) of the combined expert
-    blend_squares: np.ndarray  # (experts, experts) sums of products of scores, of which the lower triangle counts
-    blend_moments: np.ndarray  # (experts,) sums of scores times targets
-    pull: np.ndarray  # (experts,) of the stacked expert
-    pull_squares: np.ndarray  # (experts,) sums of squared gradients
-    scale: np.ndarray  # (experts,) mean squared scores
-    bias: np.ndarray  # (classes,) of the stacked expert
-    bias_squares: np.ndarray  # (classes,)
-    sure: np.ndarray  # (2, bins) events by the probability of their winner, and those of them where it was right
+    votes: np.ndarray  # weights, the combined and the stacked expert's last
+    mistakes: np.ndarray  # weighted, of all events so far
+    blend: np.ndarray  # of the combined expert
+    blend_squares: np.ndarray  # sums of products of scores, of which the lower triangle counts
+    blend_moments: np.ndarray  # sums of scores times targets
+    pull: np.ndarray  # of the stacked expert
+    pull_squares: np.ndarray  # sums of squared gradients
+    scale: np.ndarray  # mean squared scores
+    bias: np.ndarray  # of the stacked expert
+    bias_squares: np.ndarray
+    sure: np.ndarray  # events by the probability of their winner, and those of them where it was right
     record: np.ndarray  # see EVENTS and the rest above
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless somebody votes, and no more winners were right than there were."""
+        if not self.votes.sum() > 0.0:
+            raise ValueError("the votes of the mixture are all 0")
+        if (self.sure[1] > self.sure[0]).any():
+            raise ValueError("the mixture has more right winners than winners")
 
     def widened(self, change: Widening) -> Mixture:
         """Convert to the outputs of ``change``; a new class is as likely as the least likely one."""
@@ -73,23 +95,6 @@ class Mixture(NamedTuple):
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         mistakes = added(self, other, start, lambda mixture: mixture.mistakes)
         return mean._replace(mistakes=mistakes, record=added(self, other, start, lambda mixture: mixture.record))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree and the weights are valid."""
-        n, classes = len(self.pull), max(2, outputs)
-        shapes = [part.shape for part in self]
-        fits = shapes == [(n + 2,), (n + 2,), (n,), (n, n), (n,), (n,), (n,), (n,), (classes,), (classes,), (2, BINS), (3,)]
-        positive = all(bool((getattr(self, name) >= 0.0).all()) for name in POSITIVE)
-        bounded = all(bool((np.abs(part) <= LARGEST).all()) for part in (self.votes, self.blend, self.pull, self.bias))
-        if (
-            not fits
-            or not positive
-            or not bounded
-            or not self.votes.sum() > 0.0
-            or not (self.scale > 0.0).all()
-            or (self.sure[1] > self.sure[0]).any()
-        ):
-            raise ValueError("the weights of the experts do not fit the model")
 
     def calibration(self) -> np.ndarray:
         """Return how often winners were right in each bin of their probability, which itself counts as a few events."""

@@ -14,6 +14,7 @@ from ..compiler import inner
 from ..core.expansion import EVENTS, SCALE, padded
 from ..core.kernels import self_value
 from ..core.minibatch import point_matrix
+from ..core.shapes import declared
 from ..core.updates import scale_model
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 REFRESH = 4096  # events after which values and norm are recomputed, so that rounding errors do not accumulate
 
 
+@declared(used="square", gram="coefficients: stored stored", values="coefficients: stored", square="numbers: square")
 class Norm(NamedTuple):
-    gram: np.ndarray  # (capacity, capacity)
-    values: np.ndarray  # (capacity,)
-    square: np.ndarray  # (1,), or empty when the norm is not needed
+    gram: np.ndarray
+    values: np.ndarray
+    square: np.ndarray  # or empty when the norm is not needed
 
     def grown(self, capacity: int) -> Norm:
         """Return a copy with room for more points."""
@@ -40,14 +42,6 @@ class Norm(NamedTuple):
         v = merging.model.coef[0, 0]
         gram = point_matrix(merging.kernel, merging.model)
         return Norm(gram, gram @ v, np.array([v @ gram @ v]))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        n = len(self.values)
-        if not len(self.square) and n == 0 and self.gram.shape == (0, 0):
-            return
-        if n != size or self.gram.shape != (n, n) or self.square.shape != (1,):
-            raise ValueError("the norm does not match the model")
 
     def trimmed(self, size: int) -> Norm:
         """Return a copy without spare room."""

@@ -70,8 +70,3 @@ def quota(most: int, own: int, other: int, share: float) -> int:
     """Return how many of at most ``most`` items to take from one of two merged models, given their sizes and its share."""
     most = min(most, own + other)
     return min(max(round(most * share), most - other), own)
-
-
-def are_counts(counts: np.ndarray) -> bool:
-    """Return whether numbers are valid counts of events; they are used as indices of buffers."""
-    return bool(((counts >= 0.0) & (counts < 2.0**53) & (counts == np.floor(counts))).all())

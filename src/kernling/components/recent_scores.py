@@ -5,13 +5,14 @@ Early scores belong to a model that has seen little, so only the last fifth of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..compiler import inline
-from .pairwise import are_counts, quota
+from ..core.shapes import declared
+from .pairwise import quota
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -20,11 +21,17 @@ LENGTH = 1000  # scores behind the border
 PARTS = 5  # of all events, of which only the last one counts
 
 
+@declared(ring="coefficients: ring", count="counts: 1")
 class RecentScores(NamedTuple):
     """A ring buffer of scores."""
 
-    ring: np.ndarray  # (LENGTH,), or empty where nobody asks for the scores
-    count: np.ndarray  # type: ignore[assignment]  # (1,) scores so far, those that the ring has lost included
+    ring: np.ndarray  # or empty where nobody asks for the scores
+    count: np.ndarray  # type: ignore[assignment]  # scores so far, those that the ring has lost included
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if there were scores where none are kept."""
+        if self.count[0] and not len(self.ring):
+            raise ValueError(f"{self.count[0]:g} scores were counted, but none are kept")
 
     def latest(self) -> np.ndarray:
         """Return the scores of the last fifth of the events, as far as they are stored, oldest first."""
@@ -41,11 +48,6 @@ class RecentScores(NamedTuple):
         both.ring[(PARTS - 1) * len(kept) : PARTS * len(kept)] = kept
         both.count[0] = PARTS * len(kept)
         return both
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the shapes agree."""
-        if self.ring.shape not in ((0,), (LENGTH,)) or self.count.shape != (1,) or not are_counts(self.count):
-            raise ValueError("the arrays of recent scores do not fit the model")
 
 
 def latest_count(count: int) -> int:

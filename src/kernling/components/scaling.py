@@ -6,12 +6,14 @@ depend on whether it is about to be learned.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..compiler import inline_exact, jit_exact
 from ..core.limits import LARGEST
+from ..core.shapes import declared
 from ..core.state import added
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 30  # rows before one can be called an outlier
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
+WIDEST = 2.0  # spreads of columns, of which all numbers are at most MOST
 ZERO_OR_ONE, UNIT, ANY = range(3)  # what all values of a column have been: 0 or 1, from 0 to 1, or anything
 
 
@@ -55,13 +58,22 @@ def standardise(X, count, mean, squares, clip, out):
     return count, clipped_rows
 
 
+@declared(
+    count="counts: 1", mean=f"{-MOST}..{MOST}: scaled", squares="not negative: scaled", kind=f"{ZERO_OR_ONE}..{ANY}: scaled"
+)
 class Scales(NamedTuple):
     """Statistics of the columns, for a model that standardises them itself."""
 
-    count: np.ndarray  # type: ignore[assignment]  # (1,) rows learned
-    mean: np.ndarray  # (d,)
-    squares: np.ndarray  # (d,) sums of squared differences from the mean
-    kind: np.ndarray  # (d,) see ZERO_OR_ONE and the rest above
+    count: np.ndarray  # type: ignore[assignment]  # rows learned
+    mean: np.ndarray
+    squares: np.ndarray  # sums of squared differences from the mean
+    kind: np.ndarray  # see ZERO_OR_ONE and the rest above
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if a column varies by more than rows can."""
+        spread = np.sqrt(self.squares / max(self.count[0], 1.0)).max()
+        if spread > WIDEST * MOST:
+            raise ValueError(f"a column of the scales has the spread {spread:g}, but at most {WIDEST * MOST:g}")
 
     def stays(self) -> np.ndarray:
         """Return a mask of the columns that are not scaled: all while values are in [0, 1], then those of 0 and 1."""
@@ -74,13 +86,6 @@ class Scales(NamedTuple):
         squares = added(self, other, start, lambda scales: scales.squares + scales.count * scales.mean**2)
         mean = sums / np.maximum(count, 1.0)
         return Scales(count, mean, np.maximum(squares - count * mean**2, 0.0), np.maximum(self.kind, other.kind))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the statistics are valid."""
-        shapes = self.count.shape == (1,) and self.mean.shape == self.squares.shape == self.kind.shape
-        sound = shapes and self.count[0] >= 0.0 and bool((np.abs(self.mean) <= MOST).all() and (self.squares >= 0.0).all())
-        if not sound or not ((self.kind >= ZERO_OR_ONE) & (self.kind <= ANY)).all() or (self.squares > MOST**2).any():
-            raise ValueError("the scales of the columns are not those of rows")
 
 
 def new_scales(d: int) -> Scales:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compiler import inline
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from .pairwise import inherited
 
@@ -26,12 +27,19 @@ def pooled_examples(own: Any, other: Any) -> np.ndarray:
     return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
 
 
+@declared(
+    counts="counts: outputs 2",
+    means="coefficients: outputs 2 means",
+    examples="coefficients: outputs 2 examples",
+    latest="index of 2 or -1: outputs",
+)
 class Sides(NamedTuple):
     """Number of events, mean of their features and one example, for each side of each output."""
 
-    counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features), or without features if a learner does not need them
+    counts: np.ndarray
+    means: np.ndarray  # or without features if a learner does not need them
     examples: np.ndarray  # the same
+    latest: np.ndarray  # side of the example stored last, -1 before the first
 
     def widened(self, change: Widening) -> Sides:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
@@ -39,29 +47,28 @@ class Sides(NamedTuple):
         return Sides(*(np.stack(parts) for parts in zip(*outputs, strict=True)))
 
     def _swapped(self, o: int, order: int) -> tuple[np.ndarray, ...]:
-        return self.counts[o, ::order], self.means[o, ::order], self.examples[o, ::order]
+        latest = self.latest[o] if order > 0 or self.latest[o] < 0.0 else 1.0 - self.latest[o]
+        return self.counts[o, ::order], self.means[o, ::order], self.examples[o, ::order], latest
 
     def _everything(self) -> tuple[np.ndarray, ...]:
-        counts, means, examples = (np.zeros_like(array[0]) for array in self)
+        counts, means, examples = (np.zeros_like(array[0]) for array in self[:3])
         counts[0] = self.counts[0].sum()
         means[0] = self.counts[0] @ self.means[0] / max(1.0, counts[0])
-        examples[0] = self.examples[0, np.argmax(self.counts[0])]
-        return counts, means, examples
+        examples[0] = self.examples[0, int(max(0.0, self.latest[0]))]
+        latest = min(0.0, self.latest[0])
+        return counts, means, examples, latest
 
     def merged(self, other: Sides, start: Sides | None, merging: Merging) -> Sides:
         """Return the exact counts and means of all events."""
-        return Sides(*pooled_means(self, other, start), pooled_examples(self, other))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not all(array.shape[:2] == (outputs, 2) for array in self):
-            raise ValueError("the arrays of the sides do not match the outputs")
+        larger = other if other.counts.sum() > self.counts.sum() else self
+        return Sides(*pooled_means(self, other, start), pooled_examples(self, other), larger.latest)
 
 
 def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:
     """Return empty sides for the outputs of a linear model."""
     _, outputs, width = model.coef.shape
-    return Sides(np.zeros((outputs, 2)), np.zeros((outputs, 2, width * means)), np.zeros((outputs, 2, width * examples)))
+    shapes = (outputs, 2), (outputs, 2, width * means), (outputs, 2, width * examples)
+    return Sides(*map(np.zeros, shapes), np.full(outputs, -1.0))
 
 
 @inline
@@ -77,3 +84,4 @@ def keep_example(sides, z, o, side):
     example = sides.examples[o, side]
     for i in range(example.size):
         example[i] = z[i]
+    sides.latest[o] = side

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..core.shapes import declared
 from ..core.state import Widening
 from . import least_squares
 from .least_squares import EVENTS, LeastSquares, Ridge, new_least_squares
@@ -24,9 +25,10 @@ SAME = 1e-6  # of the range of a column: values that differ by less may be the s
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
+@declared(columns="index of columns: edges", edges="numbers: edges")
 class Steps(NamedTuple):
-    columns: np.ndarray  # (edges at most,) the column of each edge
-    edges: np.ndarray  # (edges at most,) NEVER where there is none
+    columns: np.ndarray  # the column of each edge
+    edges: np.ndarray  # NEVER where there is none
     sums: LeastSquares
 
     def grown(self, capacity: int) -> Steps:
@@ -66,13 +68,6 @@ class Steps(NamedTuple):
             if len(known):
                 turn[1 + known[np.abs(common.edges[known] - self.edges[i]).argmin()], 1 + i] = 1.0
         return common._replace(sums=least_squares.turned(self.sums, turn))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        room = (_room(d),)
-        if self.columns.shape != room or self.edges.shape != room or not ((self.columns >= 0) & (self.columns < d)).all():
-            raise ValueError("the edges of the columns do not fit the model")
-        self.sums.check(size, d, outputs)
 
 
 def _room(d: int) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 from ..compiler import inline, inner
 from ..core.expansion import EVENTS
 from ..core.fourier import feature_outputs
+from ..core.shapes import declared
 from ..core.state import Widening
-from .pairwise import are_counts, inherited, quota, side_of
+from .pairwise import inherited, quota, side_of
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -19,15 +20,23 @@ RECENT = 128  # scores of each side that determine a threshold
 PERIOD = 32  # events between two stored scores of one side, on a long stream
 
 
+@declared(
+    ring="coefficients: outputs 2 recent",
+    counts="counts: outputs 2",
+    times="not negative: outputs 2",
+    scores="coefficients: outputs both",
+    sides="0..1: outputs both",
+    threshold="coefficients: outputs",
+)
 class Recent(NamedTuple):
     """Some recent scores of each side, and the threshold that separates them best."""
 
-    ring: np.ndarray  # (outputs, 2, RECENT) a ring buffer, in order of arrival
-    counts: np.ndarray  # (outputs, 2) number of scores stored so far
-    times: np.ndarray  # (outputs, 2) the event of the last of them
-    scores: np.ndarray  # (outputs, 2 * RECENT) the scores of both sides, sorted
-    sides: np.ndarray  # (outputs, 2 * RECENT) that the sorted scores belong to
-    threshold: np.ndarray  # (outputs,)
+    ring: np.ndarray  # a ring buffer, in order of arrival
+    counts: np.ndarray  # number of scores stored so far
+    times: np.ndarray  # the event of the last of them
+    scores: np.ndarray  # the scores of both sides, sorted
+    sides: np.ndarray  # that the sorted scores belong to
+    threshold: np.ndarray
 
     def widened(self, change: Widening) -> Recent:
         """Convert to the outputs of ``change``; a new class has no scores yet."""
@@ -71,11 +80,6 @@ class Recent(NamedTuple):
         """Return the scores in order of arrival, the oldest first."""
         count = int(self.counts[o, side])
         return np.roll(self.ring[o, side], -count % RECENT) if count >= RECENT else self.ring[o, side, :count]
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if [array.shape for array in self] != [array.shape for array in new_recent(outputs)] or not are_counts(self.counts):
-            raise ValueError("the arrays of recent scores do not match the outputs")
 
 
 def new_recent(outputs: int) -> Recent:

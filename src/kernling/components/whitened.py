@@ -8,6 +8,7 @@ appends the row [z, sqrt(r)] to L and leaves all other features unchanged.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,15 +19,23 @@ from ..core import kernels
 from ..core.blas import blas, lapack
 from ..core.expansion import Expansion, padded
 from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
+from ..core.shapes import declared
 from .gram import DEPENDENT, DEPENDENT_32
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
+@declared(factor="numbers: stored*stored", most="settings: 1")
 class Whitening(NamedTuple):
     factor: np.ndarray  # L, row by row in the first points^2 numbers
-    most: np.ndarray  # (1,) maximum number of points
+    most: np.ndarray  # maximum number of points
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the factor is one."""
+        n = dimensions["stored"]
+        if not (self.factor[:: n + 1] > 0.0).all():
+            raise ValueError("the factor of the kernel matrix has a diagonal that is not positive")
 
     def grown(self, capacity: int) -> Whitening:
         """Return a copy with room for more points."""
@@ -40,12 +49,6 @@ class Whitening(NamedTuple):
     def merged(self, other: Whitening, start: Whitening | None, merging: Merging) -> Whitening:
         """Return the factor for the points of the merged model."""
         return self._replace(factor=point_factor(merging.kernel, merging.model).ravel())
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        fits = self.factor.shape == (size * size,) and self.most.shape == (1,) and size <= self.most[0]
-        if not fits or not (self.factor.reshape(size, size).diagonal() > 0.0).all():
-            raise ValueError("the factor of the kernel matrix does not match the points")
 
 
 def new_whitening(most: int) -> Whitening:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from numpy.typing import DTypeLike
 from ..compiler import inline, jit
 from ..core.expansion import check_room, padded
 from ..core.kernels import Kernel
-from ..core.limits import COEFFICIENT
 from ..core.minibatch import kernel_matrix, kernel_values, squared_norms
+from ..core.shapes import are_norms, declared
 from ..core.state import Widening
 from ..core.vector import exp
 
@@ -43,11 +44,26 @@ FAR = 1e-30  # kernel value below which all events are as far: float32 has no sm
 TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
 
+@declared(
+    lengths={"held": ("place", SIZE)},
+    points="rows: held columns",
+    norms="not negative: most",
+    coef="coefficients: views scores held",
+    place=("counts", "index of most"),
+)
 class Window(NamedTuple):
-    points: np.ndarray  # (room, d)
-    norms: np.ndarray  # (events at most,) squared: the only array that always has its full length
-    coef: np.ndarray  # (views, columns, room)
+    points: np.ndarray
+    norms: np.ndarray  # squared: the only array that always has its full length
+    coef: np.ndarray
     place: np.ndarray  # see SIZE and the rest above
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the next place follows from the number of events."""
+        (n, following), most = self.place.tolist(), len(self.norms)
+        if n > most or following != (n if n < most else following % most):
+            raise ValueError(f"a window of {most} events cannot hold {n} and go on at {following}")
+        if not are_norms(self.norms[:n], self.points):
+            raise ValueError("the norms of the window are not the squared norms of its points")
 
     @property
     def stored(self) -> int:
@@ -94,19 +110,6 @@ class Window(NamedTuple):
         norms = np.zeros_like(self.norms)
         norms[:n] = squared_norms(table)
         return Window(table, norms, np.ascontiguousarray(columns), np.array([n, n % most]))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        (n, following), most = self.place.tolist(), len(self.norms)
-        fits = (
-            0 <= n <= most
-            and (0 <= following < n if n == most else following == n)
-            and self.points.shape == (n, d)
-            and self.coef.shape[2] == n
-            and bool((np.abs(self.coef) <= COEFFICIENT).all())
-        )
-        if not fits:
-            raise ValueError("the window of the latest events does not fit the model")
 
 
 def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:

@@ -9,13 +9,14 @@ distances by norms and products lose digits far from the origin.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .limits import COEFFICIENT
+from .shapes import are_norms, declared
 from .state import Widening
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
@@ -26,16 +27,32 @@ CHOICES = ("last", "average", "suffix")  # outputs that have votes where the cho
 room = ContextVar("room", default=LIMIT)  # limited to the size of the file while loading one
 
 
+@declared(
+    points="rows: stored columns",
+    norms="not negative: stored",
+    coef="coefficients: groups outputs stored",
+    tags="numbers: tags stored",
+    centre="rows: columns",
+    size="counts: 1",
+    clock=("1e-308..1e6", "0..1e22", "counts", "not negative", "-1..1e16"),
+    marks="-1..1e16: marks",
+    votes="shares: votes",
+)
 class Expansion(NamedTuple):
-    points: np.ndarray  # (capacity, d)
-    norms: np.ndarray  # (capacity,) squared
-    coef: np.ndarray  # (groups, outputs, capacity), float64
-    tags: np.ndarray  # (tags, capacity), float64: per-point data of a learner
-    centre: np.ndarray  # (d,)
-    size: np.ndarray  # (1,) number of points
+    points: np.ndarray
+    norms: np.ndarray  # squared
+    coef: np.ndarray  # float64
+    tags: np.ndarray  # float64: per-point data of a learner
+    centre: np.ndarray
+    size: np.ndarray  # number of points
     clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
     marks: np.ndarray  # events at which each snapshot was taken, -1 for none
     votes: np.ndarray  # weight of each of CHOICES, or none
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the norms are those of the points."""
+        if not are_norms(self.norms, self.points):
+            raise ValueError("state.model.norms are not the squared norms of state.model.points")
 
     @property
     def work(self) -> int:
@@ -65,24 +82,6 @@ class Expansion(NamedTuple):
             tags=padded(self.tags, 1, capacity),
         )
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree, without spare room."""
-        groups, tags = self.coef.shape[0], self.tags.shape[0]
-        fits = (
-            size == len(self.points)
-            and self.points.shape == (len(self.norms), d)
-            and self.coef.shape == (groups, outputs, len(self.norms))
-            and self.tags.shape == (tags, len(self.norms))
-            and self.centre.shape == (d,)
-            and self.size.shape == (1,)
-            and self.clock.shape == (5,)
-            and groups >= (2 + len(self.marks) if len(self.marks) or len(self.votes) else 1)
-            and (len(self.votes) == 0 or is_share(self.votes))
-            and bool((np.abs(self.coef) <= COEFFICIENT).all())
-        )
-        if not fits:
-            raise ValueError("the shapes of the model's arrays do not match")
-
     def trimmed(self, n: int) -> Expansion:
         """Return a copy without spare room."""
         return self._replace(
@@ -94,7 +93,7 @@ class Expansion(NamedTuple):
 
     def widened(self, change: Widening) -> Expansion:
         """Convert to the outputs of ``change`` on the same points."""
-        return self._replace(coef=change.of(self.coef, axis=1))
+        return self._replace(coef=change.of(self.coef, axis=1, used=self.stored))
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
@@ -113,11 +112,6 @@ def check_room(count: int, d: int, what: str = "points", *, later: bool = False)
             f"{count} {what} of {d} columns are too many to store; hash the columns to fewer "
             f"(sklearn.feature_extraction.FeatureHasher) or bound the number of {what}"
         )
-
-
-def is_share(votes: np.ndarray) -> bool:
-    """Return whether these are the votes of three outputs."""
-    return votes.shape == (len(CHOICES),) and bool((votes >= 0.0).all()) and abs(votes.sum() - 1.0) < 1e-6
 
 
 def new_expansion(

@@ -24,6 +24,7 @@ Products use x minus a fixed centre, and the phase of the centre is added back, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ from ..compiler import FunctionField, by_address, inline, inner, jit, pluggable,
 from . import kernels
 from .averages import AUTO, LAST, mix_groups
 from .block import NARROW, buffers_apart, fill, products
-from .expansion import EVENTS, check_room, is_share
-from .limits import COEFFICIENT, largest_of_angles
+from .expansion import EVENTS, check_room
+from .limits import largest_of_angles
 from .rows import Rows, centred_row
+from .shapes import declared
 from .state import Widening
 from .vector import sincos
 
@@ -45,15 +47,29 @@ MEAN, LATEST = 1, 2  # groups: the sum of all models, and the mean of the latest
 LATEST_EVENTS = 1000.0  # about as many models are in the mean of the latest ones
 
 
+@declared(
+    frequencies="numbers: waves columns",
+    phase=f"0..{2.0 * math.pi}: waves",
+    centre="rows: columns",
+    coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
+    clock=("settings", "settings", "counts", "settings"),
+    votes="shares: votes",
+)
 class Linear(NamedTuple):
     """A linear model on random features; without frequencies, on the columns themselves."""
 
-    frequencies: np.ndarray  # (L, d)
-    phase: np.ndarray  # (L,) of the centre, in float64
-    centre: np.ndarray  # (d,)
-    coef: np.ndarray  # (groups, outputs, features), float64
+    frequencies: np.ndarray
+    phase: np.ndarray  # of the centre, in float64
+    centre: np.ndarray
+    coef: np.ndarray  # float64
     clock: np.ndarray  # as in an expansion; only the events are used
     votes: np.ndarray  # weight of each of CHOICES in the output, or none
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if the centre is where no row can be."""
+        limit = largest_of_angles(self.frequencies, self.centre.dtype.name) if len(self.phase) else 0.0
+        if np.abs(self.centre).max() > limit:
+            raise ValueError(f"the centre of a linear model is farther away than rows can be, {limit:g}")
 
     @property
     def work(self) -> int:
@@ -79,19 +95,6 @@ class Linear(NamedTuple):
     def widened(self, change: Widening) -> Linear:
         """Convert to the outputs of ``change`` on the same features."""
         return self._replace(coef=change.of(self.coef, axis=1))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        L = len(self.phase)
-        width = 2 * L if L else d
-        fits = self.frequencies.shape == (L, d) and self.centre.shape == (d,) and self.clock.shape == (4,)
-        sound = self.coef.shape[1:] == (outputs, width) and bool((np.abs(self.coef) <= COEFFICIENT).all())
-        turned = self.phase.shape == (L,) and bool(((self.phase >= 0.0) & (self.phase <= 2.0 * math.pi)).all())
-        voted = len(self.votes) == 0 or (is_share(self.votes) and len(self.coef) == len(self.votes))
-        if not fits or not sound or not turned or not voted:
-            raise ValueError("the shapes of the linear model's arrays do not match")
-        if np.abs(self.centre).max() > (largest_of_angles(self.frequencies, self.centre.dtype.name) if L else 0.0):
-            raise ValueError("the centre of the linear model is farther away than rows can be")
 
 
 def new_linear(

@@ -18,6 +18,7 @@ ANGLE = {"float64": 1e12, "float32": 1e5}  # beyond, cosines are rounding errors
 TARGET = {"float64": 1e50, "float32": 1e15}
 WEIGHT = 1e10
 SCORE = 1e60
+GAMMA = 1e300  # kernel coefficients: beyond, all events are as far from each other
 COEFFICIENT = 1e130  # more than learning can produce; its square is finite
 FEW = 2**15  # numbers that NumPy checks in less time than it takes to load compiled code
 NOTHING = 1e-290  # smaller coefficients become 0: they would soon be subnormal and slow down all arithmetic
@@ -51,9 +52,14 @@ def in_bounds(f):
 
 def within(array: np.ndarray, largest: float) -> bool:
     """Return whether no number of an array is NaN or larger than this."""
-    if COMPILED and array.size > FEW:
-        return row_within(read_only(array.reshape(1, -1)), -largest, largest)
-    return not array.size or bool(array.min() >= -largest and array.max() <= largest)
+    return in_range(array, -largest, largest)
+
+
+def in_range(array: np.ndarray, lowest: float, highest: float) -> bool:
+    """Return whether all numbers of an array are in this range, which NaN is not."""
+    if COMPILED and array.size > FEW and array.dtype.kind == "f":
+        return row_within(read_only(array.reshape(1, -1)), lowest, highest)
+    return not array.size or bool(array.min() >= lowest and array.max() <= highest)
 
 
 @jit

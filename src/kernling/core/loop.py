@@ -11,10 +11,12 @@ import _signal  # what ``signal`` is made of: the enumerations around it take 20
 import ctypes
 import math
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise, starmap
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,6 +172,7 @@ class SmallBatches:
         self._room = room_for(loop, setup)
         self._is_one_call = COMPILED and not self._draws
         self._done: list[int] = []  # what compiled code has returned in the last call
+        self._generator: Any = None  # its state before the numbers of the last call, unless compiled code draws them
         self._last = 0, 0  # where it should have stopped, and how many numbers it draws
         self.are_within = entry_point(row_within, np.empty((1, 1)), -1.0, 1.0)  # without the time that NumPy needs to begin
 
@@ -193,7 +196,7 @@ class SmallBatches:
         if not known or first + len(X) > len(self._event.rows):
             state, first = self._copied(state), 0
         if self._draws:
-            before = _standing(self._rng)
+            self._generator = self._rng.bit_generator.state
             self._rng.random(out=self._event.uniforms[: self._draws_of(X, weights)])
         self._last = first + len(X), self._draws_of(X, weights)
         arguments = self._call, X, y, labels, weights, first, largest
@@ -205,7 +208,7 @@ class SmallBatches:
             self._events = events_of(state)
             return state
         with deferred_interrupt():
-            self._fail(done, before if self._draws else None)
+            self._fail(done)
         if done >= 0:  # batches have filled all room
             return self._learn_small(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
         if done == REFUSED:
@@ -214,26 +217,27 @@ class SmallBatches:
 
     def guard(self, state: Any) -> AbstractContextManager:
         """Return the context in which this state may learn next; Ctrl-C is deferred unless all is done by one compiled call."""
-        self._done = []
+        self._done, self._generator = [], None
         return NOTHING if self._is_one_call and state is self._state else deferred_interrupt()
 
     def resumed(self) -> Any:
-        """Return the state if the last call had learned its rows when Ctrl-C was raised; None if nothing has changed."""
+        """Return the state if the last call had learned its rows when it was interrupted; None if nothing has changed."""
         self._events = math.nan  # the next call starts with a copy
-        if not self._done:
-            return None
-        if self._done[0] == self._last[0]:
+        if self._done and self._done[0] == self._last[0]:
             return self._state
-        self._fail(self._done[0], None)
+        if self._done or self._generator is not None:
+            self._fail(self._done[0] if self._done else REFUSED)
         return None
 
-    def _fail(self, done: int, before: Any) -> None:
+    def _fail(self, done: int) -> None:
         """Restore the state and the generator as they were before a call that did not learn its rows."""
         self._done = []
         if done != REFUSED:
             self._undo()
-        if self._draws or (self._setup.uniforms and done != REFUSED):
-            _rewind(self._rng, self._last[1], before)
+        if self._generator is not None:
+            self._rng.bit_generator.state, self._generator = self._generator, None
+        elif self._setup.uniforms and done != REFUSED:
+            _rewind(self._rng, self._last[1])
 
     def _draws_of(self, X: np.ndarray, weights: np.ndarray) -> int:
         u = self._setup.uniforms
@@ -296,39 +300,50 @@ class Single:
         event = event._replace(**drawing)
         self._draws = setup.uniforms > 0 and not drawing
         self._run = _runner(loop, setup, params, events, event)
-        self._learned: Any = None
+        self.learned: Any = None  # the state that single events change
         self._scored: Any = None
 
-    def learn(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> Any:
-        """Learn an event; return the state, or None if x cannot be learned.
+    def learn(self, x: np.ndarray, y: float, weight: float, largest: float) -> int:
+        """Let ``learned`` learn an event in place: 1 if that was done, 0 if there is no room, REFUSED if x cannot be learned.
 
         x must be of the model's type and width.  When Diverged is raised, nothing has changed.
         """
-        if state is not self._learned:
-            state = self._attached(state)
-        before: Any = None
-        if self._draws:
-            before = _standing(self._rng)
-            self._rng.random(out=self._uniforms)
-        done = self._learn(self._call, x, y, weight, largest)
+        done = (self._draw_and_learn if self._draws else self._learn)(self._call, x, y, weight, largest)
         if done == 1:
-            return state
-        if self._uniforms.size:
-            _rewind(self._rng, self._uniforms.size, before)
-        if done == 0:
-            return self.learn(_with_room(state, max(1, self._setup.room)), x, y, weight, largest)
-        if done == REFUSED:
-            return None
-        raise Diverged
+            return done
+        if self._uniforms.size and not self._draws:
+            _rewind(self._rng, self._uniforms.size)
+        if done < 0 and done != REFUSED:
+            raise Diverged
+        return done
 
-    def _attached(self, state: Any) -> Any:
-        """Prepare for learning this state; return it, or the copy that is learned instead."""
+    def _draw_and_learn(self, *arguments: Any) -> int:
+        """Learn with random numbers that compiled code cannot draw itself; they are returned unless it has learned."""
+        before, events = self._rng.bit_generator.state, events_of(self.learned)
+        try:
+            self._rng.random(out=self._uniforms)
+            done = self._learn(*arguments)
+            if done != 1:
+                self._rng.bit_generator.state = before
+        except BaseException:
+            if events_of(self.learned) == events:
+                self._rng.bit_generator.state = before
+            raise
+        return done
+
+    def roomier(self, state: Any) -> Any:
+        """Return a state with room for another event."""
+        return _with_room(state, max(1, self._setup.room))
+
+    def attached(self, state: Any) -> Any:
+        """Prepare for learning this state; return ``learned``: the state itself, or a copy that is learned instead."""
         more: dict[str, np.ndarray] = {}
         if isinstance(state.model, Linear):  # divergence is only detected after the event; the state is small
             state, memory, floats = packed(state)
             more = {"memory": memory, "floats": memory[:floats], "before": np.empty_like(memory)}
+        self.learned = None
         self._learn, self._call = self._run.of_events(state, **more)
-        self._learned = state
+        self.learned = state
         return state
 
     def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
@@ -373,19 +388,12 @@ def _drawing(loop: Loop | Callable, setup: Setup, rng: np.random.Generator, is_s
     return {"draw": draw, "bits": bits.ctypes.state_address}
 
 
-def _standing(rng: np.random.Generator) -> Any:
-    """Return the state of a generator for ``_rewind``; None if it can be computed, which takes no time before each event."""
-    return None if isinstance(rng.bit_generator, np.random.PCG64) else rng.bit_generator.state
-
-
-def _rewind(rng: np.random.Generator, draws: int, before: Any) -> None:
-    """Restore a generator as it was before this many draws of ``random``."""
+def _rewind(rng: np.random.Generator, draws: int) -> None:
+    """Restore a PCG64 generator as it was before compiled code has drawn this many numbers."""
     bits: Any = rng.bit_generator
-    if before is None:
-        drawn = bits.state
-        bits.advance(-draws)
-        before = {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
-    bits.state = before
+    drawn = bits.state
+    bits.advance(-draws)
+    bits.state = {**bits.state, "has_uint32": drawn["has_uint32"], "uinteger": drawn["uinteger"]}
 
 
 def _call_length(state: Any, setup: Setup) -> int:
@@ -408,22 +416,29 @@ class deferred_interrupt:
 
     def __init__(self) -> None:
         self._hits: list[int] = []
-        self._defers = False
+        self._caller: FrameType | None = None  # whose Ctrl-C is deferred
 
     def __enter__(self) -> Callable[[], bool]:
         if threading.current_thread() is threading.main_thread():
             usual = _signal.getsignal(signal.SIGINT)
             if usual is signal.default_int_handler:  # the user's own handler is left alone
-                self._defers = True
+                self._caller = sys._getframe(1)
                 _signal.signal(signal.SIGINT, self._hit)
         return lambda: bool(self._hits)
 
-    def _hit(self, number: int, _frame: Any) -> None:
-        self._hits.append(number)
+    def _hit(self, number: int, frame: FrameType | None) -> None:
+        while frame is not None and frame is not self._caller:
+            frame = frame.f_back
+        if frame is not None:
+            self._hits.append(number)
+            return
+        _signal.signal(signal.SIGINT, signal.default_int_handler)  # another exception kept ``__exit__`` from doing so
+        raise KeyboardInterrupt
 
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if self._defers:
+        if self._caller is not None:
             _signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._caller = None
         if not self._hits or isinstance(error, Interrupted):
             return
         if error is None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, inner
+from ..compiler import inline, inner, jit
 
 HINGE, SMOOTH_HINGE, SQUARED_HINGE, LOGISTIC, SOFTMAX, L2, L1, EPSILON_INSENSITIVE, HUBER, SMOOTH_EPSILON = range(10)
 KINDS = {
@@ -173,6 +173,13 @@ def gradient(loss, scores, y, row):
     return slope != 0.0
 
 
+@jit
+def write_values(loss, scores, targets, out):
+    """Write the loss of each row's scores for its target."""
+    for i in range(out.size):
+        out[i] = value(loss, scores[i], targets[i])
+
+
 def lipschitz(loss: str, tau: float, outputs: int) -> float:
     """Return the Lipschitz constant of the loss; with several outputs, a step changes two, or all by as much in total."""
     if loss in ("l2", "squared_hinge"):
@@ -180,6 +187,13 @@ def lipschitz(loss: str, tau: float, outputs: int) -> float:
     return (tau if loss == "huber" else 1.0) * (math.sqrt(2.0) if outputs > 1 else 1.0)
 
 
-def smoothness(loss: str, tau: float) -> float:
-    """Return the Lipschitz constant of the gradient of the loss."""
-    return {"smooth_hinge": 1.0 / tau, "smooth_epsilon": 1.0 / tau, "softmax": 0.5}.get(loss, 1.0)
+def smoothness(loss: str, tau: float, outputs: int = 1) -> float:
+    """Return the Lipschitz constant of the gradient of the loss; infinite where the gradient jumps.
+
+    That is the case at kinks and, with several outputs, where another class becomes the best wrong one.
+    """
+    if loss in ("hinge", "l1", "epsilon_insensitive") or (outputs > 1 and loss != "softmax"):
+        return math.inf
+    if loss in ("smooth_hinge", "smooth_epsilon"):
+        return 1.0 / tau
+    return 0.5 if loss == "softmax" else 1.0

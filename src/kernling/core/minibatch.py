@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import inner, jit, shaped, template
+from ..compiler import inner, jit, shaped
 from . import kernels
 from .blas import one_thread
 from .block import Block, as_distances, open_block, products
@@ -18,7 +18,8 @@ from .limits import in_bounds
 from .rows import Rows, as_rows, centred_row
 from .run import Loop, Nothing, no_note
 from .setup import Setup
-from .state import Widening, are_targets, recoded
+from .shapes import declared
+from .state import Widening, recoded
 from .updates import read_scores
 
 if TYPE_CHECKING:
@@ -27,14 +28,21 @@ if TYPE_CHECKING:
 STRIP = 1024  # points whose kernel values are computed at once
 
 
+@declared(
+    X="rows: batch columns",
+    targets="targets: batch",
+    weights="weights: batch",
+    uniforms="0..1: batch",
+    count="index of batch: 1",
+)
 class Waiting(NamedTuple):
     """Rows of an incomplete batch; all numbers beyond them are 0."""
 
-    X: np.ndarray  # (batch, d) minus the model's centre
+    X: np.ndarray  # minus the model's centre
     targets: np.ndarray
     weights: np.ndarray
     uniforms: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # (1,); hides the method of tuples
+    count: np.ndarray  # type: ignore[assignment]  # ; hides the method of tuples
 
     def widened(self, change: Widening) -> Waiting:
         """Convert to the outputs of ``change``."""
@@ -43,14 +51,6 @@ class Waiting(NamedTuple):
     def merged(self, other: Waiting, start: Waiting | None, merging: Merging) -> Waiting:
         """Return no rows: waiting rows are learned before models are merged."""
         return self._replace(count=np.zeros_like(self.count))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        n = len(self.targets)
-        one = (n,)
-        fits = self.X.shape == (n, d) and self.weights.shape == self.uniforms.shape == one
-        if not fits or not 0 <= self.count[0] < max(n, 1) or not are_targets(self.targets, outputs):
-            raise ValueError("the waiting rows do not match the model")
 
 
 def new_waiting(batch_size: int, d: int, dtype: DTypeLike) -> Waiting:
@@ -129,12 +129,10 @@ class Batch:
         self.work = work(capacity, n, outputs)  # of the method
 
 
-@template
 def step(params, state, batch):
     """Placeholder for a learner's step: learn the waiting rows, whose scores are in ``batch.block``."""
 
 
-@template
 def _batch_loop(call, first, last):
     """Let rows wait until a batch is full, and learn it; without any rows, learn those that wait, however few.
 

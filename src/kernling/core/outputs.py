@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import address, bind, by_address, entry_point, inline, inner, strided, template
+from ..compiler import address, bind, by_address, entry_point, inline, inner, strided
 from .averages import LAST, output_mix
 from .block import Block, open_block
 from .expansion import Expansion
@@ -65,17 +65,14 @@ def _add_feature_outputs(call, first, last):
                 out[start + j, o] += f[o]
 
 
-@template
 def add_outputs(call, first, last):
     """Placeholder for one of the functions above: add the outputs of rows first .. last - 1, from the model as it is."""
 
 
-@template
 def _score_rows(call, first, last):
     add_outputs(call, first, last)
 
 
-@template
 def _score_event(call, x, largest):
     """Write the outputs of one event, or add them; returns whether it holds what can be scored."""
     if not load_event(call.given[0], x, largest):
@@ -88,7 +85,6 @@ def _score_event(call, x, largest):
     return True
 
 
-@template
 def _score_few(call, X, largest):
     """Same for a few rows."""
     outside = 0

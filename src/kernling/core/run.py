@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import UNIT, address, bind, by_address, entry_point, inline, number_of, strided, template
+from ..compiler import UNIT, address, bind, by_address, entry_point, inline, number_of, strided
 from .averages import begin_event, learn_votes, output_mix, use_groups
 from .blas import one_thread
 from .block import Block, open_block
@@ -69,17 +69,17 @@ class Call(NamedTuple):
     event: Event
 
 
-@template
-def step(params, state, block, j, f, y, weight, u):
-    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y."""
+def step(*arguments):
+    """Placeholder for a learner's step: learn event j of the block, whose scores are f and whose target is y.
+
+    Its arguments are ``params, state, block, j, f, y, weight, u``, and ``features`` after the block if it has any.
+    """
 
 
-@template
 def note(params, state, row):
     """Placeholder for a learner's note: write what its outputs need in addition to the scores."""
 
 
-@template
 def _kernel_loop(call, first, last):
     """Blocks of events; ``before``, unless empty, gets each event's output.  Returns where it stopped; -1: diverged."""
     setup, params, state, events, block = call.setup, call.params, call.state, call.events, call.block
@@ -113,7 +113,6 @@ def _kernel_loop(call, first, last):
     return last
 
 
-@template
 def _feature_loop(call, first, last):
     """Learn blocks of events with one linear model on features."""
     setup, params, state, events, features = call.setup, call.params, call.state, call.events, call.features
@@ -140,7 +139,6 @@ def _feature_loop(call, first, last):
     return last
 
 
-@template
 def _dual_loop(call, first, last):
     """Learn blocks of events with an expansion and a linear model, whose scores add up."""
     setup, params, state, events = call.setup, call.params, call.state, call.events
@@ -176,17 +174,14 @@ def _dual_loop(call, first, last):
     return last
 
 
-@template
 def loop(call, first, last):
     """Placeholder for one of the loops above, bound to a step."""
 
 
-@template
 def _learn_rows(call, first, last):
     return loop(call, first, last)
 
 
-@template
 def _learn_event(call, x, y, weight, largest):
     """Learn one event: 1 if that was done, 0 if there was no room, -1 if it diverges, REFUSED if x cannot be learned."""
     event = call.event
@@ -207,7 +202,6 @@ def _learn_event(call, x, y, weight, largest):
     return done
 
 
-@template
 def _learn_few(call, X, y, labels, weights, first, largest):
     """Learn a few events, which become those from ``first`` on; without weights, all have weight 1.
 
@@ -248,7 +242,6 @@ def encoded(labels, y):
     return np.nan
 
 
-@template
 def _write_notes(call, row):
     note(call.params, call.state, row)
 

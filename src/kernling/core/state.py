@@ -1,12 +1,13 @@
 """Operations on states: NamedTuples of arrays, and of parts that are NamedTuples of arrays themselves.
 
-The first part is the model, an ``Expansion`` or a ``Linear``.  A part implements those of the protocols below that apply to it,
-and every part has ``check``.
+The first part is the model, an ``Expansion`` or a ``Linear``.  A part declares its arrays (shapes.py), implements those of the
+protocols below that apply to it, and may have ``check`` for what no declaration can say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -25,23 +26,36 @@ class Widening(NamedTuple):
         """Number of outputs."""
         return len(self.old)
 
-    def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
-        """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
-        wider = values.take(self.old, axis=axis)
-        view = np.moveaxis(wider, axis, 0)
-        for output in np.flatnonzero(self.factors != 1.0):
-            view[output] = self.factors[output] * view[output] if self.old[output] >= 0 else 0.0
+    def of(self, values: np.ndarray, axis: int = 0, used: int | None = None) -> np.ndarray:
+        """Convert values, which have one entry per old output along an axis; those of a new class are 0.
+
+        All but the first ``used`` entries along the last axis are spare room, which is not copied.
+        """
+        shape = list(values.shape)
+        shape[axis] = self.outputs
+        wider = np.zeros(shape, values.dtype)
+        to, source = np.moveaxis(wider, axis, 0), np.moveaxis(values, axis, 0)
+        for first, last in self._runs():
+            old, factor, part = int(self.old[first]), self.factors[first], (Ellipsis, slice(used))
+            if old >= 0:
+                kept = source[old : old + last - first]
+                to[first:last][part] = kept[part] if factor == 1.0 else factor * kept[part]
         return wider
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        """Return the outputs that were next to each other and have the same factor: first and last + 1 of each run."""
+        is_cut = (np.diff(self.old) != 1) | (np.diff(self.factors) != 0.0)
+        return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), self.outputs])
 
 
 @runtime_checkable
-class Part(Protocol):
-    """A part of a state."""
+class Checked(Protocol):
+    """A part of which more must be true than it declares."""
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless the part, which was loaded from a file, matches a model with this many points, columns and outputs.
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless compiled code can run on the part, which was loaded from a file and is as declared.
 
-        Compiled code must be able to run on the part: shapes agree, and indices are in range.
+        ``dimensions`` has the lengths of ``stored``, ``columns``, ``outputs``, ``classes`` and the part's own dimensions.
         """
 
 
@@ -204,29 +218,6 @@ def is_finite(state: Any) -> bool:
     if isinstance(state, np.ndarray):
         return state.dtype.kind != "f" or bool(np.isfinite(state).all())
     return all(is_finite(part) for name, part in zip(state._fields, state, strict=True) if name not in (*CONSTANT, "points"))
-
-
-def check_contents(state: Any, d: int, outputs: int) -> None:
-    """Raise unless the shapes of a loaded state, without spare room, are consistent.
-
-    Compiled code does not check: with a wrong length or index it would read and write out of bounds.
-    """
-    if not _all_finite(state):
-        raise ValueError("the arrays of the model contain NaN or infinity")
-    for part in state:
-        if isinstance(part, Part):
-            part.check(state.model.stored, d, outputs)
-
-
-def _all_finite(part: Any) -> bool:
-    if isinstance(part, np.ndarray):
-        return part.dtype.kind != "f" or bool(np.isfinite(part).all())
-    return all(map(_all_finite, part))
-
-
-def are_targets(targets: np.ndarray, outputs: int) -> bool:
-    """Return whether numbers are valid targets of a model with this many outputs: for several, they are indices."""
-    return outputs == 1 or bool(((targets >= 0) & (targets < outputs) & (targets == np.floor(targets))).all())
 
 
 def added(own: Any, other: Any, start: Any, value: Callable[[Any], Value]) -> Value:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -16,31 +14,32 @@ from sklearn.utils.validation import check_is_fitted
 from ..core import averages, loop, scoring
 from ..core import state as states
 from ..core.blas import one_thread
-from ..core.expansion import EVENTS, Expansion, room
+from ..core.expansion import EVENTS, Expansion
 from ..core.fourier import Linear
 from ..core.kernels import ISOTROPIC, KINDS, Kernel
+from ..core.limits import GAMMA as LARGEST_GAMMA
 from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
+from .certified import Certified
 from .checking import canonical, check_entries, checked, checked_weights
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
-from .contents import Contents, check_numbers, fill, flatten, plain, unplain
 from .examples import Example
 from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
 from .progress import Progress
+from .published import AsPublished
 from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 from .single import BUFFERS, SingleEvents
 from .standing import Standing
+from .stored import Stored
 from .turns import learning, thread_count
 
-SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
 
-
-class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
+class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, Parameterised, BaseEstimator):
     """Base class of all estimators.  A subclass names its learner and declares its parameters."""
 
     learner: ClassVar[Learner]
@@ -58,7 +57,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     )
     gamma: float | str = parameter(
         default="scale",
-        allowed=(OneOf(("scale",)), Real(0.0, strict=True, extreme=1e300)),
+        allowed=(OneOf(("scale",)), Real(0.0, strict=True, extreme=LARGEST_GAMMA)),
         search=GAMMA,
         resolve=scale_gamma,
         doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows).',
@@ -97,7 +96,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with self._untouched_on_error():
+        with Standing(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
@@ -120,7 +119,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with self._untouched_on_error():
+        with Standing(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -135,6 +134,7 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
+            before.learns_in_place = not careful
             learn = self._learn_few if few else self._learn
             parts = []
             with loop.deferred_interrupt() if is_short else nullcontext():
@@ -339,14 +339,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         """Size of the state in bytes, without spare capacity."""
         return states.nbytes(states.trimmed(self._fitted()))
 
-    def certificate(self) -> dict[str, float]:
-        """Return the method's theoretical guarantees, evaluated for this run.
-
-        For a merged model that has not learned since, ``merge_error`` bounds its distance from the mean of the models.
-        """
-        found = self.learner.certificate(self._params, self._fitted(), self._problem)
-        return {**found, "merge_error": self._merged[0]} if self._merged[1] == self.t_ else found
-
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
             raise AttributeError(f"this {type(self).__name__} has learned nothing yet")
@@ -369,74 +361,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
         if "_state" in self.__dict__:  # for example memory-mapped by joblib: learning needs writable copies
             self._state = states.writable(self._state)
 
-    # ------------------------------------------------------------------ as a file
-
-    def to_contents(self) -> Contents:
-        """Return the estimator as plain data, from which ``from_contents`` restores it exactly."""
-        check_is_fitted(self)
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], (int, type(None))):
-            params["random_state"] = None  # the state of its generator is saved instead
-        if not isinstance(self._rng.bit_generator, np.random.PCG64):
-            kind = type(self._rng.bit_generator).__name__
-            raise TypeError(f"random_state is a {kind} generator, which cannot be saved; use numpy.random.default_rng")
-        header = {
-            "params": {name: plain(value, name) for name, value in params.items()},
-            "resolved": {name: plain(value, name) for name, value in self._problem.options.items() if name != "random_state"},
-            "columns": self.n_features_in_,
-            "outputs": self._problem.outputs,
-            "random": self._rng.bit_generator.state,
-            "merged": list(self._merged),
-        }
-        if hasattr(self, "feature_names_in_"):
-            header["names"] = self.feature_names_in_.tolist()
-        arrays = flatten(states.trimmed(self._state))
-        if hasattr(self, "classes_"):
-            arrays["counts"] = self._counts
-            header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
-            header["class_type"] = self.classes_.dtype.str
-        if self._target_scale is not None:
-            header["target_scale"] = list(self._target_scale)
-        return Contents(header, arrays)
-
-    @classmethod
-    @one_thread
-    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineEstimator:
-        """Restore an estimator from its contents; raise before much memory is allocated if they are inconsistent."""
-        model = cls(**{name: unplain(value) for name, value in header["params"].items()})
-        cls.check_parameters(model.get_params(deep=False))
-        columns, outputs = header["columns"], header["outputs"]
-        whole = type(columns) is int and type(outputs) is int and columns > 0
-        if not whole or outputs != model._take_classes(header, arrays):
-            raise ValueError("columns, outputs and classes do not match the model")
-        model.n_features_in_ = columns
-        if "names" in header:
-            model.feature_names_in_ = np.array(header["names"], dtype=object)
-        resolved = {name: unplain(value) for name, value in header["resolved"].items()}
-        options = model.get_params(deep=False) | resolved
-        numbers = {name: options[name] for name in cls._resolvable()}
-        if not all(type(value) in (int, float) and 0.0 <= value < math.inf for value in numbers.values()):
-            raise ValueError(f"{numbers} do not match the model")
-        asked = {name: getattr(model, name) for name in numbers}
-        cls.check_parameters(options | asked)
-        allowed = room.set(sum(array.size for array in arrays.values()) + SMALL)
-        try:
-            model._begin(options, columns, outputs)
-        finally:
-            room.reset(allowed)
-        model._state = fill(model._state, arrays)
-        states.check_contents(model._state, columns, outputs)
-        check_numbers(model._state)
-        model._largest = model._largest_entry()
-        model._rng.bit_generator.state = header["random"]
-        error, event = header.get("merged", model._merged)
-        model._merged = (float(error), int(event))
-        return model
-
-    def _take_classes(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
-        """Restore the classes from a file; return the number of outputs."""
-        return 1
-
     # ------------------------------------------------------------------ input
 
     def _validated(self, X, y, sample_weight, fresh: bool):
@@ -457,18 +381,6 @@ class OnlineEstimator(SingleEvents, ShowsFacts, Parameterised, BaseEstimator):
             if np.abs(y).max() > highest:
                 raise ValueError(f"y contains numbers above {highest:g}, too large for {np.dtype(dtype).name}: scale them")
         return canonical(X), y, weights
-
-    @contextmanager
-    def _untouched_on_error(self) -> Iterator[None]:
-        """Restore the attributes if an error is raised."""
-        standing = Standing(self)
-        try:
-            yield
-        except loop.Interrupted:
-            raise
-        except BaseException:
-            standing.restore()
-            raise
 
     # ------------------------------------------------------------------ overridden by classifiers
 

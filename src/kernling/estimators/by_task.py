@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from .. import registry
+from .checking import refuse_lazy
 
 CLASSES = 20  # integers with at most this many distinct values are labels
 
@@ -23,6 +24,7 @@ def task_of(y: Any) -> str:
     >>> task_of(["late", "on time"]), task_of([0, 1, 1]), task_of([0.5, 2.0])
     ('classification', 'classification', 'regression')
     """
+    refuse_lazy("y", y)
     y = np.asarray(y)
     if y.dtype.kind == "O" and not any(isinstance(value, (str, bytes)) for value in y.tolist()):
         y = np.array([np.nan if value is None else value for value in y.tolist()])

@@ -70,8 +70,15 @@ _MEANINGLESS = {  # kinds of NumPy types whose conversion to numbers or labels w
 }
 
 
+def refuse_lazy(name: str, values) -> None:
+    """Raise for a frame that has not been computed, such as polars' LazyFrame: its rows may need any amount of memory."""
+    if hasattr(values, "collect") and not hasattr(values, "__len__"):
+        raise TypeError(f"{name} is a {type(values).__name__}, which has no rows before it is collected: pass {name}.collect()")
+
+
 def check_type(name: str, values) -> None:
     """Raise for arrays and frames whose silent conversion would not be what was meant."""
+    refuse_lazy(name, values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries: fill them, for example with {name}.filled(0), or drop their rows")
     types: Any = getattr(values, "dtypes", None)  # of the columns of a frame, or of a single column

@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.expansion import EVENTS
-from ..core.limits import LARGEST
-
 SIMPLE = (bool, int, float, str, type(None))
 
 
@@ -30,29 +27,17 @@ def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
 def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
     """Return a nested NamedTuple like this one, which is of a model without points, with arrays by dotted name.
 
-    Raises unless each array has the right type, and the right length wherever the model without points has one, since compiled
-    code does not check.
+    Raises unless each array has the right type and number of dimensions; ``core.shapes.verify`` checks the rest.
     """
     if isinstance(like, np.ndarray):
-        array = arrays[prefix]
-        fits = array.ndim == like.ndim and all(own in (0, n) for own, n in zip(like.shape, array.shape, strict=True))
-        if array.dtype != like.dtype or not fits:
-            raise ValueError(f"{prefix} is {array.dtype} of shape {array.shape}, not {like.dtype} of shape {like.shape}")
+        array = arrays.get(prefix)
+        if array is None:
+            raise ValueError(f"{prefix} is missing")
+        if array.dtype != like.dtype or array.ndim != like.ndim:
+            own, other = (f"{one.dtype} of {one.ndim} dimensions" for one in (array, like))
+            raise ValueError(f"{prefix} is {own}, but {other} is expected")
         return np.array(array, order="C")
     return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
-
-
-def check_numbers(state: Any) -> None:
-    """Raise if a loaded state contains numbers that learning cannot produce.
-
-    Rows that are too large would make distances infinite, and steps divide by the number of events.
-    """
-    events = state.model.clock[EVENTS]
-    if events < 0.0 or events != np.floor(events):
-        raise ValueError(f"{events:g} is not a valid number of learned events")
-    for name, array in flatten(state).items():
-        if name.endswith((".points", ".centre", ".X")) and np.abs(array).max(initial=0.0) > 4.0 * LARGEST[array.dtype.name]:
-            raise ValueError(f"{name} contains numbers above {LARGEST[array.dtype.name]:g}")
 
 
 def plain(value: Any, name: str) -> Any:
@@ -70,4 +55,18 @@ def plain(value: Any, name: str) -> Any:
 
 def unplain(value: Any) -> Any:
     """Restore a parameter from JSON."""
-    return {unplain(key): unplain(entry) for key, entry in value["dict"]} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    pairs = entry(value, "dict", list)
+    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], SIMPLE) for pair in pairs):
+        raise ValueError(f"{value!r:.60} is not a dictionary of a model file")
+    return {key: unplain(held) for key, held in pairs}
+
+
+def entry(held: dict[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of the header of a model file, of this type."""
+    if name not in held:
+        raise ValueError(f"there is no entry {name!r}")
+    if type(held[name]) is not kind:
+        raise ValueError(f"the entry {name!r} is {held[name]!r:.60}, but must be of type {kind.__name__}")
+    return held[name]

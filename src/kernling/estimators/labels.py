@@ -11,6 +11,21 @@ A_FEW = 6  # labels, up to which comparing with each is faster than a binary sea
 ROOM = 2**26  # maximum bytes of all labels of a model
 
 
+def from_plain(held: list, name: str) -> np.ndarray:
+    """Return the labels of a model file, of the type of this name; raise unless they are distinct and sorted."""
+    try:
+        dtype = np.dtype(name)
+        if dtype.kind not in "biufUO" or dtype.itemsize * len(held) > ROOM:
+            raise TypeError
+        classes = np.array(held, dtype=dtype)
+        sound = classes.ndim == 1 and len(classes) and np.array_equal(classes, np.unique(classes))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"the classes are not labels of type {name!r:.40}") from None
+    if not sound:
+        raise ValueError("the classes are not a sorted list of distinct labels")
+    return classes
+
+
 def output_count(classes: int) -> int:
     """Return the number of outputs; one or two classes share one output."""
     return 1 if classes <= 2 else classes

@@ -83,6 +83,12 @@ def horizon(problem: Problem) -> float:
     return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
 
 
+def delay(problem: Problem) -> float:
+    """Return by how many events t is advanced, so that no step of size 1 / (lam t) is larger than eta."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    return 0.0 if eta is None else max(0.0, 1.0 / (eta * lam) - 1.0)
+
+
 # ---------------------------------------------------------------------- parts of start
 
 
@@ -177,8 +183,13 @@ class Learner:
     finish : callable, optional
         ``finish(setup, params, state)`` learns the rows of an incomplete mini-batch at the end of ``fit``, and returns the
         state.
-    expected_bound : bool
-        Whether the bound holds only in expectation.
+    assumed : callable, optional
+        ``assumed(params, state, problem, *, ...)`` returns the guarantees that need to be told something that the stream does
+        not say, such as a confidence: its keyword-only arguments, which are optional.
+    meanings : dict
+        What the numbers of the two say, with the number of the paper's theorem.
+    expected_bound : callable
+        ``expected_bound(params)`` returns whether the bound holds only in expectation.
     merge : Merge
         Rules for merging two models.
     """
@@ -190,7 +201,9 @@ class Learner:
     bound: Callable[[Any, int], float] = within_budget
     certificate: Callable[[Any, Any, Problem], dict[str, float]] = point_count
     finish: Callable[[Setup, Any, Any], Any] | None = None
-    expected_bound: bool = False
+    assumed: Callable[..., dict[str, float]] | None = None
+    meanings: dict[str, str] = field(default_factory=dict)
+    expected_bound: Callable[[Any], bool] = lambda params: False
     merge: Merge = field(default_factory=Merge)
 
     @property

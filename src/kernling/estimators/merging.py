@@ -107,6 +107,7 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
     own = getattr(merged, "target_spread_", 1.0) * error
     merged._merged = (own + float(shares @ [_error(a), _error(b)]), merged.t_)
+    merged.verify_state()
     return merged, weight
 
 

@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from ..components.ball import CENTRE, MEAN
 from ..components.recent_scores import RecentScores, border, latest_count, new_scores
 from ..core.kernels import ISOTROPIC, self_value
+from ..core.limits import GAMMA
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real
 from .parameters import parameter
@@ -29,7 +30,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     kernel: str = parameter(default="cauchy")
     gamma: float | str = parameter(
         default="local",
-        allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        allowed=(OneOf(("local", "scale")), Real(0.0, strict=True, extreme=GAMMA)),
         resolve=local_gamma,
         doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "local" 32 times that.',
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..core.limits import GAMMA
 from ..warned import warn
 
 FEW = 50  # minimum number of rows to estimate from alone
@@ -33,17 +34,25 @@ def scale_gamma(X, options: dict[str, Any]) -> float:
     if X.shape[0] < FEW:
         numbers = X.shape[0] * X.shape[1] if variance > 0.0 else 0
         variance = (numbers * variance + PRIOR) / (numbers + PRIOR)
+    if X.shape[1] * variance * GAMMA < 1.0 and X.max() > X.min():
+        warn("the columns vary so little that squared distances are lost in rounding: scale them (StandardScaler)")
+        return GAMMA
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 
 def local_gamma(X, options: dict[str, Any]) -> float:
     """Return ``scale_gamma``, or 32 times that if it is to be "local": near events count, as in a density."""
-    return (LOCAL if options["gamma"] == "local" else 1.0) * scale_gamma(X, options)
+    return min(GAMMA, (LOCAL if options["gamma"] == "local" else 1.0) * scale_gamma(X, options))
 
 
 def smooth_gamma(X, options: dict[str, Any]) -> float:
     """Return ``scale_gamma``, or half of that if it is to be "smooth": fewer random features are enough."""
     return (SMOOTH if options["gamma"] == "smooth" else 1.0) * scale_gamma(X, options)
+
+
+def feature_gamma(X, options: dict[str, Any]) -> float:
+    """Return ``scale_gamma``, or 1 if the features are the columns, so that models of other rows can be merged."""
+    return 1.0 if options["features"] == "linear" else scale_gamma(X, options)
 
 
 def auto_delta(X, options: dict[str, Any]) -> float:
@@ -55,6 +64,11 @@ def auto_delta(X, options: dict[str, Any]) -> float:
     if rows.shape[0] < FEW:
         return math.sqrt(USUAL / options["gamma"])
     return smallest_delta(squared_distances(rows), min(CELLS, rows.shape[0] // 2))
+
+
+def auto_theta(X, options: dict[str, Any]) -> float:
+    """Return half the diameter of ``auto_delta``; only used by the coverage oracle."""
+    return auto_delta(X, options) / 2.0 if options["oracle"] == "coverage" else 0.0
 
 
 def squared_distances(rows) -> np.ndarray:

@@ -12,7 +12,7 @@ from ..core.limits import TARGET, WEIGHT
 from ..core.run import Loop
 from .checking import one_row
 from .constraints import short
-from .turns import TakesTurns
+from .turns import TakesTurns, learning
 
 NONE = np.empty(0)
 NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
@@ -49,6 +49,8 @@ class SingleEvents(TakesTurns):
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
         turns = self._turns
+        if turns.predicting:
+            turns.check()
         with turns.lock:
             if turns.predicting:
                 turns.wait()
@@ -75,10 +77,13 @@ class SingleEvents(TakesTurns):
     def _learn_event(self, x, target: float, weight: float) -> None:
         """Learn an event of the model's type and width, and an encoded target."""
         if weight > 0.0:  # otherwise the row is skipped entirely, and draws no random numbers
-            before = self._state
-            state = self._one.learn(before, x, target, weight, self._largest)
-            if state is not before:
-                self._state = self._known(state)
+            one = self._one
+            if self._state is not one.learned:
+                self._state = one.attached(self._state)
+            while (done := one.learn(x, target, weight, self._largest)) != 1:
+                if done < 0:
+                    self._known(None)
+                self._state = one.attached(one.roomier(self._state))
 
     def _score_event(self, x) -> Any:
         """Return the score of an event of the model's type and width."""
@@ -112,36 +117,38 @@ class SingleEvents(TakesTurns):
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"x must contain only numbers: {error}") from None
 
+    @learning
     def _learn_plain(self, X, y, sample_weight) -> bool:
         """Learn a few rows without most of the work around them, and return whether that was possible.
 
         Whatever is unusual is left to ``_stream``, which gives the same, or raises.
         """
-        with self._turns:
-            if not self._learns_plainly() or not self._are_few(X):
-                return False
-            few, shape, weights = self._batches(), X.shape[:1], NONE if sample_weight is None else sample_weight
-            if weights is not NONE and not (is_plain(weights, shape) and few.are_within(weights[np.newaxis], 0.0, WEIGHT)):
-                return False
-            found = self._plain_targets(as_array(y) if type(y) is list else y, shape, weights)
-            if found is None:
-                return False
-            targets, labels, scale = found
-            guard = few.guard(self._state)
-            try:
-                with guard:
-                    state = few.learn(self._state, X, targets, labels, weights, self._largest)
-                    if state is None:
-                        return False
-                    self._take(state, scale)
-            except loop.Interrupted:
-                raise
-            except KeyboardInterrupt:
-                state = few.resumed()
+        if not self._learns_plainly() or not self._are_few(X):
+            return False
+        few, shape, weights = self._batches(), X.shape[:1], NONE if sample_weight is None else sample_weight
+        if weights is not NONE and not (is_plain(weights, shape) and few.are_within(weights[np.newaxis], 0.0, WEIGHT)):
+            return False
+        found = self._plain_targets(as_array(y) if type(y) is list else y, shape, weights)
+        if found is None:
+            return False
+        targets, labels, scale = found
+        guard = few.guard(self._state)
+        try:
+            with guard:
+                state = few.learn(self._state, X, targets, labels, weights, self._largest)
                 if state is None:
-                    raise
+                    return False
                 self._take(state, scale)
+        except loop.Interrupted:
+            raise
+        except BaseException as stop:
+            state = few.resumed()
+            if state is None:
+                raise
+            self._take(state, scale)
+            if isinstance(stop, KeyboardInterrupt):
                 raise loop.Interrupted("stopped between two events; the model can be used") from None
+            raise
         return True
 
     def _take(self, state: Any, scale: Any) -> None:

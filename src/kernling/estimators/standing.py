@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from ..core.loop import events_of
+from ..core.loop import Interrupted, events_of
 from .randomness import SOURCES, RngState
 
 
 class Standing:
-    """An estimator as it is now, without its arrays: a call that may stop or fail half-way learns a copy of them."""
+    """An estimator as it is now, without its arrays: a call that may stop or fail half-way learns a copy of them.
+
+    A ``with`` statement restores it if an error is raised.
+    """
+
+    learns_in_place = False  # whether all rows have been learned as soon as any has
 
     def __init__(self, model: Any):
         self._model, self._attributes = model, dict(vars(model))
@@ -25,11 +31,43 @@ class Standing:
         """Return whether the estimator has learned events since."""
         return self._events_now() != self._events
 
+    def __enter__(self) -> Standing:
+        return self
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if error is None or isinstance(error, Interrupted) or (self.learns_in_place and self.has_learned()):
+            return
+        self.restore()
+
     def restore(self) -> None:
         """Restore the attributes and the states of the generators."""
         restore_attributes(self._model, self._attributes)
         for generator in self._generators:
             generator.restore()
+
+
+class StandingSteps:
+    """A pipeline as it is now: a ``with`` statement restores all steps if an error is raised.
+
+    Not if the last step, which restores itself, has learned the rows.
+    """
+
+    last: Standing | None = None  # before it learns
+
+    def __init__(self, pipeline: Any):
+        self._pipeline, self._attributes = pipeline, dict(vars(pipeline))
+        parts = [part for _, part in self._attributes.get("steps_", ())[:-1]]
+        self._parts = [(part, dict(vars(part) if hasattr(part, "to_state") else vars(copy.deepcopy(part)))) for part in parts]
+
+    def __enter__(self) -> StandingSteps:
+        return self
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if error is None or (self.last is not None and self.last.has_learned()):
+            return
+        restore_attributes(self._pipeline, self._attributes)
+        for part, attributes in self._parts:
+            restore_attributes(part, attributes)
 
 
 def restore_attributes(model: Any, attributes: dict[str, Any]) -> None:

@@ -53,6 +53,8 @@ class TargetScale(NamedTuple):
     @classmethod
     def from_plain(cls, numbers: list[float]) -> TargetScale:
         """Restore a scale from a list of its numbers."""
+        if len(numbers) != 3 or not all(type(number) in (int, float) for number in numbers):
+            raise ValueError(f"{numbers!r:.60} is not a scale of targets: it has three numbers")
         scale = cls(*(float(number) for number in numbers))
         if not (0.0 <= scale.rows < math.inf and abs(scale.mean) <= MOST and scale.squares >= 0.0 and scale.spread <= MOST):
             raise ValueError(f"{numbers} is not a valid scale of targets")

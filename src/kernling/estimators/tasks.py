@@ -12,10 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..core import scoring
 from ..core.limits import TARGET
+from ..core.loop import events_of
 from ..core.state import Widening, widened
+from ..text import check_texts
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
+from .contents import entry
 from .parameters import parameter
 from .single import NONE, scalar
 from .target_scale import TargetScale
@@ -32,10 +35,18 @@ def _gives_probabilities(self) -> bool:
     raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
 
 
+def _check_labels(y) -> None:
+    """Raise for labels that cannot be stored, of lists before NumPy drops the NUL characters that they end in."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    if kind in "OU" and hasattr(y, "__iter__"):
+        check_texts("the label", labels.distinct(y).tolist() if kind == "U" and len(y) else y)
+
+
 class OnlineWithClasses(OnlineEstimator):
     """Base class for targets that are labels: encoding, new classes and class weights."""
 
     def _validated(self, X, y, sample_weight, fresh):
+        _check_labels(y)
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
@@ -51,6 +62,7 @@ class OnlineWithClasses(OnlineEstimator):
     def _begin_targets(self, y, classes=None):
         self.classes_ = present = labels.distinct(y)
         if classes is not None:
+            _check_labels(classes)
             self.classes_ = np.unique(np.asarray(classes))
             unknown = np.setdiff1d(present, self.classes_)
             if len(unknown):
@@ -63,14 +75,14 @@ class OnlineWithClasses(OnlineEstimator):
         return labels.output_count(len(self.classes_))
 
     def _take_classes(self, header, arrays):
-        dtype = np.dtype(header["class_type"])
-        if dtype.kind not in "biufUO" or dtype.itemsize * len(header["classes"]) > labels.ROOM:
-            raise ValueError(f"a model cannot have labels of type {dtype}")
-        self.classes_ = np.array(header["classes"], dtype=dtype)
-        self._counts = np.array(arrays["counts"], dtype=np.float64)
-        known = self.classes_.ndim == 1 and np.array_equal(self.classes_, np.unique(self.classes_))
-        if not known or self._counts.shape != self.classes_.shape or not (self._counts >= 0.0).all():
-            raise ValueError("the classes do not match the model")
+        check_texts("the label", entry(header, "classes", list))
+        self.classes_ = labels.from_plain(entry(header, "classes", list), entry(header, "class_type", str))
+        counts = arrays.get("counts")
+        if counts is None or counts.dtype != np.float64 or counts.shape != self.classes_.shape:
+            raise ValueError(f"there must be a count for each of {len(self.classes_)} classes")
+        if not ((counts >= 0.0) & (counts < np.inf)).all():
+            raise ValueError("the counts of the classes must be numbers of at least 0")
+        self._counts = counts.copy()
         return self._output_count()
 
     def _check_classes(self, classes):
@@ -127,12 +139,13 @@ class OnlineWithClasses(OnlineEstimator):
 
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, weighted by its class."""
-        counts = self._counts
+        counts, events = self._counts, events_of(self._state)
         try:
             share = self._class_weights(np.array([scalar(y)]), np.array([weight]), whole=False)[0]
             self._learn_event(x, target, weight * share)
-        except BaseException:
-            self._counts = counts
+        except BaseException:  # which may have arrived when the event had been learned
+            if events_of(self._state) == events:
+                self._counts = counts
             raise
 
     def _targets(self, y, weights):
@@ -341,15 +354,19 @@ class OnlineRegressor(BaseOnlineRegressor):
     def _learn_with_statistics(self, x, y, target, weight):
         """Learn an event, its target on the scale of those up to it."""
         if weight > 0.0 and self._target_scale is not None:
-            scale = self._target_scale.with_one(target)
-            self._learn_event(x, scale.scaled(target), weight)
-            self._target_scale = scale
+            scale, events = self._target_scale.with_one(target), events_of(self._state)
+            try:
+                self._learn_event(x, scale.scaled(target), weight)
+                self._target_scale = scale
+            except BaseException:  # which may have arrived when the event had been learned
+                if events_of(self._state) != events:
+                    self._target_scale = scale
+                raise
 
     def _take_classes(self, header, arrays):
-        held = header.get("target_scale")
-        if (held is not None) != self.standardise_target:
+        if ("target_scale" in header) != self.standardise_target:
             raise ValueError("the scale of the targets does not fit the model")
-        self._target_scale = None if held is None else TargetScale.from_plain(held)
+        self._target_scale = TargetScale.from_plain(entry(header, "target_scale", list)) if self.standardise_target else None
         return super()._take_classes(header, arrays)
 
 

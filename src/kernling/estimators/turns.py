@@ -10,55 +10,43 @@ from typing import Any
 
 
 class Turns:
-    """A readers-writer lock.  A ``with`` statement waits until no other thread predicts, and excludes all others.
+    """A readers-writer lock that an exception cannot leave locked, wherever a signal handler or another thread raises it.
 
-    It is reentrant.  Single events are so short that they just take ``lock`` and are not counted.
+    Only ``with`` statements on Python's own locks hold anything: between the lock and its block, and between the block and the
+    release, Python raises nothing.  A thread that learns holds ``lock``; a thread that predicts holds a lock of its own, which
+    is listed before it is taken, and which those that learn wait for.  Single events are so short that they just take ``lock``.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._changed = threading.Condition(self.lock)
-        self.predicting: dict[int, int] = {}  # nested calls of each thread
-        self._waiting = 0  # threads that want to learn
+        self.predicting: dict[int, Any] = {}  # the lock of each thread that predicts, or is about to
 
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        try:
-            if self.predicting:
-                self.wait()
-        except BaseException:  # such as Ctrl-C
-            self.lock.release()
-            raise
+    def check(self) -> None:
+        """Raise if this thread predicts: others that learn may hold ``lock``, and wait for it."""
+        if threading.get_ident() in self.predicting:
+            raise RuntimeError("a model cannot learn in the middle of its own prediction: learn before or after it")
 
     def wait(self) -> None:
-        """Wait, holding the lock, until no other thread predicts."""
-        self._waiting += 1
+        """Wait, holding ``lock``, until no other thread predicts."""
+        for thread, held in list(self.predicting.items()):
+            with held:
+                self.predicting.pop(thread, None)  # if it was only about to, it waits for ``lock`` again
+
+    def meanwhile(self, act: Callable, *arguments: Any, **more: Any) -> Any:
+        """Call a function while no thread learns; may be nested."""
+        me, predicting = threading.get_ident(), self.predicting
+        if me in predicting:
+            return act(*arguments, **more)
+        mine = threading.Lock()
         try:
-            self._changed.wait_for(lambda: not self.predicting.keys() - {threading.get_ident()})
+            while True:
+                with self.lock:
+                    predicting[me] = mine
+                with mine:
+                    if me in predicting:
+                        return act(*arguments, **more)
         finally:
-            self._waiting -= 1
-            self._changed.notify_all()  # threads that wait to predict continue once the lock is free
-
-    def __exit__(self, *_error: object) -> None:
-        self.lock.release()
-
-    def begin_predicting(self) -> None:
-        """Wait until no thread learns or waits to learn."""
-        me = threading.get_ident()
-        with self.lock:
-            if self._waiting and me not in self.predicting:
-                self._changed.wait_for(lambda: not self._waiting)
-            self.predicting[me] = self.predicting.get(me, 0) + 1
-
-    def end_predicting(self) -> None:
-        """End what ``begin_predicting`` began."""
-        me = threading.get_ident()
-        with self.lock:
-            nested = self.predicting.pop(me) - 1
-            if nested:
-                self.predicting[me] = nested
-            elif self._waiting:
-                self._changed.notify_all()
+            predicting.pop(me, None)
 
 
 class OwnTurns:
@@ -86,7 +74,12 @@ def learning(method: Callable) -> Callable:
 
     @wraps(method)
     def alone(self: Any, *arguments: Any, **more: Any) -> Any:
-        with self._turns:
+        turns = self._turns
+        if turns.predicting:
+            turns.check()
+        with turns.lock:
+            if turns.predicting:
+                turns.wait()
             return method(self, *arguments, **more)
 
     return alone
@@ -97,11 +90,7 @@ def predicting(method: Callable) -> Callable:
 
     @wraps(method)
     def meanwhile(self: Any, *arguments: Any, **more: Any) -> Any:
-        self._turns.begin_predicting()
-        try:
-            return method(self, *arguments, **more)
-        finally:
-            self._turns.end_predicting()
+        return self._turns.meanwhile(method, self, *arguments, **more)
 
     return meanwhile
 

@@ -1,7 +1,7 @@
 """Running metrics, test-then-train evaluation, hold-out evaluation and parameter search; results are rows."""
 
 from .holdout import batch, folds, held_out
-from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Window, metric
+from .metrics import AUC, F1, MAE, RMSE, Accuracy, BalancedAccuracy, Batch, LogLoss, Metric, Mistakes, Risk, Window, metric
 from .protocols import ProgressiveRun, ProgressiveRuns, feed, online, test_then_train
 from .references import ConstantAnswer, LinearModel
 from .rows import model_of, read_rows, summary, write_rows
@@ -25,6 +25,7 @@ __all__ = [
     "Mistakes",
     "ProgressiveRun",
     "ProgressiveRuns",
+    "Risk",
     "Search",
     "Window",
     "batch",

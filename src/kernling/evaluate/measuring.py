@@ -106,9 +106,7 @@ def measure_all(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Row:
         counts.update(predicted)
         row["majority"] = float(counts.majority)
     for name in names:
-        one = metric(name, counts)
-        one.update(predicted)
-        row[name] = float(one.value)
+        row[name] = metric(name, counts).measure(model, X, predicted)
     return row
 
 

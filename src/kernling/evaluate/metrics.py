@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..estimators.risk import regularised_risk
 from .auc import AucHistogram
 
 
@@ -49,10 +50,16 @@ class Metric:
     needs: ClassVar[str] = "predict"  # the model's method whose output it needs
     low_is_good: ClassVar[bool] = False
     is_share: ClassVar[bool] = False  # shown as a percentage
+    held_out_only: ClassVar[bool] = False  # it is of one model: there is no value along a stream
 
     def update(self, batch: Batch) -> None:
         """Update the metric with a batch of rows."""
         raise NotImplementedError
+
+    def measure(self, model: Any, X: Any, predicted: Batch) -> float:
+        """Return the metric of a fitted model on rows that it has not learned, given its predictions for them."""
+        self.update(predicted)
+        return float(self.value)
 
     @property
     def value(self) -> float:
@@ -372,6 +379,36 @@ class AUC(Metric):
         return float(np.mean(areas[~np.isnan(areas)])) if not np.isnan(areas).all() else np.nan
 
 
+class Risk(Metric):
+    """Regularised risk: the mean loss of a classifier on held-out rows plus lam / 2 ||f||^2, with its own loss and lam.
+
+    It is what the method minimises, so it can be compared between settings with the same loss and lam only.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import Risk, batch
+    >>> from kernling.streams import synthetic
+    >>> rows = batch(kl.POLKClassifier(loss="softmax"), synthetic("multidist", 2000), metrics=["mistakes", "risk"])
+    >>> print(Risk.label, 0.0 < rows[0]["risk"] < 1.0)
+    risk True
+    """
+
+    label = "risk"
+    low_is_good = True
+    held_out_only = True
+
+    def measure(self, model: Any, X: Any, predicted: Batch) -> float:
+        return regularised_risk(getattr(model, "model_", model), getattr(model, "passed", lambda rows: rows)(X), predicted.y)
+
+    def update(self, batch: Batch) -> None:
+        raise TypeError("risk is of one model on held-out rows: evaluate it with batch, held_out or folds")
+
+    @property
+    def value(self) -> float:
+        return np.nan
+
+
 METRICS: dict[str, type[Metric]] = {
     "mistakes": Mistakes,
     "accuracy": Accuracy,
@@ -379,6 +416,7 @@ METRICS: dict[str, type[Metric]] = {
     "f1": F1,
     "log_loss": LogLoss,
     "auc": AUC,
+    "risk": Risk,
     "rmse": RMSE,
     "mae": MAE,
 }
@@ -428,7 +466,8 @@ class Window:
 
 
 def metric(name: str, counts: Counts | None = None) -> Metric:
-    """Return a running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae or auc.
+    """Return a running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae, auc or
+    risk.
 
     Metrics of labels that are given the same ``counts`` share them; the caller updates them.
 

@@ -27,7 +27,7 @@ from .measuring import (
     warm_up,
     weights_of_experts,
 )
-from .metrics import Batch, Counts, Window, metric
+from .metrics import Batch, Counts, Window, metric, metric_class
 from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
 
@@ -225,6 +225,9 @@ class ProgressiveRun:
         metrics, window, linear = self._options
         self._task = task = self.model.task
         self.metrics = chosen_metrics(metrics, task)
+        for name in self.metrics:
+            if metric_class(name).held_out_only:
+                raise ValueError(f"{name} is of one model on held-out rows: evaluate it with batch, held_out or folds")
         self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
         if "log_loss" in self.metrics and not hasattr(self.model, "predict_proba"):
             raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")

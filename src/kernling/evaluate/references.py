@@ -154,7 +154,7 @@ def held_out_metrics(
     batch = Batch(test[1], answer.predict(test[0]))
     row: Row = {}
     for name in metrics:
-        if metric_class(name).needs == "predict":
+        if metric_class(name).needs == "predict" and not metric_class(name).held_out_only:
             one = metric(name)
             one.update(batch)
             row[f"{name}_{answer.name}"] = float(one.value)

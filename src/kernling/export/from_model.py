@@ -88,6 +88,8 @@ def _step(part: Any) -> Affine:
     if isinstance(part, (Standardise, MinMax)):
         return _affine(part.scale_now())
     if getattr(part, "task", None) == "metric":
+        if part.features != "linear":
+            raise TypeError(f"AOGDMetric(features={part.features!r}) cannot be exported: use features='linear'")
         return Affine(np.zeros(part.n_features_in_), np.sqrt(part.weights_))
     cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode)"
     raise TypeError(f"a {type(part).__name__} in a pipeline cannot be exported: {cure}")

@@ -36,6 +36,7 @@ class Union(NamedTuple):
     places: np.ndarray  # (points of the first and of the second model,) index of each in the union, -1 if it was removed
     moved: float  # the largest distance over which coefficients were moved to a core
     error: float  # the norm of what changed in the column that changed most
+    projected: int  # points that were removed by projecting their terms on others
 
 
 def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarray, rule: Reduction) -> Union:
@@ -47,6 +48,7 @@ def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarra
     kept, reduced, moved = np.arange(len(first)), whole, 0.0
     if rule.coverage is not None:
         kept, reduced, moved = _covered(rule.coverage, points, tags, whole)
+    covered = len(kept)
     if rule.kinds is not None:
         kind = np.concatenate(rule.kinds)[first][kept]
         parts = [_pursued(kernel, points, kept[kind == k], reduced[:, :, kind == k], rule) for k in np.unique(kind)]
@@ -63,7 +65,8 @@ def united(kernel: Any, points: np.ndarray, columns: np.ndarray, tags: np.ndarra
         change = -whole
         change[:, :, kept] += reduced
         error = math.sqrt(max(0.0, *(function_products(kernel, points, column, column).sum() for column in change)))
-    return Union(points[kept], reduced, np.ascontiguousarray(tags[:, kept]), place[copy_of], moved, error)
+    tags, projected = np.ascontiguousarray(tags[:, kept]), covered - len(kept)
+    return Union(points[kept], reduced, tags, place[copy_of], moved, error, projected)
 
 
 def _distinct(points: np.ndarray, tags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

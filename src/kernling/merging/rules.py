@@ -55,6 +55,7 @@ class Merging(NamedTuple):
     model: Any  # the merged expansion or linear model
     places: np.ndarray  # indices in it of the points of a, then of b; -1 if removed
     moved: float  # the largest distance over which coefficients were moved to a core
+    projected: int  # points that were removed by projecting their terms on others
 
     def mean(self, name: str) -> np.ndarray:
         """Return the weighted mean of an array of both states."""
@@ -140,7 +141,7 @@ def merged_states(
     start = begun[0] if begun else None
     parts = shares * units.width[:2]
     events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
-    merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0)
+    merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0, 0)
     error = 0.0
     if isinstance(a.model, Expansion):
         reduction = rule.points(params, a, b)
@@ -152,7 +153,7 @@ def merged_states(
         votes = shares @ np.stack([a.model.votes, b.model.votes])
         base = a.model._replace(points=union.points, norms=squared_norms(union.points), tags=union.tags, votes=votes)
         model: Expansion | Linear = _with_columns(base, kind, union.columns, events)
-        merging = merging._replace(model=model, places=union.places, moved=union.moved)
+        merging = merging._replace(model=model, places=union.places, moved=union.moved, projected=union.projected)
         error = union.error
     else:
         merging = merging._replace(model=_merged_linear("model", a, b, kind, parts, events))

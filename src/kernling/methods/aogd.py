@@ -13,7 +13,9 @@ Then x_t updates the mean of its own class and, with probability p, replaces tha
 
 Departures from the paper, each with its reason:
 
-- A mean and an example per class: a single mean, as in the paper's listing, also pairs events with their own class.
+- A mean and an example per class, as in the paper's text.  With ``means="single"``, as in its Algorithm 1, there is one of each
+  for all events: then an event is also paired with its own class, whose mean is taken for the other's.  The listing has no rule
+  for an example with the event's own label: the second step is omitted.
 - Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the printed factors give
   another kernel.
 - lam is used in both steps; in the listing it is an input that is never used.
@@ -38,6 +40,7 @@ from ..core import losses, run
 from ..core.averages import AUTO, KINDS, RATE, SHARE
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear, output_score
+from ..core.limits import GAMMA
 from ..core.votes import TIE, update_votes
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -45,6 +48,7 @@ from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, k
 from ..estimators.options import Forgets, MeanAndExample, PairLoss, RandomFeatures, VotedMean
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.resolve import smooth_gamma
 
 RAREST = 20.0  # times the mean weight: at most this much counts a mistake of a rare class for the votes
@@ -57,6 +61,7 @@ class Params(NamedTuple):
     refresh: float
     lam: float
     mean_events: float
+    single: bool  # one mean and one example of all events
     output: int
 
 
@@ -66,7 +71,7 @@ class State(NamedTuple):
 
 
 @inner
-def descend(params, w, z, mean, example, own_mean, share, f, sign, weight):
+def descend(params, w, z, mean, example, second_eta, own_mean, share, f, sign, weight):
     """Take both steps for an event with features z and score f, and update the mean of its class.
 
     All products first, then all changes, to read the long arrays as few times as possible.
@@ -77,15 +82,27 @@ def descend(params, w, z, mean, example, own_mean, share, f, sign, weight):
         f_mean += w[i] * mean[i]
         f_example += w[i] * example[i]
         product += (r - mean[i]) * (r - example[i])
-    kept, kept_then = 1.0 - params.eta * params.lam, 1.0 - params.second_eta * params.lam
+    kept, kept_then = 1.0 - params.eta * params.lam, 1.0 - second_eta * params.lam
     first = -params.eta * weight * sign * pair_slope(params.loss, sign * (f - f_mean))
     m = sign * (kept * (f - f_example) + first * product)
-    second = -params.second_eta * weight * sign * pair_slope(params.loss, m)
+    second = -second_eta * weight * sign * pair_slope(params.loss, m)
     first *= kept_then
     for i in range(w.size):
         r = np.float64(z[i])
         w[i] = kept * kept_then * w[i] + first * (r - mean[i]) + second * (r - example[i])
         own_mean[i] += share * (r - own_mean[i])
+
+
+@inner
+def descend_from_all(params, w, z, sides, o, own, share, f, sign, weight):
+    """Take both steps against the mean and the example of all events, whatever their class."""
+    other, counts = 1 - own, sides.counts
+    mean, own_mean, example = np.empty(w.size), sides.means[o, own], sides.examples[o, other]
+    own_share = (counts[o, own] - 1.0) / (counts[o, own] + counts[o, other] - 1.0)
+    for i in range(w.size):
+        mean[i] = own_share * own_mean[i] + (1.0 - own_share) * sides.means[o, other, i]
+    second_eta = params.second_eta if sides.latest[o] == other else 0.0
+    descend(params, w, z, mean, example, second_eta, own_mean, share, f, sign, weight)
 
 
 @inline
@@ -97,15 +114,19 @@ def step(params, state, features, j, f, y, weight, u):
     for o in range(f.size):
         own = side_of(y, o, f.size)
         other = 1 - own
-        if sides.counts[o, own] == 0.0 or u[0] < params.refresh:
-            keep_example(sides, z, o, own)
+        w, sign, own_mean = model.coef[0, o], 2.0 * own - 1.0, sides.means[o, own]
         sides.counts[o, own] += 1.0
         share = 1.0 / min(sides.counts[o, own], params.mean_events)
-        if sides.counts[o, other] > 0.0:
-            mean, example, own_mean = sides.means[o, other], sides.examples[o, other], sides.means[o, own]
-            descend(params, model.coef[0, o], z, mean, example, own_mean, share, f[o], 2.0 * own - 1.0, weight)
+        if params.single and sides.latest[o] >= 0.0:
+            descend_from_all(params, w, z, sides, o, own, share, f[o], sign, weight)
+        elif sides.counts[o, other] > 0.0:
+            mean, example = sides.means[o, other], sides.examples[o, other]
+            descend(params, w, z, mean, example, params.second_eta, own_mean, share, f[o], sign, weight)
         else:
-            join_mean(sides.means[o, own], z, share)
+            join_mean(own_mean, z, share)
+        first = sides.latest[o] < 0.0 if params.single else sides.counts[o, own] == 1.0
+        if first or u[0] < params.refresh:
+            keep_example(sides, z, o, own)
 
 
 @inline
@@ -147,7 +168,8 @@ def note(params, state, row):
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     mean_events = float(o["mean_events"] or np.inf)
-    params = Params(pair_loss(o["loss"]), o["eta"], o["second_eta"], o["refresh"], o["lam"], mean_events, KINDS[o["output"]])
+    steps = o["eta"], o["second_eta"], o["refresh"], o["lam"]
+    params = Params(pair_loss(o["loss"]), *steps, mean_events, o["means"] == "single", KINDS[o["output"]])
     return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, keep=kept_share(problem))
 
 
@@ -168,11 +190,22 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
     """
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "second_eta", "refresh", "n_components"),
+        choices={"means": ("single", "class"), "loss": ("squared", "hinge", "logistic")},
+        values={"kernel": "rbf", "degree": 3, "lam": 0.0},
+        off={"mean_events": None, "output": "last", "features": "fourier", "coef0": 0.0, "forget": None},
+    )
     example = Example("0.98", random_state=0)
     eta: float = parameter(default=0.4, doc="Size of the step against the mean of the other class.")
     second_eta: float = parameter(default=0.1, doc="Size of the step against the example of the other class.")
     refresh: float = parameter(
         default=0.1, doc="Probability with which an event becomes the example of its class; with 1, it is the last event."
+    )
+    means: str = parameter(
+        default="class",
+        allowed=OneOf(("class", "single")),
+        doc="Whether each class has a mean and an example, or there is one of each for all events, as in the paper's listing.",
     )
     mean_events: int | None = parameter(
         default=1000,
@@ -182,7 +215,7 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
     n_components: int = parameter(default=2000)
     gamma: float | str = parameter(
         default="smooth",
-        allowed=(OneOf(("smooth", "scale")), Real(0.0, strict=True, extreme=1e300)),
+        allowed=(OneOf(("smooth", "scale")), Real(0.0, strict=True, extreme=GAMMA)),
         resolve=smooth_gamma,
         doc='Kernel coefficient; "scale" is 1 / (columns * variance of the first rows), "smooth" half of that.',
     )

@@ -3,21 +3,25 @@
 H. AlQuabeh, W. de Vazelhes, B. Gu: Limited Memory Online Gradient Descent for Kernelized Pairwise Learning with Dynamic
 Averaging.  AAAI Conference on Artificial Intelligence (2024).
 
-A weight w_k >= 0 for each column, so that the squared distance of x and x' is D(x, x') = sum of w_k (x_k - x'_k)^2.  Pairs of
-the same class should be nearer than 1 and others farther: the margin is m = s (1 - D), s = +1 for the same class and -1
-otherwise. Event t is paired with the mean x' of each class with step size eta, in the order of the labels, then with each
-class's example with step size second_eta:
+A pair (x, x') has the features r(x) - r(x'), whose inner products are the pairwise kernel of equation 10,
+k((x, x'), (z, z')) = G(x, z) + G(x', z') - G(x, z') - G(x', z), if r are random Fourier features of G; or r are the columns.
+With a weight w_k >= 0 for each of them, the squared distance is D(x, x') = sum of w_k (r_k(x) - r_k(x'))^2; if all weights are
+1 it is k((x, x'), (x, x')) = 2 - 2 G(x, x').  Pairs of the same class should be nearer than 1 and others farther: the margin
+is m = s (1 - D), s = +1 for the same class and -1 otherwise.  Event t is paired with the mean r' of each class with step size
+eta, in the order of the labels, then with each class's example with step size second_eta:
 
-    w_k <- w_k - eta (lam w_k - s l'(m) (x_k - x'_k)^2),
+    w_k <- w_k - eta (lam w_k - s l'(m) (r_k(x_t) - r'_k)^2),
 
 and then negative weights become 0.  Finally, it updates the mean and example of its class as in aogd.py.
 
-The paper does not specify the loss.  For different classes the loss is not convex in x', so a step against a mean does not
-minimise a bound on the mean loss; it is a heuristic here.  A sample weight multiplies the gradients of the loss.
+The paper specifies neither the loss nor the distance of a metric.  For different classes the loss is not convex in r', so a
+step against a mean does not minimise a bound on the mean loss; it is a heuristic here.  By default the metric is on the
+columns, and the mean of all weights is used.  A sample weight multiplies the gradients of the loss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -29,11 +33,15 @@ from ..compiler import inline, inner
 from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
 from ..core import losses, run, scoring
-from ..core.fourier import Linear, new_linear
-from ..estimators.checking import checked
-from ..estimators.learner import FeatureLearner, Needs, Problem
-from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss
+from ..core.fourier import Linear, feature_table
+from ..core.rows import as_rows
+from ..core.shapes import declared
+from ..estimators.checking import canonical, checked
+from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
+from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
+from ..estimators.resolve import feature_gamma
 from ..estimators.tasks import OnlineWithClasses
 from ..estimators.turns import predicting
 from ..merging.rules import Merging
@@ -47,12 +55,13 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(counts="counts: classes", means="coefficients: classes features", examples="coefficients: classes features")
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
-    counts: np.ndarray  # (classes,)
-    means: np.ndarray  # (classes, d)
-    examples: np.ndarray  # (classes, d)
+    counts: np.ndarray
+    means: np.ndarray
+    examples: np.ndarray
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""
@@ -62,15 +71,15 @@ class Classes(NamedTuple):
         """Return the exact counts and means of all events."""
         return Classes(*pooled_means(self, other, start), pooled_examples(self, other))
 
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not self.means.shape == self.examples.shape == (len(self.counts), d):
-            raise ValueError("the shapes of the class arrays do not match")
-
 
 class State(NamedTuple):
     model: Linear
     classes: Classes
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the weights of the columns can be those of a metric."""
+        if (self.model.coef < 0.0).any():
+            raise ValueError("state.model.coef has numbers below 0, which are no weights")
 
 
 @inner
@@ -109,19 +118,22 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    model = new_linear(problem, "linear", 0, rng, groups=2 if needs.output == "average" else 1)
-    return State(model, Classes(np.zeros(0), np.zeros((0, problem.d)), np.zeros((0, problem.d))))
+    model = empty_linear(needs, problem, rng)
+    none = np.zeros((0, model.coef.shape[2]))
+    return State(model, Classes(np.zeros(0), none, none))
 
 
 LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure, start)
 
 
-class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses):
-    """Metric learning: a transformer that scales each column by how much it helps to separate the classes.
+class AOGDMetric(
+    PairLoss, MeanAndExample, MeanOrLast, RandomFeatures, OneToOneFeatureMixin, TransformerMixin, OnlineWithClasses
+):
+    """Metric learning: a transformer that scales each column or feature by how much it helps to separate the classes.
 
-    ``transform`` multiplies each column by the root of its weight, so that Euclidean distances of its output are the learned
-    ones: pairs of the same class tend to be nearer than 1, others farther.  No points are stored, only a mean and an
-    example of each class.
+    ``transform`` multiplies each column, or with ``features="fourier"`` each random feature of a kernel, by the root of its
+    weight, so that Euclidean distances of its output are the learned ones: pairs of the same class tend to be nearer than 1,
+    others farther.  No points are stored, only a mean and an example of each class.
 
     Examples
     --------
@@ -135,6 +147,12 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     """
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "second_eta", "refresh", "n_components"),
+        choices={"loss": ("hinge", "squared", "logistic")},
+        values={"kernel": "rbf", "degree": 3, "lam": 0.0},
+        off={"output": "last", "features": "fourier", "coef0": 0.0},
+    )
     loss: str = parameter(
         default="hinge",
         doc="Loss of the margin s (1 - D): D is the squared distance, s = +1 for the same class and -1 otherwise.",
@@ -144,8 +162,9 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
     refresh: float = parameter(default=0.1, doc="Probability with which an event becomes the example of its class.")
     lam: float = parameter(default=0.0, doc="Weight of the regulariser in all steps.")
     output: str = parameter(default="average", doc="Weights to use: the mean of all so far, or the last ones.")
+    gamma: float | str = parameter(default="scale", resolve=feature_gamma)
+    features: str = parameter(default="linear", doc="The columns themselves, or random features of the kernel.")
     task = "metric"
-    kernel, gamma, degree, coef0 = "linear", 1.0, 1, 0.0  # columns are used directly
     class_weight = n_jobs = None
 
     def fit(self, X, y, sample_weight=None):
@@ -159,15 +178,24 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
 
     @predicting
     def transform(self, X):
-        """Multiply each column by the square root of its weight."""
+        """Multiply each column, or each random feature, by the square root of its weight."""
         check_is_fitted(self)
         X = checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)
         roots = np.sqrt(self.weights_).astype(self._problem.dtype)
+        if self.features != "linear":
+            X = feature_table(self._state.model, as_rows(canonical(X)), 0, X.shape[0]).T.astype(self._problem.dtype)
         return (X @ sparse.diags_array(roots)).tocsr() if sparse.issparse(X) else X * roots
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns, or aogdmetric0, aogdmetric1, ... for random features."""
+        names = super().get_feature_names_out(input_features)
+        if self.features == "linear":
+            return names
+        return np.array([f"aogdmetric{i}" for i in range(len(self.weights_))], dtype=object)
 
     @property
     def weights_(self) -> np.ndarray:
-        """Weight of each column in the squared distance."""
+        """Weight of each column or feature in the squared distance."""
         self._fitted()
         return scoring.frozen_parts(self._setup, self._state)[0].coef[0, 0].copy()
 
@@ -176,8 +204,12 @@ class AOGDMetric(PairLoss, MeanAndExample, MeanOrLast, OneToOneFeatureMixin, Tra
         """Not available: a metric has no scores."""
         raise AttributeError("an AOGDMetric has transform, and no scores")
 
+    def _settle_on(self, X):
+        if self.features != "linear":  # columns are scaled by learning
+            super()._settle_on(X)
+
     def _begin(self, options, d, outputs):
-        super()._begin({"gamma": self.gamma, **options}, d, outputs)
+        super()._begin(options, d, outputs)
         for place in range(len(getattr(self, "classes_", ()))):
             self._widen(place, None)
 

@@ -25,9 +25,11 @@ from ..components.pairwise import pair_move, pair_product
 from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
+from ..core.shapes import declared
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
+from ..estimators.published import Published
 from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, Merging, events_of
 
@@ -39,11 +41,12 @@ class Params(NamedTuple):
     lam: float
 
 
+@declared(mean="coefficients: features", example="coefficients: features", values="coefficients: 2")
 class State(NamedTuple):
     model: Linear
-    mean: np.ndarray  # (features,)
-    example: np.ndarray  # (features,)
-    values: np.ndarray  # (2,) of the mean and of the example
+    mean: np.ndarray
+    example: np.ndarray
+    values: np.ndarray  # of the mean and of the example
 
 
 @inline
@@ -111,6 +114,11 @@ class AOGDRanker(MeanAndExample, MeanOrLast, Forgets, RandomFeatures, BaseOnline
     """
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "second_eta", "refresh", "n_components"),
+        values={"kernel": "rbf", "degree": 3, "lam": 0.0},
+        off={"output": "last", "features": "fourier", "coef0": 0.0, "forget": None},
+    )
     example = Example("1.00", gamma=1.0, random_state=0)
 
     def score(self, X, y, sample_weight=None):

@@ -56,6 +56,7 @@ from ..components.window import Window
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
+from ..core.limits import GAMMA
 from ..core.loop import WORK
 from ..core.rows import Rows
 from ..core.setup import Setup
@@ -169,7 +170,7 @@ def relearn(params: Params, state: State, kernel: Kernel) -> None:
     state.early.stretch[:] = experts.relevance(state.experts, state.kernel(kernel), state.early.stretch, known)
     if params.settles:
         variance = variance_of_entries(state.scales, params.standardise)
-        state.early.gamma[0] = 1.0 / variance if variance > 0.0 else 1.0
+        state.early.gamma[0] = min(1.0 / variance, GAMMA) if variance > 0.0 else 1.0
     place_edges(state.stepped, first)
     experts.clear(state.experts)
     for rows, targets, weights in early.parts(state.early, BLOCK):
@@ -230,6 +231,11 @@ LEARNER = Learner(
     start,
     bound,
     certificate,
+    meanings={
+        "mistakes": "Mistakes of the vote.",
+        "best_expert_mistakes": "Mistakes of the best expert.",
+        "mistakes_bound": "The vote makes at most this many mistakes, given those of the best expert.",
+    },
     finish=write_coefficients,
     merge=Merge(within_limit, align=in_common_coordinates),
 )

@@ -11,12 +11,12 @@ and for the l2 loss with lam <= 1 a projection on the ball ||w|| <= y_max / sqrt
 
 Departures from the paper, each with its reason:
 
-- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; in its Algorithm 4 it is twice
-  that.
+- Boxes have the diameter delta that the paper defines; in its Algorithm 4 it is twice that (``coverage="printed_box"``).
 - A margin of exactly 1 causes no loss (the paper has both readings; its experiments use this one).
 - An event stored without approximation (Bernoulli and margin rules) does not become a core point, so cores stay separated.
 - ``eta``, the largest step.  In the paper T = t: the first step is 1 / lam, and on short streams the model is little more than
   its first events.
+- Events without a loss open no cell by default (``zero_cells``): in the paper they do, though nothing is learned from them.
 - ``max_cells``: once it is reached, an event outside of all cells takes the place of the core whose cell has not been visited
   for longest, and whose term in all models so far is projected on the five nearest points, or is dropped (``full``).  The
   paper's experiments used such a limit without mentioning it (500 cells on ijcnn1).
@@ -27,40 +27,34 @@ Departures from the paper, each with its reason:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ..compiler import inline
-from ..components.coverage import (
-    VISITED,
-    Coverage,
-    cell_distance,
-    feature_distance,
-    find_cell,
-    least_recent_core,
-    reassign,
-)
-from ..components.eviction import point_value
-from ..components.neighbours import add_projection, point_row, project_on_nearest
-from ..components.norm import Norm, new_norm, norm_add, norm_insert, project_on_ball
+from ..components.cells import CELLS, FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, keep, merged_stats, open_cell
+from ..components.coverage import CORE, VISITED, Coverage, cell_distance, find_cell
+from ..components.norm import Norm, new_norm, norm_add, project_on_ball
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, Expansion
-from ..core.updates import add, anneal, insert, replace
-from ..estimators.constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
+from ..core.shapes import declared
+from ..core.updates import add, anneal
+from ..estimators.cells import Cells
+from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
+from ..estimators.learner import Learner, Needs, Problem, delay, empty_expansion, horizon
 from ..estimators.options import Averaged, HarmonicSteps, IsotropicKernel, TubeRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log, Times
-from ..estimators.resolve import auto_delta
+from ..estimators.published import Published
+from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
-from ..merging.rules import Merge, Merging, each
+from ..merging.rules import Merge
+from ..theory import avm as theory
 
 ALWAYS, BERNOULLI, MARGIN = range(3)
 RULES = {"always": ALWAYS, "bernoulli": BERNOULLI, "margin": MARGIN}
-CELLS, OVERFLOWS, FARTHEST, LARGEST_Y, LARGEST_WEIGHT = range(5)
 
 
 class Params(NamedTuple):
@@ -79,10 +73,17 @@ class Params(NamedTuple):
     horizon: float  # maximum of t, to forget
 
 
+@declared(stats=("counts", "counts", "not negative", "0..1e50", "weights", "not negative", "counts"))
 class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
-    stats: np.ndarray  # cells, cells that found no room, farthest core used (squared), largest target and weight
+    stats: np.ndarray  # what certificates need, by the names of cells.py
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the cells are those of the core points: one of them is replaced when there are too many."""
+        cores = np.count_nonzero(self.model.tags[CORE] == 0.0)
+        if self.stats[CELLS] != cores:
+            raise ValueError(f"there are {self.stats[CELLS]:g} cells, but {cores} core points")
 
 
 @inline
@@ -121,42 +122,6 @@ def approximates(params, f, y, t, u):
     return losses.margin(f, y) >= 1.0
 
 
-@inline
-def open_cell(params, state, block, j):
-    """Return the core of a new cell for event j; -1 if there is no room."""
-    if state.stats[CELLS] < params.max_cells:
-        state.stats[CELLS] += 1
-        return keep(state, block, j, 0.0)
-    state.stats[OVERFLOWS] += 1
-    return replace_core(state, block, j) if params.replace else -1
-
-
-@inline
-def replace_core(state, block, j):
-    """Replace the core whose cell has not been visited for longest by event j; return its index."""
-    model = state.model
-    c = least_recent_core(model)
-    point_row(model, block, c)
-    count, _ = project_on_nearest(model, block, point_value(model, block.kernel, c), c)
-    for n in range(count):
-        norm_add(state.norm, model, int(block.work[1, n]), block.work[0, n] * model.coef[0, 0, c])
-    add_projection(model, block, j, c, count)
-    norm_add(state.norm, model, c, -model.coef[0, 0, c])
-    reassign(model, block, j, c)
-    replace(model, block, j, c, 0.0)
-    norm_insert(state.norm, model, block, j, c)
-    return c
-
-
-@inline
-def keep(state, block, j, tag):
-    """Store event j as a point, a core if its tag is 0; return its index."""
-    c = insert(state.model, block, j, tag)
-    state.model.tags[VISITED, c] = 0.0
-    norm_insert(state.norm, state.model, block, j, c)
-    return c
-
-
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     coverage = Coverage.of(o["coverage"], o["delta"], problem.d, problem.dtype)
@@ -186,49 +151,20 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, needs
 
 
-def delay(problem: Problem) -> float:
-    """Return by how many events t is advanced, so that no step is larger than eta."""
-    eta, lam = problem.options["eta"], problem.options["lam"]
-    return 0.0 if eta is None else max(0.0, 1.0 / (eta * lam) - 1.0)
-
-
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem, tags=2), new_norm(params.project), np.zeros(5))
+    return State(empty_expansion(needs, problem, tags=2), new_norm(params.project), np.zeros(STATS))
 
 
 def bound(params: Params, t: float) -> float:
-    """Return the maximum number of points: bounded only if all events are approximated by a bounded number of cells."""
-    return min(t, params.max_cells) if params.rule == ALWAYS else t
-
-
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return delta_phi, a bound on ||Phi(x) - Phi(c)||, and norm_bound, one on ||w||, for all events so far."""
-    stats = state.stats
-    radius = params.coverage.radius * (1.0 if problem.options["coverage"] == "sphere" else math.sqrt(problem.d))
-    scale = stats[LARGEST_WEIGHT] * (math.sqrt(2.0) if problem.outputs > 1 else 1.0)
-    norm_bound = scale / params.lam
-    if params.loss.kind == losses.L2:
-        y_max = params.y_max or stats[LARGEST_Y]
-        norm_bound = y_max / math.sqrt(params.lam) if params.project else y_max / (params.lam - 1.0)
-    return {
-        "delta_phi": feature_distance(problem.kernel, max(radius, math.sqrt(stats[FARTHEST]))),
-        "farthest": math.sqrt(stats[FARTHEST]),
-        "cells": int(stats[CELLS]),
-        "norm_bound": float(norm_bound),
-    }
+    """Return the maximum number of points; with the Bernoulli rule in expectation, by Theorem 15."""
+    if params.rule == ALWAYS:
+        return min(t, params.max_cells)
+    return min(t, theory.kept_events(params.beta, params.rho, t) + params.max_cells) if params.rule == BERNOULLI else t
 
 
 def apart(params: Params, a: State, b: State) -> Reduction:
-    """Merged cores have separate cells, at most ``max_cells``."""
-    return Reduction(coverage=params.coverage, budget=bound(params, math.inf))
-
-
-def merged_stats(merging: Merging, name: str) -> np.ndarray:
-    """Add the distance by which cores moved to the distances of events from their cores."""
-    stats = each("total", "total", "largest", "largest", "largest")(merging, name)
-    stats[CELLS] = np.count_nonzero(merging.model.tags[0] == 0.0)
-    stats[FARTHEST] = (math.sqrt(stats[FARTHEST]) + merging.moved) ** 2
-    return stats
+    """Merged cores have separate cells, at most ``max_cells`` if there are no other points."""
+    return Reduction(coverage=params.coverage, budget=params.max_cells if params.rule == ALWAYS else math.inf)
 
 
 LEARNER = Learner(
@@ -237,15 +173,29 @@ LEARNER = Learner(
     configure,
     start,
     bound,
-    certificate,
+    theory.certificate,
+    assumed=theory.assumed,
+    meanings=theory.MEANINGS,
+    expected_bound=lambda params: params.rule == BERNOULLI,
     merge=Merge(points=apart, harmonic=True, arrays={"stats": merged_stats}),
 )
 
 
-class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
-    """Parameters and attributes shared by all tasks."""
+class _AVM(Cells, HarmonicSteps, Averaged, IsotropicKernel):
+    """Parameters shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "lam", "delta"),
+        choices={
+            "coverage": ("sphere", "printed_box"),
+            "approximate": ("always", "bernoulli", "margin"),
+            "output": ("last", "average", "suffix"),
+        },
+        values={"kernel": "rbf", "degree": 3, "suffix": 0.5},
+        required_with={"beta": ("approximate", "bernoulli"), "rho": ("approximate", "bernoulli")},
+        off={"eta": None, "max_cells": None, "full": "replace", "zero_cells": True, "coef0": 0.0, "forget": None},
+    )
     lam: float = parameter(
         default=0.00001,
         search=Log(1e-07, 0.01),
@@ -257,47 +207,17 @@ class _AVM(HarmonicSteps, Averaged, IsotropicKernel):
         search=Log(0.05, 5.0),
         doc="Largest step, that of the first event; None: 1 / lam, as in the paper.",
     )
-    delta: str | float = parameter(
-        default="auto",
-        allowed=(OneOf(("auto",)), Real(0.0, extreme=1e100)),
-        search=Times(1.0, 3.0),  # smaller cells would be replaced all the time
-        resolve=auto_delta,
-        doc='Diameter of a cell; "auto" is the smallest at which the first 1,000 rows open at most 400 cells.',
-    )
-    coverage: str = parameter(default="sphere", allowed=OneOf(("sphere", "box")), doc="Shape of a cell.")
-    approximate: str = parameter(
-        default="always",
-        allowed=OneOf(("always", "bernoulli", "margin")),
-        doc="When an event is replaced by its core point: always; with probability 1 - beta / t**rho; when its "
-        "margin is at least 1 or its residual within epsilon (which, with the hinge loss, never bounds the model).",
-    )
-    beta: float = parameter(default=0.0, allowed=Real(0.0), doc="Factor in the probability of the Bernoulli rule.")
-    rho: float = parameter(default=1.0, allowed=POSITIVE, doc="Exponent in the probability of the Bernoulli rule.")
-    max_cells: int | None = parameter(
-        default=1000, allowed=(NOTHING, Whole(1)), doc="Maximum number of cells; None: no limit, as in the paper."
-    )
-    full: str = parameter(
-        default="replace",
-        allowed=OneOf(("replace", "drop")),
-        doc="What happens to an event outside of all cells when there are ``max_cells``: it takes the place of the core point "
-        "whose cell has not been visited for longest, or is dropped.",
-    )
-    zero_cells: bool = parameter(
-        default=False, allowed=SWITCH, doc="Whether events without loss open cells, too, as in the paper."
-    )
-
-    n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells now.")
-    n_replaced_ = property(lambda self: self._overflows("replace"), doc="Cells replaced because of ``max_cells``.")
-    n_dropped_ = property(lambda self: self._overflows("drop"), doc="Events dropped because of ``max_cells``.")
-
-    def _overflows(self, full: str) -> int:
-        return int(self._fitted().stats[OVERFLOWS]) if self._problem.options["full"] == full else 0
 
 
 class AVMClassifier(_AVM, OnlineClassifier):
     """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
 
     example = Example("0.98")
+    published_settings = _AVM.published_settings.also(
+        choices={"loss": ("hinge", "smooth_hinge", "logistic")},
+        required_with={"tau": ("loss", "smooth_hinge")},
+        off={"class_weight": None},
+    )
     loss: str = parameter(
         default="hinge",
         allowed=OneOf(("hinge", "smooth_hinge", "logistic")),
@@ -311,6 +231,11 @@ class AVMRegressor(_AVM, TubeRegressor):
     """Approximation Vector Machine for regression: events are represented by the core points of at most 1,000 cells."""
 
     example = Example("1.00")
+    published_settings = _AVM.published_settings.also(
+        choices={"loss": ("epsilon_insensitive", "l1", "l2")},
+        required_with={"epsilon": ("loss", "epsilon_insensitive"), "y_max": ("loss", "l2")},
+        off={"standardise_target": False},
+    )
     loss: str = parameter(
         default="epsilon_insensitive",
         allowed=OneOf(("epsilon_insensitive", "l1", "l2")),

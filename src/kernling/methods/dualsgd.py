@@ -106,7 +106,15 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     return {"points": state.model.stored, "points_bound": params.budget, "coefficient_bound": 1.0 / params.lam}
 
 
-LEARNER = Learner(__name__, run.dual_loop(step), configure, start, certificate=certificate, merge=Merge(harmonic=True))
+LEARNER = Learner(
+    __name__,
+    run.dual_loop(step),
+    configure,
+    start,
+    certificate=certificate,
+    meanings={"coefficient_bound": "Absolute coefficients of an output in both parts sum to at most this (weights of 1)."},
+    merge=Merge(harmonic=True),
+)
 
 
 class _DualSGD(HarmonicSteps, RandomFeatures, Budget):

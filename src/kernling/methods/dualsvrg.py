@@ -25,7 +25,7 @@ wrong class.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,20 +42,24 @@ from ..components.memory import (
     remember,
     subtract_gradient,
 )
+from ..components.stats import DUALSVRG_STATS, HEAVIEST_EVENT, merged_dualsvrg_stats
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
+from ..core.shapes import declared
 from ..core.updates import add, insert, renormalise
-from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real, Whole
+from ..estimators.cells import Oracle
+from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion, empty_linear, kept_share
-from ..estimators.options import Budget, Forgets, RandomFeatures, TubeRegressor
+from ..estimators.options import Forgets, RandomFeatures, TubeRegressor
 from ..estimators.parameters import parameter
-from ..estimators.ranges import Log, Times
-from ..estimators.resolve import auto_delta
+from ..estimators.published import Published
+from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
-from ..merging.rules import Merge, each
+from ..merging.rules import Merge
+from ..theory import dualsvrg as theory
 
 COVERAGE, BUDGET, ALWAYS = range(3)
 ORACLES = {"coverage": COVERAGE, "budget": BUDGET, "always": ALWAYS}
@@ -71,11 +75,12 @@ class Params(NamedTuple):
     period: int
 
 
+@declared(stats=("weights", "not negative"))
 class State(NamedTuple):
     model: Expansion  # groups: w, its sum over the period, the snapshot u, the memory's gradients
     linear: Linear  # groups: w, its sum over the period, the snapshot u
     memory: Memory
-    stats: np.ndarray  # the largest weight
+    stats: np.ndarray  # what certificates need, by the names of stats.py
 
 
 @inline
@@ -93,7 +98,7 @@ def step(params, state, block, features, j, f, y, weight, u):
         g_u[o] *= weight
         g[o] = weight * g[o] - g_u[o]
     remember(memory, model, block, features, j, y, weight, slot, g_u)
-    state.stats[0] = max(state.stats[0], weight)
+    state.stats[HEAVIEST_EVENT] = max(state.stats[HEAVIEST_EVENT], weight)
 
     shrink = 1.0 / (1.0 + params.eta * params.lam)
     share = params.eta / memory.ring[COUNT]
@@ -153,31 +158,12 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     model = empty_expansion(needs, problem, tags=1, groups=4)
     linear = empty_linear(needs, problem, rng, groups=3)
     memory = new_memory(problem.options["memory"], problem.d, linear.coef.shape[2], problem.outputs, problem.dtype)
-    return State(model, linear, memory, np.zeros(1))
+    return State(model, linear, memory, np.zeros(DUALSVRG_STATS))
 
 
 def bound(params: Params, t: float) -> float:
     """Return the maximum number of points."""
     return min(t, params.budget)
-
-
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return the rate per period of Theorem 2, which holds only if ``rate_applies`` is 1: for long periods or a large lam."""
-    o, eta, lam, weight = problem.options, params.eta, params.lam, float(state.stats[0]) or 1.0
-    L = weight * losses.lipschitz(o["loss"], o["tau"], problem.outputs)
-    M = weight * losses.smoothness(o["loss"], o["tau"])
-    steps, length = math.inf, math.inf  # contributions of the steps and of the length of a period to the rate
-    if 12.0 * eta * M < 1.0:
-        steps = 13.0 * M * eta / (1.0 - 12.0 * eta * M)
-        length = 1.0 / (params.period * lam * eta * (1.0 - 12.0 * eta * M))
-    applies = steps + length < 1.0 and params.period >= 13 and o["memory"] >= 2 and math.isfinite(L)
-    return {
-        "coefficient_bound": 3.0 * L / lam,
-        "points": state.model.stored,
-        "points_bound": float(bound(params, int(state.model.clock[EVENTS]))),
-        "rate": steps / (eta * lam + 1.0) + length,
-        "rate_applies": float(applies),
-    }
 
 
 def within_bound(params: Params, a: State, b: State) -> Reduction:
@@ -192,17 +178,14 @@ LEARNER = Learner(
     configure,
     start,
     bound,
-    certificate,
-    merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": each("largest")}),
+    theory.certificate,
+    assumed=theory.assumed,
+    meanings=theory.MEANINGS,
+    merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": merged_dualsvrg_stats}),
 )
 
 
-def auto_theta(X, options: dict[str, Any]) -> float:
-    """Return half the diameter of auto_delta; only used by the coverage oracle."""
-    return auto_delta(X, options) / 2.0 if options["oracle"] == "coverage" else 0.0
-
-
-class _DualSVRG(RandomFeatures, Budget, Forgets):
+class _DualSVRG(Oracle, RandomFeatures, Forgets):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
@@ -218,24 +201,6 @@ class _DualSVRG(RandomFeatures, Budget, Forgets):
         search=Log(0.01, 3.0),
         doc="Step size; None: the theory's 1 / (76 M), M being the smoothness of the loss, which is small for most streams.",
     )
-    oracle: str = parameter(
-        default="coverage",
-        allowed=OneOf(("coverage", "budget", "always")),
-        doc="Which events are stored as points: those farther than theta from all stored ones; the first ``budget``; none.",
-    )
-    theta: str | float = parameter(
-        default="auto",
-        allowed=(OneOf(("auto",)), Real(0.0, strict=True, extreme=1e100)),
-        search=Times(0.5, 2.0),
-        resolve=auto_theta,
-        doc='Radius of the coverage; "auto" is half the diameter at which the first 1,000 rows open at most 400 cells.',
-    )
-    max_points: int | None = parameter(
-        default=1000,
-        allowed=(NOTHING, Whole(1)),
-        doc='Maximum number of points that oracle="coverage" stores; None: no limit, as in the paper.',
-    )
-    budget: int = parameter(default=100, doc='Number of points that oracle="budget" stores.')
     memory: int = parameter(
         default=100,
         allowed=Whole(1),
@@ -255,6 +220,14 @@ class DualSVRGClassifier(_DualSVRG, OnlineClassifier):
     """Variance-reduced gradient descent on at most 1,000 kernel points and a linear model on random features."""
 
     example = Example("0.94", eta=0.5, random_state=0)
+    published_settings = Published(
+        required=("gamma", "lam", "oracle"),
+        choices={"loss": ("smooth_hinge", "logistic")},
+        values={"eta": None, "tau": 0.5, "memory": 100, "period": 100, "n_components": 200, "budget": 100}
+        | {"kernel": "rbf", "degree": 3},
+        required_with={"theta": ("oracle", "coverage")},
+        off={"max_points": None, "features": "fourier", "coef0": 0.0, "forget": None, "class_weight": None},
+    )
     loss: str = parameter(
         default="smooth_hinge",
         allowed=OneOf(("smooth_hinge", "logistic", "softmax")),

@@ -28,6 +28,7 @@ from ..compiler import inline, inner
 from ..components.eviction import keep, mistaken, oldest, point_scores, point_value, square
 from ..core import losses, run
 from ..core.expansion import SCALE, Expansion
+from ..core.shapes import declared
 from ..core.updates import add, renormalise
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count
@@ -43,6 +44,7 @@ class Params(NamedTuple):
     budget: int
 
 
+@declared(stats=("counts", "coefficients", "0..1"))
 class State(NamedTuple):
     model: Expansion
     stats: np.ndarray
@@ -111,6 +113,12 @@ LEARNER = Learner(
     configure,
     start,
     certificate=certificate,
+    meanings={
+        "mistakes": "Mistakes so far, M in the paper.",
+        "damage": "Sum of the damages of removed points, at most 15/32 of the mistakes.",
+        "smallest_phi": "Smallest factor by which coefficients were shrunk.",
+        "largest_norm": "If ||g|| is at most this and budget at least 83, mistakes <= 2 ||g||^2 + 4 hinge losses of g.",
+    },
     merge=Merge(arrays={"stats": each("total", "total", "smallest")}),
 )
 

@@ -186,7 +186,16 @@ def each_class(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.buffer_size, kinds=(a.labels.targets, b.labels.targets))
 
 
-LEARNER = Learner(__name__, run.kernel_loop(step, note), configure, start, bound, certificate, merge=Merge(points=each_class))
+LEARNER = Learner(
+    __name__,
+    run.kernel_loop(step, note),
+    configure,
+    start,
+    bound,
+    certificate,
+    meanings={"points_per_class": "There are never more points of a class than this."},
+    merge=Merge(points=each_class),
+)
 
 
 class KOILClassifier(Buffer, PairwiseClassifier):

@@ -217,6 +217,11 @@ LEARNER = Learner(
     start,
     bound,
     certificate,
+    meanings={
+        "least_loss": "The least regularised sum of squares that any weights have on all events so far.",
+        "regret_bound": "Vovk 2001, Theorem 4: squared errors before learning, of predictions clipped to the largest target, "
+        "sum to at most least_loss plus this; absent with forget.",
+    },
     merge=Merge(points=within_limit, settle=write_coefficients),
 )
 

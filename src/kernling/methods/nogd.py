@@ -30,6 +30,7 @@ from ..components.nystrom import compress, feature_step, landmark_features
 from ..core import losses, run
 from ..core.expansion import Expansion, check_room
 from ..core.minibatch import point_matrix
+from ..core.shapes import declared
 from ..core.updates import add, insert
 from ..estimators.constraints import NOTHING, Whole
 from ..estimators.examples import Example
@@ -46,9 +47,10 @@ class Params(NamedTuple):
     cutoff: float
 
 
+@declared(M="coefficients: rank budget")
 class State(NamedTuple):
     model: Expansion
-    M: np.ndarray  # (k, B), zero until there are B landmarks
+    M: np.ndarray  # zero until there are B landmarks
 
 
 @inline

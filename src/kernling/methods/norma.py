@@ -67,14 +67,21 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
-    """Return truncation, a bound on the norm of the removed terms for constant steps and a loss of slope at most 1."""
+    """Return truncation, a bound on the norm of the removed terms for constant steps and a loss whose slope is bounded."""
     found = point_count(params, state, problem)
     if params.lam > 0.0 and not params.diminishing and "budget" in found:
-        found["truncation"] = (1.0 - params.eta * params.lam) ** params.budget / params.lam
-    return found
+        slope = losses.lipschitz(problem.options["loss"], 0.0, problem.outputs)
+        found["truncation"] = slope * (1.0 - params.eta * params.lam) ** params.budget / params.lam
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
-LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate)
+LEARNER = Learner(
+    __name__,
+    run.kernel_loop(step),
+    configure,
+    certificate=certificate,
+    meanings={"truncation": "The norm of the terms that were removed is at most this, for sample weights of 1."},
+)
 
 
 class _NORMA(RegularisedSteps, OptionalBudget, Forgets):

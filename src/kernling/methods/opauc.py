@@ -26,6 +26,7 @@ from ..core import run
 from ..core.averages import KINDS
 from ..core.expansion import check_room
 from ..core.fourier import Linear
+from ..core.shapes import declared
 from ..core.state import Widening, added
 from ..estimators.examples import Example
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
@@ -46,12 +47,17 @@ def outer(means: np.ndarray) -> np.ndarray:
     return means[..., :, np.newaxis] * means[..., np.newaxis, :]
 
 
+@declared(
+    counts="counts: outputs 2",
+    means="coefficients: outputs 2 features",
+    covariances="coefficients: outputs 2 features features",
+)
 class Moments(NamedTuple):
     """Number of events, mean and covariance of their features, for each side of each output."""
 
-    counts: np.ndarray  # (outputs, 2)
-    means: np.ndarray  # (outputs, 2, features)
-    covariances: np.ndarray  # (outputs, 2, features, features)
+    counts: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
 
     def widened(self, change: Widening) -> Moments:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""
@@ -75,11 +81,6 @@ class Moments(NamedTuple):
         counts, means = pooled_means(self, other, start)
         squares = added(self, other, start, lambda part: part.counts[..., None, None] * (part.covariances + outer(part.means)))
         return Moments(counts, means, squares / np.maximum(counts, 1.0)[..., None, None] - outer(means))
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if not all(array.shape[:2] == (outputs, 2) for array in self):
-            raise ValueError("the moments do not match the outputs")
 
 
 class State(NamedTuple):

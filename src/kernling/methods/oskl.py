@@ -28,6 +28,7 @@ import numpy as np
 from ..compiler import inline
 from ..core import losses, run
 from ..core.expansion import EVENTS, Expansion
+from ..core.shapes import declared
 from ..core.updates import add, insert
 from ..estimators.constraints import POSITIVE, OneOf, Real
 from ..estimators.examples import Example
@@ -46,6 +47,7 @@ class Params(NamedTuple):
     G: float
 
 
+@declared(stats=("not negative",))
 class State(NamedTuple):
     model: Expansion
     stats: np.ndarray  # the sum of the probabilities
@@ -95,7 +97,7 @@ LEARNER = Learner(
     start,
     bound,
     certificate,
-    expected_bound=True,
+    expected_bound=lambda params: True,
     merge=Merge(arrays={"stats": each("total")}),
 )
 

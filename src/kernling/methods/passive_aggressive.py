@@ -31,6 +31,7 @@ from ..components.recent_scores import RecentScores, new_scores
 from ..core import run
 from ..core.expansion import Expansion
 from ..core.kernels import self_value
+from ..core.shapes import declared
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -50,6 +51,7 @@ class Params(NamedTuple):
     C: float
 
 
+@declared(ball="coefficients: 3")
 class State(NamedTuple):
     model: Expansion
     ball: np.ndarray

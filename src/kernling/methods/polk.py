@@ -31,21 +31,24 @@ import numpy as np
 from ..compiler import inline
 from ..components.gram import Gram, new_gram
 from ..components.pruning import Pruning, add_and_prune
+from ..components.stats import EPS, HEAVIEST_ROW, LARGEST_ERROR, LARGEST_ORDER, LARGEST_SELF, LARGEST_SHARE, POLK_STATS, STEPS
 from ..core import losses
 from ..core.expansion import Expansion
+from ..core.kernels import self_value
 from ..core.loop import learn_waiting
 from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
+from ..core.shapes import declared
 from ..core.updates import read_scores, scale_model
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
 from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log
 from ..merging.reduction import Reduction
 from ..merging.rules import Merge, each
-
-STEPS, EPS, LARGEST_ERROR, LARGEST_SHARE, LARGEST_ORDER = range(5)
+from ..theory import polk as theory
 
 
 class Params(NamedTuple):
@@ -59,11 +62,12 @@ class Params(NamedTuple):
     max_points: float
 
 
+@declared(stats=("not negative", "not negative", "not negative", "not negative", "counts", "not negative", "weights"))
 class State(NamedTuple):
     model: Expansion
     gram: Gram
     waiting: Waiting
-    stats: np.ndarray  # batches learned, current eps, largest error, largest error / eps and largest number of points seen
+    stats: np.ndarray  # what certificates need, by the names of stats.py
 
 
 @inline
@@ -75,6 +79,7 @@ def step(params, state, batch):
     eps = params.parsimony * eta ** (2.0 if params.diminishing else 1.5)
     n = 0  # rows with a loss
     for b in range(rows):
+        note_row(state.stats, self_value(block.kernel, np.float64(block.norms[b])), waiting.weights[b])
         read_scores(model, block, b, block.f)
         losses.gradient(params.loss, block.f, waiting.targets[b], block.g)
         if has_loss(block.g, -eta / rows * waiting.weights[b], work.new[n]):
@@ -95,6 +100,12 @@ def has_loss(g, factor, out):
         out[o] = factor * g[o]
         lossy = lossy or out[o] != 0.0
     return lossy
+
+
+@inline
+def note_row(stats, k_xx, weight):
+    stats[LARGEST_SELF] = max(stats[LARGEST_SELF], k_xx)
+    stats[HEAVIEST_ROW] = max(stats[HEAVIEST_ROW], weight)
 
 
 @inline
@@ -126,22 +137,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     model = empty_expansion(needs, problem)
-    return State(model, new_gram(), new_waiting(problem.options["batch_size"], problem.d, problem.dtype), np.zeros(5))
-
-
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return the errors of pruning: ||f - f~|| never exceeded the eps of its step if largest_share <= 1.
-
-    The order is the number of points.  eps is exceeded if ``max_points`` requires it; otherwise only a tiny eps can be,
-    by points that are in the span of others up to rounding, which are never stored.
-    """
-    return {
-        "eps": float(state.stats[EPS]),
-        "largest_error": float(state.stats[LARGEST_ERROR]),
-        "largest_share": float(state.stats[LARGEST_SHARE]),
-        "order": int(state.model.size[0]),
-        "largest_order": int(state.stats[LARGEST_ORDER]),
-    }
+    return State(model, new_gram(), new_waiting(problem.options["batch_size"], problem.d, problem.dtype), np.zeros(POLK_STATS))
 
 
 def within_eps(params: Params, a: State, b: State) -> Reduction:
@@ -161,9 +157,10 @@ LEARNER = Learner(
     configure,
     start,
     bound,
-    certificate,
+    theory.certificate,
+    meanings=theory.MEANINGS,
     finish=partial(learn_waiting, LOOP),
-    merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * 4)}, steps={"stats": STEPS}),
+    merge=Merge(points=within_eps, arrays={"stats": each("total", *["largest"] * (POLK_STATS - 1))}, steps={"stats": STEPS}),
 )
 
 
@@ -171,6 +168,12 @@ class _POLK(RegularisedSteps, Forgets):
     """Parameters and attributes shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "lam", "parsimony"),
+        choices={"step": ("constant", "diminishing"), "prune": ("komp", "random")},
+        values={"kernel": "rbf", "degree": 3, "coef0": 0.0, "batch_size": 1},
+        off={"max_points": None, "forget": None},
+    )
     eta: float = parameter(default=7.5, search=Log(0.1, 30.0))
     lam: float = parameter(default=1e-06, search=None, doc="Weight of the regulariser; must be less than 1 / eta.")
     parsimony: float = parameter(
@@ -207,12 +210,23 @@ class POLKClassifier(_POLK, LossClassifier):
     """Parsimonious online learning with kernels: gradient steps in function space, then pruning to at most 250 points."""
 
     example = Example("0.95", eta=20.0)
+    published_settings = _POLK.published_settings.also(
+        choices={"loss": ("hinge", "softmax", "squared_hinge")}, off={"class_weight": None}
+    )
+    loss: str = parameter(
+        default="hinge",
+        allowed=OneOf(("hinge", "squared_hinge", "logistic", "softmax")),
+        doc="Loss of the margin; with more than two classes, all but softmax take the margin over the best wrong class.",
+    )
 
 
 class POLKRegressor(_POLK, SquaredLossRegressor):
     """Parsimonious online regression with kernels, on at most 250 points."""
 
     example = Example("1.00", gamma=1.0)
+    published_settings = _POLK.published_settings.also(
+        choices={"loss": ("l2",)}, off={"epsilon": 0.1, "standardise_target": False}
+    )
     eta: float = parameter(
         default=1.0,
         search=Log(0.03, 1.9),

@@ -76,7 +76,18 @@ def independent(params: Params, a: State, b: State) -> Reduction:
     return Reduction(budget=params.budget, independent=True)
 
 
-LEARNER = Learner(__name__, run.kernel_loop(step), configure, start, certificate=certificate, merge=Merge(points=independent))
+LEARNER = Learner(
+    __name__,
+    run.kernel_loop(step),
+    configure,
+    start,
+    certificate=certificate,
+    meanings={
+        "drift": "Largest entry of the identity minus the kernel matrix times its inverse.",
+        "renewed": "How often the inverse was computed anew.",
+    },
+    merge=Merge(points=independent),
+)
 
 
 class _Projectron(OptionalBudget):

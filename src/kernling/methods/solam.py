@@ -27,6 +27,7 @@ from ..core import run
 from ..core.averages import KINDS
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
+from ..core.shapes import declared
 from ..core.state import Widening
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
@@ -43,10 +44,11 @@ class Params(NamedTuple):
     output: int
 
 
+@declared(values="coefficients: outputs 3")
 class Saddle(NamedTuple):
     """The variables a, b and al of each output: the scores of both classes' means, and their difference."""
 
-    values: np.ndarray  # (outputs, 3)
+    values: np.ndarray
 
     def widened(self, change: Widening) -> Saddle:
         """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""
@@ -58,11 +60,6 @@ class Saddle(NamedTuple):
     def merged(self, other: Saddle, start: Saddle | None, merging: Merging) -> Saddle:
         """Return the weighted mean, as for the model."""
         return Saddle(merging.shares[0] * self.values + merging.shares[1] * other.values)
-
-    def check(self, size: int, d: int, outputs: int) -> None:
-        """Raise unless all shapes agree."""
-        if self.values.shape != (outputs, 3):
-            raise ValueError("the saddle point does not match the outputs")
 
 
 class State(NamedTuple):

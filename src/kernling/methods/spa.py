@@ -30,13 +30,11 @@ Departures from the paper, each with its reason:
 - The mean of the latest models, and the weighted mean of it, the average and the last model (``output="auto"``), are not in the
   paper; they use the same points.
 - A sample weight multiplies eta, the cap of the step.
-- Theorem 3.1 is given for any kernel and for several classes: where the gradient of the loss has squared norm at most S, which
-  is 1 in the paper, its second term is T max(S eta beta / alpha, sqrt(S eta beta)).
+- The theorems are given for any kernel and for several classes (theory/spa.py).
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -47,20 +45,23 @@ from ..components.eviction import UNBOUNDED, lightest, point_value
 from ..components.neighbours import event_row, move_to_nearest, point_row, project_on_nearest
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
+from ..components.stats import CHANCES, SPA_STATS, STEEPEST, TERMS_PROJECTED, UNPROVEN
 from ..core import run
-from ..core.expansion import EVENTS, Expansion
+from ..core.expansion import Expansion
 from ..core.kernels import self_value
+from ..core.shapes import declared
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.one_class import OnlineOneClass
 from ..estimators.options import Averaged, MeanOrLast, StepSize, TubeRegressor
 from ..estimators.parameters import parameter
+from ..estimators.published import Published
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier
-from ..merging.rules import Merge, each
+from ..merging.rules import Merge, Merging, each
+from ..theory import spa as theory
 
-CHANCES, STEEPEST, PROJECTED = range(3)  # in stats
 NEAR = 0.3  # relative to K(x, x): the squared distance from the nearest points' span up to which an event is projected
 
 
@@ -72,11 +73,12 @@ class Params(NamedTuple):
     budget: int  # maximum number of points
 
 
+@declared(ball="coefficients: 3", stats=("not negative", "not negative", "not negative", "not negative"))
 class State(NamedTuple):
     model: Expansion  # tags: the event that added the point
     ball: np.ndarray
     recent: RecentScores  # of one-class models
-    stats: np.ndarray  # the sum of the probabilities, the largest squared norm of a gradient, and the terms projected
+    stats: np.ndarray  # what certificates need, by the names of stats.py
 
 
 @inline
@@ -88,6 +90,7 @@ def step(params, state, block, j, f, y, weight, u):
     rho = min(params.alpha, loss) / params.beta
     state.stats[CHANCES] += rho
     state.stats[STEEPEST] = max(state.stats[STEEPEST], steep)
+    state.stats[UNPROVEN] += weight != 1.0
     if u[0] < rho:
         tau = min(weight * params.eta / rho, loss / steep)
         old = lightest(state.model, block) if state.model.size[0] >= params.budget else -1
@@ -110,7 +113,7 @@ def project_one(task, state, block, j, k_xx, old):
     if task.radius > 0.0:
         note_projection(state.ball, model, block, p, count, gap)
     move_to_nearest(model, block, j, p, count)
-    state.stats[PROJECTED] += 1.0
+    state.stats[TERMS_PROJECTED] += 1.0
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -136,7 +139,9 @@ def _beta(o: dict) -> float:
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
-    return State(empty_expansion(needs, problem, tags=1), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(3))
+    return State(
+        empty_expansion(needs, problem, tags=1), new_ball(), new_scores(problem.task == "oneclass"), np.zeros(SPA_STATS)
+    )
 
 
 def bound(params: Params, t: int) -> float:
@@ -144,23 +149,10 @@ def bound(params: Params, t: int) -> float:
     return min(params.budget, params.alpha * t / params.beta)
 
 
-def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return the number of points, and the bounds of Theorem 3.1 for sample weights of 1.
-
-    The expected regret against any f is below regret_per_norm ||f||^2 + regret_constant.  Nothing is proven for steps whose
-    terms are projected: from the first of them on, there are no bounds of the regret, only the number of points.
-    """
-    t, steepest = state.model.clock[EVENTS], state.stats[STEEPEST]
-    largest_drop = max(steepest * params.eta * params.beta / params.alpha, math.sqrt(steepest * params.eta * params.beta))
-    found = {
-        "expected_bound": float(bound(params, t)),
-        "expected_points": min(params.budget, float(state.stats[CHANCES])),
-        "points": state.model.stored,
-        "projections": int(state.stats[PROJECTED]),
-    }
-    if found["projections"]:
-        return found
-    return {**found, "regret_per_norm": 1.0 / (2.0 * params.eta), "regret_constant": float(t * largest_drop)}
+def merged_stats(merging: Merging, name: str) -> np.ndarray:
+    stats = each("total", "largest", "total", "total")(merging, name)
+    stats[UNPROVEN] += 1.0
+    return stats
 
 
 LEARNER = Learner(
@@ -169,9 +161,11 @@ LEARNER = Learner(
     configure,
     start,
     bound,
-    certificate,
-    expected_bound=True,
-    merge=Merge(arrays={"ball": merged_ball, "stats": each("total", "largest", "total")}),
+    theory.certificate,
+    assumed=theory.assumed,
+    meanings=theory.MEANINGS,
+    expected_bound=lambda params: True,
+    merge=Merge(arrays={"ball": merged_ball, "stats": merged_stats}),
 )
 
 
@@ -179,6 +173,12 @@ class _SPA(StepSize):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
+    published_settings = Published(
+        required=("gamma", "eta", "beta"),
+        choices={"output": ("average", "last")},
+        values={"kernel": "rbf", "degree": 3, "coef0": 0.0, "alpha": 1.0},
+        off={"max_points": None, "budget": None, "horizon": None},
+    )
     eta: float = parameter(default=1.0, doc="Aggressiveness: the maximum size of a step that is taken with probability 1.")
     alpha: float = parameter(
         default=1.0,
@@ -213,6 +213,7 @@ class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     """
 
     example = Example("0.95", beta=4.0, random_state=0)
+    published_settings = _SPA.published_settings.also(off={"suffix": 0.5, "class_weight": None})
     output: str = parameter(default="auto")
 
 
@@ -224,6 +225,7 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
     """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
+    published_settings = _SPA.published_settings.also(("epsilon",), off={"suffix": 0.5, "standardise_target": False})
     output: str = parameter(default="auto")
 
 
@@ -234,3 +236,6 @@ class SPAOneClass(_SPA, MeanOrLast, OnlineOneClass):
     """
 
     example = Example("0.97", random_state=0)
+    published_settings = _SPA.published_settings.also(
+        choices={"mode": ("ball", "halfspace")}, required_with={"radius": ("mode", "ball")}, off={"contamination": None}
+    )

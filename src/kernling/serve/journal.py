@@ -1,59 +1,46 @@
-"""The journal: every block of events, on disk before it is acknowledged, and the ids of the events learned.
+"""The journal: every block of events, on disk before it is acknowledged.
 
-SQLite with a write-ahead log that is flushed at every commit (``synchronous=FULL``).  A record is a block, so that learning the
-records one after another repeats exactly what was learned.  Records before the last snapshots are deleted; ids are kept longer.
+Learning its blocks one after another repeats exactly what was learned.  Records that are older than the last two snapshots of
+their model are removed.  The definition of a model is written twice, and again at the beginning of every file, since all of its
+blocks depend on it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
-import zlib
+import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .blocks import Block
+from .log import Found, Log, Record
+from .marks import Mark, Marks
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS models (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, spec TEXT NOT NULL,
-    traits TEXT NOT NULL, cut INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS blocks (position INTEGER PRIMARY KEY AUTOINCREMENT, model INTEGER NOT NULL, rows INTEGER NOT NULL,
-    checksum INTEGER NOT NULL, content BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS ids (position INTEGER PRIMARY KEY, model INTEGER NOT NULL, count INTEGER NOT NULL,
-    ids TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS blocks_of_model ON blocks (model, position);
-CREATE INDEX IF NOT EXISTS ids_of_model ON ids (model, position);
-"""
-CUT = 64  # records deleted per commit, so that no commit takes long
+BLOCK, DEFINITION, ACCEPTED = 1, 2, 3  # kinds of records
+LENGTH = struct.Struct("<I")
 
 
-class Entry(NamedTuple):
-    """The journal's record of a model."""
+class Definition(NamedTuple):
+    """What a model is, apart from what it has learned."""
 
-    number: int
     name: str
     spec: dict[str, Any]  # how it was created
     traits: dict[str, Any]  # determined by its first rows
-    cut: int  # records up to this position have been deleted
+    from_file: bool = False  # whether it was created from a model file, which is its first snapshot
 
 
-class Record(NamedTuple):
-    """A block of the journal; None if it is damaged."""
+def block_of(record: Record) -> tuple[Block, list[str]]:
+    """Return the block of a record, and the ids of its events."""
+    size = LENGTH.unpack_from(record.content)[0]
+    ids = json.loads(record.content[LENGTH.size : LENGTH.size + size])
+    return Block.from_bytes(record.content[LENGTH.size + size :]), ids
 
-    position: int
-    rows: int
-    block: Block | None
 
-
-def connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    """Open a database with a write-ahead log, for one thread at a time."""
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute(f"PRAGMA synchronous={synchronous}")
-    return database
+def definition_of(record: Record) -> Definition:
+    """Return the definition in a record."""
+    return Definition(*json.loads(record.content))
 
 
 class Journal:
@@ -64,159 +51,98 @@ class Journal:
     >>> import numpy as np
     >>> from pathlib import Path
     >>> from kernling.serve.blocks import Block
-    >>> from kernling.serve.journal import Journal
-    >>> journal = Journal(Path("journal.sqlite"))
+    >>> from kernling.serve.journal import Definition, Journal, block_of
+    >>> journal = Journal(Path("."))
     >>> with journal.commit():
-    ...     number = journal.add_model("flights", {}, {})
-    ...     position = journal.append(number, Block({"km": np.array([2.5])}, ["late"], (1,)), ["a"])
-    >>> [record.block.targets for record in journal.blocks(number, after=0)], journal.ids(number, limit=10)
-    ([['late']], ['a'])
+    ...     number = journal.add_model(Definition("flights", {}, {}))
+    ...     first = journal.append(number, Block({"km": np.array([2.5])}, ["late"], (1,)), ["a"])
+    >>> journal.close()
+    >>> block, ids = block_of(Journal(Path(".")).log.scan()[-1].read())
+    >>> block.targets, ids
+    (['late'], ['a'])
     """
 
-    def __init__(self, path: Path):
-        self.path = path
-        self._cuts: dict[int, int] = {}
-        self.database = connect(path, "FULL")
-        self.database.executescript(TABLES)
+    def __init__(self, folder: Path):
+        self.log = Log(folder / "journal", self._opening)
+        self.marks = Marks(folder)
+        self.models: dict[int, Mark] = {}
+        self._definitions: dict[int, bytes] = {}
+        self.last_number = 0  # of a model
+        self.unmarked: str | None = None  # why the last commit could not be marked
+        self._records: list[Record] = []
+        self._changes: dict[int, Mark] = {}
+
+    def enter(self, number: int, definition: Definition, total: int) -> None:
+        """Go on with a model of which so many events have been acknowledged."""
+        self.models[number] = Mark(definition.name, definition.spec, total)
+        self._definitions[number] = json.dumps(definition).encode()
+
+    def _opening(self) -> list[Record]:
+        return [Record(DEFINITION, number, self.models[number].total, 0, held) for number, held in self._definitions.items()]
 
     @contextmanager
     def commit(self) -> Iterator[None]:
         """Make the changes of a ``with`` statement atomic: when it ends, all of them are on disk, or none."""
-        self.database.execute("BEGIN IMMEDIATE")
+        self._records, self._changes = [], {}
+        before = self.last_number
         try:
             yield
-            self._cut_some()
-            self.database.execute("COMMIT")
+            if self._records:
+                self.log.append(self._records)
         except BaseException:
-            with suppress(sqlite3.Error):  # a full disk has rolled back already
-                self.database.execute("ROLLBACK")
+            self.last_number = before
             raise
+        self.models |= self._changes
+        self._definitions |= {record.model: record.content for record in self._records if record.kind == DEFINITION}
+        try:
+            if self._changes:
+                self.marks.write(self.models)
+            self.log.tidy()
+            self.unmarked = None
+        except OSError as error:  # the commit itself is on disk
+            self.unmarked = error.strerror or str(error)
 
     def close(self) -> None:
-        """Merge the log into the database and close it."""
-        self.database.close()
+        """Close all files."""
+        self.log.close()
+        self.marks.close()
 
-    def go_on_after(self, number: int, position: int) -> None:
-        """Continue the numbers of models and positions of blocks after these, which a damaged journal may have lost."""
-        last = self.database.execute("SELECT MAX(position) FROM ids").fetchone()[0] or 0
-        for table, least in (("models", number), ("blocks", max(position, last))):
-            held = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-            if least > (held[0] if held else 0):
-                self.database.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-                self.database.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, least))
+    def _mark(self, number: int) -> Mark:
+        return self._changes.get(number) or self.models[number]
 
-    # ------------------------------------------------------------------ models
+    def total(self, number: int) -> int:
+        """Return the number of events of a model that have been acknowledged, or are about to be."""
+        return self._mark(number).total
 
-    def add_model(self, name: str, spec: dict[str, Any], traits: dict[str, Any]) -> int:
+    def add_model(self, definition: Definition) -> int:
         """Add a model; return its number."""
-        made = self.database.execute(
-            "INSERT INTO models (name, spec, traits) VALUES (?, ?, ?)", (name, json.dumps(spec), json.dumps(traits))
-        )
-        return int(made.lastrowid or 0)
+        self.last_number += 1
+        self._changes[self.last_number] = Mark(definition.name, definition.spec, 0)
+        self.define(self.last_number, definition, 0)
+        return self.last_number
 
-    def set_traits(self, number: int, traits: dict[str, Any]) -> None:
-        """Update the traits of a model."""
-        self.database.execute("UPDATE models SET traits = ? WHERE number = ?", (json.dumps(traits), number))
-
-    def models(self) -> list[Entry]:
-        """Return all models."""
-        found = self.database.execute("SELECT number, name, spec, traits, cut FROM models ORDER BY number")
-        return [Entry(number, name, json.loads(spec), json.loads(traits), cut) for number, name, spec, traits, cut in found]
-
-    # ------------------------------------------------------------------ events
+    def define(self, number: int, definition: Definition, rows: int) -> None:
+        """Write the definition of a model as it is after its next ``rows`` events."""
+        content = json.dumps(definition).encode()
+        self._records += [Record(DEFINITION, number, self.total(number) + rows, 0, content)] * 2
 
     def append(self, number: int, block: Block, ids: Sequence[str]) -> int:
-        """Add a block that a model is going to learn, with the ids of its events; return its position."""
-        content = block.to_bytes()
-        values = (number, len(block.targets), zlib.crc32(content), content)
-        made = self.database.execute("INSERT INTO blocks (model, rows, checksum, content) VALUES (?, ?, ?, ?)", values)
-        position = int(made.lastrowid or 0)
-        if ids:
-            held = (position, number, len(ids), json.dumps(ids))
-            self.database.execute("INSERT INTO ids (position, model, count, ids) VALUES (?, ?, ?, ?)", held)
-        return position
+        """Add a block that a model is going to learn, with the ids of its events; return the number of events before it."""
+        mark, rows = self._mark(number), len(block.targets)
+        held = json.dumps(ids).encode()
+        self._records.append(Record(BLOCK, number, mark.total, rows, LENGTH.pack(len(held)) + held + block.to_bytes()))
+        self._changes[number] = mark._replace(total=mark.total + rows)
+        return mark.total
 
-    def blocks(self, number: int, after: int) -> Iterator[Record]:
-        """Yield the blocks of a model after a position, in the order in which they were learned."""
-        found = self.database.execute(
-            "SELECT position, rows, checksum, content FROM blocks WHERE model = ? AND position > ? ORDER BY position",
-            (number, after),
-        )
-        for position, rows, checksum, content in found:
-            yield Record(position, rows, Block.from_bytes(content) if zlib.crc32(content) == checksum else None)
-
-    def ids(self, number: int, limit: int) -> list[str]:
-        """Return the ids of the last events learned, oldest first, at most ``limit``; older ones are deleted."""
-        query = "SELECT position, ids FROM ids WHERE model = ? ORDER BY position DESC"
-        found: list[list[str]] = []
-        count = 0
-        for position, ids in self.database.execute(query, (number,)):
-            found.append(json.loads(ids))
-            count += len(found[-1])
-            if count >= limit:
-                self.database.execute("DELETE FROM ids WHERE model = ? AND position < ?", (number, position))
-                break
-        return [one for ids in reversed(found) for one in ids][-limit:]
-
-    def forget_ids(self, number: int, count: int) -> int:
-        """Delete the oldest ids of a model, block by block and at most ``count``; return how many."""
-        gone, last = 0, None
-        query = "SELECT position, count FROM ids WHERE model = ? ORDER BY position"
-        for position, size in self.database.execute(query, (number,)):
-            if gone + size > count:
-                break
-            gone, last = gone + size, position
-        if last is not None:
-            self.database.execute("DELETE FROM ids WHERE model = ? AND position <= ?", (number, last))
-        return gone
-
-    # ------------------------------------------------------------------ deletion
-
-    def cut(self, number: int, position: int) -> None:
-        """Schedule the deletion of a model's records up to this position, a few with each commit."""
-        self._cuts[number] = position
-
-    def _cut_some(self) -> None:
-        for number, position in list(self._cuts.items()):
-            chosen = "SELECT position FROM blocks WHERE model = ? AND position <= ? ORDER BY position LIMIT ?"
-            gone = self.database.execute(f"DELETE FROM blocks WHERE position IN ({chosen})", (number, position, CUT)).rowcount
-            self.database.execute("UPDATE models SET cut = ? WHERE number = ? AND cut < ?", (position, number, position))
-            if gone < CUT:
-                del self._cuts[number]
+    def accept(self, number: int) -> None:
+        """Write that all losses of a model so far have been seen."""
+        self._records.append(Record(ACCEPTED, number, self.total(number), 0, b""))
 
 
-def opened(path: Path) -> tuple[Journal, str | None]:
-    """Open a journal; a damaged one is renamed, its readable rows are copied to a new one, and a sentence says so."""
-    try:
-        journal = Journal(path)
-        damage = journal.database.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if damage == "ok":
-            return journal, None
-        journal.close()
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):  # locked or read-only: nothing is damaged
-            raise
-        damage = str(error)
-    aside = path.with_name(f"{path.name}.damaged")
-    for end in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            os.replace(f"{path}{end}", f"{aside}{end}")
-    journal = Journal(path)
-    with journal.commit():
-        _salvage(aside, journal.database)
-    return (
-        journal,
-        f"the journal was damaged ({damage.splitlines()[-1]}): what could be read was kept, the rest is in {aside.name}",
-    )
-
-
-def _salvage(aside: Path, into: sqlite3.Connection) -> None:
-    """Copy rows from a damaged database as far as it can be read."""
-    with suppress(sqlite3.DatabaseError):
-        source = sqlite3.connect(aside)
-        for table, width in (("models", 5), ("blocks", 5), ("ids", 4)):
-            holes = ", ".join("?" * width)
-            with suppress(sqlite3.DatabaseError):
-                for row in source.execute(f"SELECT * FROM {table}"):
-                    into.execute(f"INSERT OR IGNORE INTO {table} VALUES ({holes})", row)
-        source.close()
+def blocks(found: Sequence[Found], number: int) -> list[Found]:
+    """Return the blocks of a model in the order in which they were learned; a whole one, where there are copies."""
+    chosen: dict[int, Found] = {}
+    for one in found:
+        if one.model == number and one.kind == BLOCK and (one.is_whole or one.first not in chosen):
+            chosen[one.first] = one
+    return [chosen[first] for first in sorted(chosen)]

@@ -1,38 +1,208 @@
-"""Recovery after a restart: the newest intact snapshot of a model, and the journal after it."""
+"""Recovery after a restart: the newest intact snapshot of a model, and the journal after it; what is missing is told."""
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from .journal import Entry, Journal
+from . import marks
+from .dead import Attempts, DeadLetters
+from .ids import KnownIds, Piece, StoredIds
+from .journal import ACCEPTED, BLOCK, DEFINITION, Definition, Journal, block_of, blocks, definition_of
 from .live import LiveModel, Traits
+from .log import Found
+from .marks import Mark
 from .settings import Settings
-from .snapshots import Snapshots
+from .snapshots import Snapshot, Snapshots
+
+EVENTS, IDS = "events", "ids"  # what can be lost
 
 
-class Recovered(NamedTuple):
-    """A model as it was, with a sentence for everything that could not be recovered."""
+def loss(what: str, first: int, end: int, why: str) -> dict[str, Any]:
+    """Return a loss as JSON-compatible data."""
+    return {"what": what, "first": first, "end": end, "why": why, "time": time.time()}
+
+
+def told(one: dict[str, Any]) -> str:
+    """Return a loss as a sentence.
+
+    Examples
+    --------
+    >>> from kernling.serve.recovery import loss, told
+    >>> told(loss("events", 100, 150, "their records are damaged"))
+    '50 events (100 to 149) are lost, since their records are damaged: send them again'
+    """
+    count, where = one["end"] - one["first"], f"{one['first']} to {one['end'] - 1}"
+    if one["what"] == IDS:
+        return f"the ids of {count:,} events ({where}) are lost, since {one['why']}: sent again, they would be learned twice"
+    return f"{count:,} events ({where}) are lost, since {one['why']}: send them again"
+
+
+class Plan(NamedTuple):
+    """How a model is restored."""
+
+    definition: Definition | None  # None if nothing says what it is
+    snapshot: Snapshot | None
+    blocks: list[Found]  # to be learned after the snapshot
+    lost: list[dict[str, Any]]
+    total: int  # events acknowledged
+    notes: list[str]  # damage that has cost nothing
+
+
+class Survey:
+    """All that is found in the folder of a service.  It only reads, until ``mend`` is called."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.journal = Journal(folder)
+        self.log = self.journal.log
+        self.log.scan()
+        self.marks = marks.read(folder)
+        self.snapshots = Snapshots(folder / "snapshots")
+        self.ids = StoredIds(folder)
+        self._torn = self._leave_torn()
+        self.last_number = max([*self.numbers(), self.snapshots.last_number(), self.ids.last_number()])
+
+    def _leave_torn(self) -> tuple[Path, int] | None:
+        """Leave out a commit that was being written when the process ended, unless a mark says that it was complete."""
+        if not self.log.segments:
+            return None
+        last = self.log.incomplete()
+        reached = {one.model: one.end for one in self.log.found if one.kind == BLOCK and one not in last and one.is_whole}
+        promised = {number: mark.total for number, mark in self.marks.models.items()}
+        beyond = [number for number, total in promised.items() if total > max(reached.get(number, 0), self._end_of(number))]
+        there = {one.model for one in self.log.found if one not in last} | set(self.snapshots.numbers())
+        if beyond or not set(promised) <= there:
+            return None
+        path = self.log.segments[-1].path
+        before = self.log.segments[-1].size
+        place = self.log.leave_out(last)
+        return (path, place) if place < before else None
+
+    def _end_of(self, number: int) -> int:
+        return max(self.snapshots.last_end(number), self.ids.last_end(number))
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all models."""
+        return sorted({one.model for one in self.log.found} | set(self.marks.models) | set(self.snapshots.numbers()))
+
+    def damage(self) -> list[str]:
+        """Return a sentence for everything that is damaged or missing, apart from what the models say."""
+        found = [*self.log.damage(), *self.marks.damage, *self.ids.damage()]
+        if self.numbers():
+            if not self.log.segments:
+                found.append("the journal is missing")
+            if not self.marks.count:
+                found.append("there is no mark: whether events are missing at the end of the journal is not known")
+        return found
+
+    def enter(self, number: int) -> None:
+        """Complete the creation of a model from a file, if the journal has it."""
+        if any(one.model == number and one.kind == DEFINITION for one in self.log.found):
+            self.snapshots.enter(number)
+
+    def plan(self, number: int, snapshot: Snapshot | None) -> Plan:
+        """Return what can be restored of a model, given its newest intact snapshot."""
+        mark = self.marks.models.get(number)
+        definition = self._definition(number, snapshot, mark)
+        found = blocks(self.log.found, number)
+        position = snapshot.state.position if snapshot else 0
+        lost = list(snapshot.lost) if snapshot else []
+        notes, chosen, reached = [], [], position
+        is_defined = definition is not None and bool(definition.traits)
+        for one in found:
+            if one.end <= position:
+                if not one.is_whole:
+                    notes.append(f"the record of {one.rows:,} events that a snapshot has is damaged")
+                continue
+            if one.first > reached:
+                lost.append(loss(EVENTS, reached, one.first, "their records are missing or damaged"))
+            if not one.is_whole:
+                lost.append(loss(EVENTS, one.first, one.end, "their record is damaged"))
+            elif not is_defined:
+                lost.append(loss(EVENTS, one.first, one.end, "the record that says what the model is is damaged"))
+            else:
+                chosen.append(one)
+            reached = max(reached, one.end)
+        total = max([reached, mark.total if mark else 0, self._end_of(number)])
+        if total > reached:
+            lost.append(loss(EVENTS, reached, total, "the end of the journal is missing or damaged"))
+        if snapshot:
+            lost += [
+                loss(IDS, first, end, "both copies are damaged") for first, end in self.ids.pieces(number, *snapshot.ids)[1]
+            ]
+        return Plan(definition, snapshot, chosen, self._new(number, lost), total, notes)
+
+    def _new(self, number: int, lost: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Leave out losses that have been accepted, and repeated ones."""
+        accepted = max((one.first for one in self.log.found if one.model == number and one.kind == ACCEPTED), default=0)
+        unique = {(one["what"], one["first"], one["end"]): one for one in reversed(lost)}
+        return [one for one in reversed(unique.values()) if one["end"] > accepted]
+
+    def _definition(self, number: int, snapshot: Snapshot | None, mark: Mark | None) -> Definition | None:
+        """Return the newest definition; without one, what the mark says."""
+        held = [one for one in self.log.found if one.model == number and one.kind == DEFINITION and one.is_whole]
+        newest = max(held, key=lambda one: one.first, default=None)
+        if newest is not None and (snapshot is None or newest.first >= snapshot.state.position):
+            return definition_of(newest.read())
+        if snapshot is not None:
+            return snapshot.definition
+        return Definition(mark.name, mark.spec, {}) if mark else None
+
+    def mend(self, plans: dict[int, Plan]) -> None:
+        """Remove what must not be found again, and set damaged files aside, once all models are restored in memory."""
+        if self._torn is not None:
+            path, place = self._torn
+            with path.open("r+b") as file:
+                file.truncate(place)
+                os.fsync(file.fileno())
+        ranges = {number: plan.snapshot.ids for number, plan in plans.items() if plan.snapshot}
+        self.ids.mend(ranges)
+        for number in self.numbers():
+            self.log.cut(number, self.snapshots.covered(number) if number in plans else 2**62)
+            plan = plans.get(number)
+            self.snapshots.set_aside(number, plan.snapshot.state if plan and plan.snapshot else None)
+        self.log.clean(self.log.is_needed)
+
+
+class Restored(NamedTuple):
+    """A model as it was, the ids that it knows, how it was restored, and a sentence for everything that could not be."""
 
     model: LiveModel
-    saved: int  # position of the snapshot
-    history: list[Any]
+    known: KnownIds
+    plan: Plan
     told: list[str]
 
 
-def recovered(entry: Entry, journal: Journal, snapshots: Snapshots, settings: Settings) -> Recovered:
-    """Restore a model from its newest intact snapshot and the journal after it."""
-    traits = Traits.from_plain(entry.traits)
-    model = LiveModel(entry.number, entry.name, entry.spec, traits, settings)
-    state, history, told = snapshots.newest(entry.number)
-    if state is not None:
-        model.set_state(state)
-    position = state.position if state else 0
-    if position < entry.cut:
-        told.append("no intact snapshot reaches up to the journal's first record: the events in between are lost")
-    for record in journal.blocks(entry.number, after=position):
-        if record.block is None:
-            told.append(f"a damaged record of the journal was skipped: its {record.rows} events are lost")
+def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts, dead: DeadLetters) -> Restored | None:
+    """Restore a model from its newest intact snapshot and the journal after it; None if nothing says what it is."""
+    survey.enter(number)
+    found = survey.snapshots.newest(number, lambda name: attempts.begin(number, f"snapshot {name}"))
+    plan = survey.plan(number, found.newest)
+    if plan.definition is None:
+        return None
+    name, spec, traits, from_file = plan.definition
+    model = LiveModel(number, name, spec, Traits.from_plain(traits) if traits else Traits.empty(spec), settings)
+    model.from_file, model.lost = from_file, plan.lost
+    known = KnownIds(settings.known_ids)
+    if plan.snapshot:
+        model.set_state(plan.snapshot.state)
+        known.begin(*plan.snapshot.ids, survey.ids.pieces(number, *plan.snapshot.ids)[0])
+    for one in plan.blocks:
+        block, ids = block_of(one.read())
+        reason = attempts.begin(number, f"block {one.first}")
+        if reason is not None:
+            file = dead.add(number, one.first, block, ids, reason)["file"]
+            found.damage.append(
+                f"{one.rows:,} events ({one.first} to {one.end - 1}) were set aside, since learning them {reason}: see {file}"
+            )
+        if dead.has(number, one.first):
+            model.skip_to(one.end)
         else:
-            model.replay(record.position, record.block)
+            model.replay(one.end, block)
+            known.add(Piece(one.first, one.end, ids))
+    model.skip_to(plan.total)
     model.publish()
-    return Recovered(model, position, history, told)
+    return Restored(model, known, plan, [*found.damage, *plan.notes, *map(told, plan.lost)])

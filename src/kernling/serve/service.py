@@ -1,4 +1,4 @@
-"""The service behind the endpoints: one thread learns and writes the journal, one writes snapshots, all others read."""
+"""The service behind the endpoints: one thread writes the journal, a few learn, one writes snapshots, all others read."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ import sqlite3
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .dead import Attempts, DeadLetters
 from .drafts import Draft
 from .history import History
-from .ids import KnownIds
+from .ids import KnownIds, Piece
 from .jobs import Job, Jobs
-from .journal import opened
+from .journal import Definition
+from .learners import Learners
 from .live import LiveModel, State, Traits
-from .recovery import recovered
+from .locking import locked
+from .recovery import EVENTS, Plan, Survey, restored, told
 from .refusal import Refused, first_line
-from .rows import Layout, check_name
+from .rows import check_name
 from .settings import Settings
-from .snapshots import Snapshots
-from .specs import checked_spec, layout_of, targets_of
-from .targets import Targets
+from .sizes import claimed
+from .snapshots import NEW
+from .specs import check_file, checked_spec, layout_of, targets_of
 from .waiting import Waiting
 
 TICK = 1.0  # seconds between two records of the histories
-REST = 0.1  # seconds at most between two blocks
 ERRORS = 20  # stored for each model
 NONE_KNOWN = KnownIds(0)
 _LOG = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ LABEL_ONLY = "no model is called {!r}: send a row with its target first, or crea
 
 class Service:
     """Models in a folder, which predict and learn.
+
+    With ``report_crashes``, Python's fault handler of this process writes to the folder, so that a block that crashes is known.
 
     Examples
     --------
@@ -52,9 +56,9 @@ class Service:
     >>> service.stop()
     """
 
-    def __init__(self, folder: Path, settings: Settings | None = None):
+    def __init__(self, folder: Path, settings: Settings | None = None, *, report_crashes: bool = False):
         self.settings = settings or Settings()
-        self.jobs = Jobs(self.settings.queue_rows)
+        self.jobs = Jobs(self.settings.queue_rows, self.settings.queue_bytes)
         self.models: dict[str, LiveModel] = {}
         self.known: dict[int, KnownIds] = {}
         self.histories: dict[int, History] = {}
@@ -62,40 +66,60 @@ class Service:
         self.counts: Counter[tuple[str, str]] = Counter()  # (model, what) since the start: learned, repeated, unknown, refused
         self.failures: dict[str, str] = {}  # why nothing can be written at the moment
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
+        self.damage: list[str] = []  # found at the start, apart from what the models have lost
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder / "lock.sqlite")
-        self.snapshots = Snapshots(folder / "snapshots")
-        self.journal, damage = opened(folder / "journal.sqlite")
+        self._lock = locked(folder)
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
-        self.journal.go_on_after(*self.snapshots.last())
-        self._recover(damage)
-        self._learner = threading.Thread(target=self._learn_forever, name="learner")
+        self.attempts = Attempts(folder, report_crashes)
+        self.dead = DeadLetters(folder / "dead")
+        self._recover(Survey(folder))
+        self._learners = Learners()
+        self._writer = threading.Thread(target=self._write_forever, name="writer")
         self._keeper = threading.Thread(target=self._keep_forever, name="keeper")
-        self._learner.start()
+        self._writer.start()
         self._keeper.start()
 
-    def _recover(self, damage: str | None) -> None:
-        for entry in self.journal.models():
-            model, saved, history, told = recovered(entry, self.journal, self.snapshots, self.settings)
-            known = KnownIds(self.settings.known_ids, self.journal.ids(entry.number, self.settings.known_ids))
-            self._enter(model, known, saved)
-            self.histories[model.number] = History(history)
-            self._snapshot(model)  # so that the next start does not learn the same blocks again
-            for sentence in [*([damage] if damage else []), *told]:
+    def _recover(self, survey: Survey) -> None:
+        """Restore all models, then set damaged files aside."""
+        self.journal, self.snapshots, self.ids = survey.journal, survey.snapshots, survey.ids
+        self.damage = [*survey.damage(), *self.dead.damage]
+        plans: dict[int, Plan] = {}
+        for number in survey.numbers():
+            found = restored(survey, number, self.settings, self.attempts, self.dead)
+            if found is None:
+                self.damage.append(f"the name of model {number} is lost, and so are its events: send them again")
+                continue
+            model, plans[number] = found.model, found.plan
+            snapshot = found.plan.snapshot
+            self._enter(model, found.known, snapshot.state.position if snapshot else 0)
+            self.histories[number] = History(snapshot.history if snapshot else ())
+            self.journal.enter(number, _definition(model, model.traits), found.plan.total)
+            for sentence in found.told:
                 self.remember_error(model.name, sentence)
                 _LOG.warning("%s: %s", model.name, sentence)
+        for sentence in self.damage:
+            _LOG.warning("%s", sentence)
+        self.journal.last_number = max(survey.last_number, *self.waiting.counts, 0)
+        survey.mend(plans)
+        for model in self.models.values():
+            self._snapshot(model)  # so that the next start does not learn the same blocks again
+        self.attempts.end()
 
     def stop(self) -> None:
         """Finish accepted requests, write snapshots and close all files."""
         self.jobs.close()
-        self._learner.join()
+        self._writer.join()
+        self._learners.stop()
         self._stopping.set()
         self._keeper.join()
         for model in self.models.values():
             self._snapshot(model)
+        self.journal.log.tidy()
         self.waiting.close()
         self.journal.close()
+        self.ids.close()
+        self.attempts.close()
         self._lock.close()
 
     @property
@@ -105,15 +129,17 @@ class Service:
 
     # ------------------------------------------------------------------ requests
 
-    def learn(self, name: str, rows: list[dict[str, Any]]) -> Future:
-        """Queue rows with targets; the future's result counts the rows learned and lists repeated and unknown ids."""
+    def learn(self, name: str, rows: list[dict[str, Any]], bytes: int = 0) -> Future:
+        """Queue the rows of a request of this size; the result counts those learned, and lists repeated and unknown ids."""
         if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
             raise Refused(404, LABEL_ONLY.format(check_name(name)))
-        return self.jobs.put(Job(name, rows))
+        return self.jobs.put(Job(name, rows, bytes=bytes))
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
         """Queue the creation of a model, from a spec or from a fitted model."""
         traits = None if model is None else Traits(layout_of(model), targets_of(model))
+        if traits is not None:
+            check_file(traits.layout, model, self.settings)
         return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
     def model(self, name: str) -> LiveModel:
@@ -125,10 +151,10 @@ class Service:
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store predicted rows until their labels arrive, except those that have been learned."""
-        known = self.known[model.number]
+        known, layout, unused = self.known[model.number], model.traits.layout, model.published.unused
         new = [place for place, one in enumerate(ids) if one not in known]
         try:
-            self.waiting.keep(model.number, [ids[place] for place in new], [rows[place] for place in new])
+            self.waiting.keep(model.number, [ids[place] for place in new], [layout.kept(rows[place], unused) for place in new])
         except sqlite3.Error as error:
             raise self._unwritten("waiting", error) from None
         self.failures.pop("waiting", None)
@@ -140,10 +166,37 @@ class Service:
             "task": model.traits.targets.task,
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
+            "waiting_bytes": self.waiting.bytes[model.number],
             "evicted": self.waiting.evicted[model.number],
+            "refused": self.counts[model.name, "refused"],
+            "lost": sum(one["end"] - one["first"] for one in model.lost if one["what"] == EVENTS),
+            "losses": [{"time": one["time"], "loss": told(one)} for one in model.lost],
+            "dead": self.dead.of(model.number),
             "example": model.example,
             "errors": list(self.errors[model.name]),
         }
+
+    def health(self) -> dict[str, Any]:
+        """Return the status: ok, why nothing can be written, or what damage has cost."""
+        failure = next(iter(self.failures.values()), None)
+        if failure:
+            return {"status": failure}
+        models = {
+            model.name: [*map(told, model.lost), *(f"{one['file']}: {one['reason']}" for one in self.dead.of(model.number))]
+            for model in list(self.models.values())
+            if model.lost or self.dead.of(model.number)
+        }
+        if not models and not self.damage:
+            return {"status": "ok"}
+        return {"status": "degraded", "damage": self.damage, "models": models}
+
+    def accept_losses(self) -> None:
+        """Note that all losses so far have been seen: the service is no longer degraded."""
+        with self.journal.commit():
+            for model in self.models.values():
+                self.journal.accept(model.number)
+                model.lost = []
+        self.damage = []
 
     def remember_error(self, name: str, sentence: str) -> None:
         """Store an error, which the page shows."""
@@ -153,24 +206,28 @@ class Service:
         self.failures[where] = f"nothing can be written: {first_line(error)}"
         return Refused(507, f"{self.failures[where]}; nothing was changed", retry_after=10)
 
-    # ------------------------------------------------------------------ the thread that learns
+    # ------------------------------------------------------------------ the thread that writes
 
-    def _learn_forever(self) -> None:
-        while taken := self.jobs.take(self.settings.block_rows):
+    def _write_forever(self) -> None:
+        while taken := self.jobs.take(self.settings.block_rows, self._is_risky):
             jobs = [job for job in taken if job.is_wanted()]
-            begin = time.monotonic()
+            written: list[tuple[int, Draft]] = []
             try:
-                self._work(jobs)
+                written = self._write_all(jobs)
             except Exception as error:  # the thread has to continue in any case
                 refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
-                for job in jobs:
-                    if not job.future.done():
-                        job.future.set_exception(refused)
-            # other threads get half of the time, and requests that arrive now are learned together, which costs less
-            self.jobs.gather(self.settings.block_rows, min(time.monotonic() - begin, REST))
+                _fail([job for job in jobs if not job.future.done()], refused)
+            for name in {job.name for job in taken} - {draft.model.name for _, draft in written}:
+                self.jobs.release(name)
+            for first, draft in written:
+                self._learners.add(self._teach(first, draft))
 
-    def _work(self, jobs: Sequence[Job]) -> None:
-        """Write the changes of the jobs to the journal, then make them and answer."""
+    def _is_risky(self, name: str) -> bool:
+        """Return whether requests are learned alone, since some have crashed: if one does again, it is known which."""
+        return name in self.models and bool(self.dead.of(self.models[name].number))
+
+    def _write_all(self, jobs: Sequence[Job]) -> list[tuple[int, Draft]]:
+        """Write the changes of the jobs to the journal; return those that are to be learned, and answer the others."""
         drafts: dict[str, Draft] = {}
         created: list[tuple[Job, LiveModel]] = []
         with self.journal.commit():
@@ -179,7 +236,7 @@ class Service:
                     if job.spec is not None:
                         created.append((job, self._create(job, drafts)))
                     else:
-                        self._draft(job, drafts).add(job, self.waiting)
+                        self._draft(job, drafts).add(job, self.waiting, self.dead)
                 except Refused as refused:
                     if job.name in self.models:
                         self.counts[job.name, "refused"] += 1
@@ -187,14 +244,24 @@ class Service:
                     job.future.set_exception(refused)
             written = [(self._write(draft), draft) for draft in drafts.values() if draft.pieces]
         self.failures.pop("journal", None)
+        if self.journal.unmarked:
+            self.failures["mark"] = f"the journal cannot be marked: {self.journal.unmarked}"
+        else:
+            self.failures.pop("mark", None)
         for job, model in created:
+            self.snapshots.enter(model.number)
             self._enter(model, KnownIds(self.settings.known_ids))
             job.future.set_result({"name": model.name})
-        for position, draft in written:
-            self._teach(position, draft)
+        for first, draft in written:
+            model = draft.model
+            model.traits, model.claim = draft.traits, draft.claim
+            if model.name not in self.models:
+                self._enter(model, KnownIds(self.settings.known_ids))
+            self.known[model.number].add(Piece(first, first + len(draft.block.targets), draft.ids))
         for draft in drafts.values():
             for job, answer in draft.empty:
                 self._answer(job, answer)
+        return written
 
     def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
         """Return the draft for the rows of a job; an unknown name gets a new model once a row is valid."""
@@ -204,7 +271,7 @@ class Service:
                 check_name(job.name)
                 self._check_room(drafts)
                 model = self._new_model(0, job.name, checked_spec({}))
-            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings)
+            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings, self._free(model))
         return drafts[job.name]
 
     def _create(self, job: Job, drafts: dict[str, Draft]) -> LiveModel:
@@ -214,36 +281,40 @@ class Service:
         self._check_room(drafts)
         model = self._new_model(0, job.name, job.spec or {})
         model.traits = job.traits or model.traits
-        self._number(model, model.traits)
+        model.from_file = job.model is not None
         if job.model is not None:
             model.set_state(State(job.model))
-            self.snapshots.write(model.number, model.published, ())
-        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings)
+        classes = len(getattr(job.model, "classes_", ())) or 1
+        model.claim = claimed(model, model.traits, classes, 0, self._free(model))
+        self._number(model, model.traits)
+        if job.model is not None:
+            self.snapshots.write(model, model.published, (), (0, 0), suffix=NEW)
+        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings, self._free(model))
         return model
 
     def _number(self, model: LiveModel, traits: Traits) -> None:
         """Add a new model to the journal."""
-        model.number = self.journal.add_model(model.name, model.spec, traits.to_plain())
+        model.number = self.journal.add_model(_definition(model, traits))
         self.snapshots.remove(model.number)  # of a model whose entry could not be written
 
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
-        traits = Traits(Layout({}), Targets(spec.get("task")))
-        return LiveModel(number, name, spec, traits, self.settings)
+        return LiveModel(number, name, spec, Traits.empty(spec), self.settings)
+
+    def _free(self, model: LiveModel) -> int:
+        """Return the bytes that the other models leave for this one."""
+        return self.settings.memory_bytes - sum(one.claim.bytes for one in list(self.models.values()) if one is not model)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
             raise Refused(507, f"there are {self.settings.models} models already, which is the maximum")
 
     def _write(self, draft: Draft) -> int:
-        """Add a draft to the journal."""
+        """Add a draft to the journal; return the number of the model's events before it."""
         model = draft.model
         if not model.number:
             self._number(model, draft.traits)
         elif draft.traits != model.traits:
-            self.journal.set_traits(model.number, draft.traits.to_plain())
-        surplus = len(draft.known) + len(draft.ids) - self.settings.known_ids
-        if surplus > 0 and draft.ids:
-            self.journal.forget_ids(model.number, surplus)
+            self.journal.define(model.number, _definition(model, draft.traits), len(draft.block.targets))
         return self.journal.append(model.number, draft.block, draft.ids)
 
     def _enter(self, model: LiveModel, known: KnownIds, saved: int = 0) -> None:
@@ -253,24 +324,41 @@ class Service:
         self._saved[model.number] = (saved, time.monotonic())
         self.models[model.name] = model
 
-    def _teach(self, position: int, draft: Draft) -> None:
-        """Learn a draft that has been written to the journal, and answer."""
+    # ------------------------------------------------------------------ the threads that learn
+
+    def _teach(self, first: int, draft: Draft) -> Iterator[None]:
+        """Learn a draft that has been written to the journal, and answer; other models get their turn at each item."""
         model = draft.model
-        model.traits = draft.traits
-        if model.name not in self.models:
-            self._enter(model, KnownIds(self.settings.known_ids))
-        self.known[model.number].add(draft.ids)
-        with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
-            self.waiting.remove(model.number, draft.labelled)
-        begun = model.published.model is not None
-        outcomes = model.learn(position, draft.block)
-        if not begun and model.published.model is not None:
-            gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each time
+        try:
+            with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
+                self.waiting.remove(model.number, draft.labelled)
+            begun = model.published.model is not None
+            block = draft.block
+            turns = model.learning(first + len(block.targets), block)
+            while True:
+                self.attempts.begin(model.number, f"block {first}")
+                try:
+                    next(turns)
+                except StopIteration as end:
+                    outcomes = end.value
+                    break
+                finally:
+                    self.attempts.end()
+                yield
+            if not begun and model.published.model is not None:
+                gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
+            self._answer_all(draft, outcomes)
+        except Exception as error:  # the thread has to continue in any case
+            _fail([job for job, _ in draft.answers if not job.future.done()], error)
+        finally:
+            self.jobs.release(model.name)
+
+    def _answer_all(self, draft: Draft, outcomes: Sequence[str | None]) -> None:
         for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
             if outcome is None:
                 self._answer(job, answer)
             else:
-                self.remember_error(model.name, outcome)
+                self.remember_error(job.name, outcome)
                 job.future.set_exception(Refused(422, outcome))
 
     def _answer(self, job: Job, answer: dict[str, Any]) -> None:
@@ -291,6 +379,7 @@ class Service:
             with suppress(sqlite3.Error, OSError):  # tried again soon
                 self.waiting.evict_old()
                 self.waiting.merge_log()
+                self.journal.marks.flush()
 
     def _look_after(self, model: LiveModel) -> None:
         self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])
@@ -302,20 +391,22 @@ class Service:
         state = model.published
         position = self._saved[model.number][0]
         if state.model is not None and state.position > position:
+            known = self.known[model.number]
             try:
-                self.journal.cut(model.number, self.snapshots.write(model.number, state, self.histories[model.number].moments))
+                self.ids.write(model.number, known.to_store(state.position), known.oldest_stored)
+                known.set_stored(state.position)
+                self.snapshots.write(model, state, self.histories[model.number].moments, known.range())
+                self.journal.log.cut(model.number, self.snapshots.covered(model.number))
                 position = state.position
             except (OSError, TypeError, ValueError) as error:
                 self.remember_error(model.name, f"no snapshot could be written: {first_line(error)}")
         self._saved[model.number] = (position, time.monotonic())
 
 
-def _locked(path: Path) -> sqlite3.Connection:
-    """Lock a folder, so that no other process can use it."""
-    database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
-    try:
-        database.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        database.close()
-        raise ValueError(f"another service uses {path.parent}: stop it, or choose another folder with --data") from None
-    return database
+def _fail(jobs: Sequence[Job], error: Exception) -> None:
+    for job in jobs:
+        job.future.set_exception(error)
+
+
+def _definition(model: LiveModel, traits: Traits) -> Definition:
+    return Definition(model.name, model.spec, traits.to_plain(), model.from_file)

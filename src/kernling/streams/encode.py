@@ -194,7 +194,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
                     raise ValueError(f"column {name!r} cannot be both {given[name]} and {treatment}")
                 given[str(name)] = treatment
         for name, values in words.items() if self.hash is None else ():
-            given[str(name)] = [category(value) for value in values]
+            given[str(name)] = [category(value, name) for value in values]
             if len(set(given[str(name)])) < len(given[str(name)]):
                 raise ValueError(f"the categories of {name!r} must be distinct")
         return given
@@ -381,6 +381,11 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     def is_running(self) -> bool:
         """Whether learning changes how a row is encoded."""
         return self.scale is not None or self.missing == "impute"
+
+    @property
+    def columns_out(self) -> int:
+        """Number of columns of encoded rows."""
+        return self._width + (self.hash or 0)
 
     @property
     def imputed_(self) -> int:

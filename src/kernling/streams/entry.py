@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ..estimators.checking import refuse_lazy
 from . import csv_text, files, libsvm
 from .base import CHUNK, Chunk, Stream, dense_pieces
 from .columns import Columns, table_chunks
@@ -125,6 +126,7 @@ def _pieces(source: Any, y: Any, how: _Reading) -> tuple[Callable[[Stream], Iter
         return (lambda self: _files(self, source, how)), any(map(files.is_read_once, source))
     if _is_path(source) or hasattr(source, "read"):
         return (lambda self: _file(self, source, how)), files.is_read_once(source)
+    refuse_lazy("source", source)
     return (lambda self: table_chunks(self, frames(source), how.columns)), not hasattr(source, "columns")
 
 

@@ -13,13 +13,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from ..estimators.checking import check_type
+from ..estimators.checking import check_type, refuse_lazy
 from . import files
 from .tables import Table, objects
 
 
 def frames(source: Any) -> Iterator[Table]:
     """Yield the tables of a frame, or of an iterable of frames."""
+    refuse_lazy("source", source)
     if isinstance(source, Table):
         yield source
     elif hasattr(source, "schema") and hasattr(source, "num_rows"):
@@ -56,6 +57,7 @@ def _are_dictionaries(X: Any) -> bool:
 
 def as_table(X: Any) -> Table:
     """Convert rows to a table: a frame, a dictionary of columns, a list of dictionaries, or an array (x0, x1, ...)."""
+    refuse_lazy("X", X)
     if sparse.issparse(X):
         raise ValueError("a table is needed, but these rows are a sparse matrix, which needs no encoding")
     if isinstance(X, Mapping):

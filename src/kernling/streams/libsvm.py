@@ -335,6 +335,8 @@ def _check_width(text: bytes, line: int, indptr, indices, rows: int, n_features:
     written = [number for number, words in enumerate(text.split(b"\n")) if words.split(b"#")[0].strip()]
     index = int(indices[wide[0]]) + base
     cure = "pass the right n_features="
+    if index > WIDEST:
+        cure = f"more than {WIDEST} columns are taken for a mistake: correct it, or pass n_features={index + 1 - base}"
     return row, f"line {line + written[row] + 1}: index {index} does not fit into {n_features} columns; {cure}"
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..compiler import jit_exact
 from ..components.scaling import MOST, standardise
 from ..estimators.checking import are_plain
+from ..estimators.stored import take_names
 
 SCALED = 1e70  # largest number in rows: the sum of squares stays below MOST
 
@@ -161,6 +162,11 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("the rows contain NaN or infinity; fill or drop them (missing='drop') before scaling")
         return X
 
+    @property
+    def columns_out(self) -> int:
+        """Number of columns of scaled rows."""
+        return self.n_features_in_
+
     def twin(self) -> Any:
         """Return a copy that shares the arrays, which learning replaces; much faster than ``copy.copy``."""
         other = object.__new__(type(self))
@@ -194,8 +200,7 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             setattr(part, name, value)
         if not part._is_sound():
             raise ValueError(f"this is not a valid state of a {cls.__name__}")
-        if "names" in state:
-            part.feature_names_in_ = np.array(state["names"], dtype=object)
+        take_names(part, state)
         return part
 
 

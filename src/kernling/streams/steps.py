@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import MethodType
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
-from ..estimators.contents import plain, unplain
+from ..estimators.contents import entry, plain, unplain
 from .encode import part_from_state
 from .schema import names_of
 
@@ -131,6 +132,34 @@ def check_own(step: Any, name: str) -> None:
         raise TypeError(f"step {name!r} is a {type(step).__name__}, which cannot be stored in a model file: {cure}")
 
 
+def described_steps(header: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the names and descriptions of the steps of a model file."""
+    steps = entry(header, "steps", list)
+    for pair in steps:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not dict:
+            raise ValueError(f"a step is {pair!r:.60}, but must be a name and a description")
+    return [(name, held) for name, held in steps]
+
+
+def restored_part(name: str, held: dict[str, Any]) -> Any:
+    """Restore a step that scales or encodes from its description in a model file."""
+    try:
+        return part_from_state(held)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
+        raise ValueError(f"step {name!r} has an entry that is missing or of another type") from error
+
+
+def check_chain(steps: list[tuple[str, Any]]) -> None:
+    """Raise unless each of these steps, from a model file, takes the columns that the one before it gives."""
+    for name, step in steps:
+        if not hasattr(step, "n_features_in_"):
+            raise ValueError(f"step {name!r} has learned nothing")
+    for (name, step), (following, after) in pairwise(steps):
+        given = getattr(step, "columns_out", step.n_features_in_)
+        if given != after.n_features_in_:
+            raise ValueError(f"step {name!r} gives {given} columns, but step {following!r} takes {after.n_features_in_}")
+
+
 def plain_step(step: Any) -> dict[str, Any]:
     """Return an unfitted step as JSON-compatible data."""
     if hasattr(step, "to_state"):
@@ -149,4 +178,4 @@ def step_from_plain(held: dict[str, Any]) -> Any:
 
 def estimator_class(held: dict[str, Any]) -> Any:
     """Return the class named in a description."""
-    return registry.estimator(held["learner"], held["estimator"])
+    return registry.estimator(entry(held, "learner", str), entry(held, "estimator", str))

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from .calls import Calls
+from .sources import syntax_of
 from .values import (
     ADDRESS,
     NOTHING,
@@ -45,25 +44,6 @@ from .values import (
     whole,
     word,
 )
-
-
-@cache
-def _functions(path: str) -> dict[int, ast.FunctionDef]:
-    """Return the functions of a file by the line at which they begin."""
-    try:
-        tree = ast.parse(Path(path).read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise Unsupported(str(error)) from error
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {min([node.lineno, *(mark.lineno for mark in node.decorator_list)]): node for node in found}
-
-
-def _syntax(function: Any) -> ast.FunctionDef:
-    code = function.__code__
-    node = _functions(code.co_filename).get(code.co_firstlineno)
-    if node is None or node.name != code.co_name or code.co_freevars:
-        raise Unsupported(f"the source of {function.__name__}")
-    return node
 
 
 class _Scope:
@@ -116,7 +96,7 @@ class Front(Calls):
     def _run(self, function: Any, path: tuple, flags: tuple, arguments: list) -> Any:
         """Translate a function here; return what it returns, or None."""
         scope = _Scope(function, path)
-        node = _syntax(function)
+        node = syntax_of(function)
         names = [argument.arg for argument in node.args.args]
         if len(names) != len(arguments) or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
             raise Unsupported("other than positional arguments")

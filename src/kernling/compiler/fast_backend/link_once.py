@@ -16,30 +16,17 @@ from types import SimpleNamespace
 from llvmlite import ir
 from llvmlite.ir.values import FunctionAttributes
 from numba.core import types
-from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 from ..loader import cannot_fail, wrappers
+from ..private_parts import check
 from ..progress import compiling
 
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
 WIDEST = '"prefer-vector-width"="512"'
-_EXPECTED = {
-    JITCodeLibrary: (
-        "add_ir_module",
-        "_optimize_functions",
-        "_optimize_final_module",
-        "_finalize_final_module",
-        "_finalize_dynamic_globals",
-    ),
-    CPUCodegen: ("_module_pass_manager",),
-    Compiler: ("_compile_core", "define_pipelines"),
-}
-for _owner, _names in _EXPECTED.items():
-    for _name in _names:
-        if not hasattr(_owner, _name):
-            raise ImportError(f"this version of Numba has no {_owner.__name__}.{_name}")
+check("fast_backend")
 if not issubclass(FunctionAttributes, set):
     raise ImportError("attributes of functions are not a set in this version of llvmlite")
 
@@ -98,7 +85,8 @@ class _Lean(Compiler):
                 self._name()
                 try:
                     return self._compile_directly()
-                except Exception:  # not part of its language, or Numba is not as expected
+                except Exception as error:  # not part of its language, or Numba is not as expected
+                    compiling.fall_back(self.state.func_id.func_qualname, error)
                     self.state.library = self._new_library()
                     return super()._compile_core()
         finally:
@@ -228,3 +216,6 @@ class FragmentCompiler(_Lean):
     """Compiles a function that becomes part of its callers."""
 
     library = _Fragment
+
+
+COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentCompiler}

@@ -1,0 +1,73 @@
+"""A report about the folder of a service that does not run, and its repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from .dead import DeadLetters
+from .locking import locked
+from .recovery import EVENTS, Survey, told
+from .service import Service
+
+
+def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
+    """Tell what is damaged or lost in a folder; return whether all of it is whole, or has been repaired.
+
+    Repairing does what starting the service does: it restores the models from all that is whole, and sets damaged files aside.
+    In addition, losses are accepted: they are no longer shown.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.serve.check import check
+    >>> from kernling.serve.service import Service
+    >>> service = Service(Path("checked"))
+    >>> _ = service.learn("flights", [{"km": 2.5, "target": "late"}]).result()
+    >>> service.stop()
+    >>> check(Path("checked"), False, print)
+    flights: 1 event, none is missing
+    True
+    """
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}: give the one that --data of kernling serve names")
+    lock = locked(folder)
+    try:
+        is_whole = _report(folder, tell)
+    finally:
+        lock.close()
+    if is_whole or not repair:
+        return is_whole
+    service = Service(folder)
+    service.accept_losses()
+    service.stop()
+    tell("repaired: all that was whole is kept, and damaged files are renamed to .damaged; send again what is lost")
+    return True
+
+
+def _report(folder: Path, tell: Callable[[str], None]) -> bool:
+    survey, dead = Survey(folder), DeadLetters(folder / "dead")
+    found = [*survey.damage(), *dead.damage]
+    is_whole = True
+    for number in survey.numbers():
+        newest, damage = survey.snapshots.newest(number)
+        plan = survey.plan(number, newest)
+        if plan.definition is None:
+            found.append(f"the name of model {number} is lost, and so are its events: send them again")
+            continue
+        here = newest.state.events if newest else 0
+        here += sum(one.rows for one in plan.blocks if not dead.has(number, one.first))
+        lost = sum(one["end"] - one["first"] for one in plan.lost if one["what"] == EVENTS)
+        ending = f"{lost:,} more are lost" if lost else "none is missing"
+        tell(f"{plan.definition.name}: {here:,} event{'s' * (here != 1)}, {ending}")
+        details = [*damage, *plan.notes, *map(told, plan.lost)]
+        is_whole = is_whole and not details
+        for letter in dead.of(number):
+            details.append(
+                f"{letter['events']:,} more were set aside, since learning them {letter['reason']}: see {letter['file']}"
+            )
+        for sentence in details:
+            tell(f"  {sentence}")
+    for sentence in found:
+        tell(sentence)
+    return is_whole and not found

@@ -1,0 +1,23 @@
+"""The lock of a folder, which only one process can use."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+
+def locked(folder: Path) -> sqlite3.Connection:
+    """Lock a folder until the connection is closed; the lock ends with the process in any case."""
+    path = folder / "lock.sqlite"
+    database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
+    try:
+        database.execute("BEGIN EXCLUSIVE")
+        return database
+    except sqlite3.OperationalError:
+        database.close()
+        raise ValueError(f"another service uses {folder}: stop it, or choose another folder with --data") from None
+    except sqlite3.DatabaseError:  # there is nothing in the file, unless it is damaged
+        database.close()
+        os.truncate(path, 0)
+        return locked(folder)
