@@ -3,10 +3,8 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from . import deferred as _deferred
 from . import registry as _registry
 
-_deferred.install()
 __version__ = "0.2.0"
 
 _OTHERS = {

@@ -78,7 +78,18 @@ class Writer:
     def index(self) -> str:
         j = self.pick("j0", "j1", *self.loop_ints)
         return self.pick(
-            j, j, j, f"-{j} - 1", f"{j} % 4", f"{j} // 2", f"min({j}, {self.pick('1', '-2', 'j1')})", "-1", "0", "3", "-4"
+            j,
+            j,
+            j,
+            f"-{j} - 1",
+            f"{j} % 4",
+            f"{j} % 4 - {self.random.randint(0, 4)}",
+            f"{j} // 2",
+            f"min({j}, {self.pick('1', '-2', 'j1')})",
+            "-1",
+            "0",
+            "3",
+            "-4",
         )
 
     def whole(self, depth: int = 2) -> str:
@@ -251,7 +262,7 @@ class Writer:
     def group(self, depth: int) -> None:
         self.emit(
             self.pick(
-                f"t = {self.whole(1)}, {self.real(1)}",
+                f"t = {self.whole(1)}, {self.real(1)} + 0.0",
                 "i0, f1 = t[0] % 11, t[1]",
                 "f0, f1 = f1, f0",
                 "j0, j1 = j1, j0",

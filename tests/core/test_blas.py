@@ -6,9 +6,9 @@ import sys
 import threading
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from kernling.core.blas import one_thread
+from kernling.core.blas import _library, one_thread
 
 LEARN = """
 import hashlib, sys
@@ -77,6 +77,23 @@ def test_the_setting_is_given_back():
         with pytest.raises(KeyError, match="on purpose"):
             fails()
         assert blas_threads() == before
+
+
+def test_public_functions_do_if_private_ones_are_missing():
+    """Those of threadpoolctl; the private ones only take less time."""
+
+    class Public:
+        def __init__(self, library):
+            self.get_num_threads, self.set_num_threads = library.get_num_threads, library.set_num_threads
+
+    with threadpool_limits(3, user_api="blas"):
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            found = _library(Public(library), with_openmp=False)
+            assert found.threads() == 3
+            found.set(2)
+            assert found.threads() == library.get_num_threads() == 2
+            found.set(3)
+        assert set(blas_threads()) == {3}
 
 
 def test_there_is_no_limit_where_none_is_needed():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import kernling as kl
+from oracles import CASES, Case
 
 AGES = [1, 3, 40, 1500]  # events: before the first settling of scales and gamma, between two, and after the last
 TASKS = ["two classes", "three classes", "values"]
@@ -50,3 +51,9 @@ def mixture_rows(dtype: str = "float64") -> np.ndarray:
     rows[:, 3] = rows[:, 3] > 3.0
     rows[:5] *= 20.0
     return rows.astype(dtype)
+
+
+def exported_cases(cls: type) -> list[Case]:
+    """The cases of an estimator that can be exported: all but those of a metric on random features."""
+    cases = CASES.get(cls.__name__, [])
+    return [case for case in cases if cls.__name__ != "AOGDMetric" or case.params.get("features", "linear") == "linear"]

@@ -14,11 +14,11 @@ import kernling as kl
 from benchmarks.onnx_runs import table_inputs
 from checks import EVENTS, PROBES, estimators, scores
 from export import json_reader
-from export.tables import AGES, TASKS, mixture, mixture_rows, table
+from export.tables import AGES, TASKS, exported_cases, mixture, mixture_rows, table
 from kernling.baselines import FOGDClassifier
 from kernling.export import to_json
 from kernling.streams import MinMax, Standardise
-from oracles import CASES, stream
+from oracles import stream
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 ROWS = np.random.default_rng(0).normal(3.0, 2.0, size=(300, 3))
@@ -39,7 +39,7 @@ def plain_rows(model, frame: pd.DataFrame) -> list[dict]:
 
 @pytest.mark.parametrize("cls", estimators())
 def test_every_estimator(cls, tmp_path):
-    for case in CASES.get(cls.__name__, []):
+    for case in exported_cases(cls):
         X, y = stream(case.stream, EVENTS)
         model = cls(**case.params).fit(X, y)
         held = exported(model, tmp_path)
@@ -50,6 +50,12 @@ def test_every_estimator(cls, tmp_path):
             assert json_reader.labels(held, found) == model.predict(PROBES).tolist()
         if hasattr(model, "predict_proba"):
             np.testing.assert_allclose(json_reader.probabilities(held, found), model.predict_proba(PROBES), **SAME)
+
+
+def test_a_metric_on_random_features_says_that_it_is_not_exported(tmp_path):
+    X, y = stream("binary", 50)
+    with pytest.raises(TypeError, match=r"AOGDMetric\(features='fourier'\) cannot be exported: use features='linear'"):
+        exported(kl.AOGDMetric(features="fourier").fit(X, y), tmp_path)
 
 
 @pytest.mark.parametrize("events", AGES)

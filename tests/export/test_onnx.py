@@ -11,13 +11,13 @@ import onnx
 import kernling as kl
 from benchmarks.onnx_runs import Exported
 from checks import EVENTS, PROBES, estimators, one_per_kind_of_state
-from export.tables import AGES, TASKS, mixture, mixture_rows, table
+from export.tables import AGES, TASKS, exported_cases, mixture, mixture_rows, table
 from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
 from kernling.papers import dataset
 from kernling.streams import Encode, MinMax, Standardise
-from oracles import CASES, stream
+from oracles import stream
 
 LIMITS = {"float64": 1e-10, "float32": 1e-4}
 ROWS = np.random.default_rng(0).normal(size=(400, 3))
@@ -43,20 +43,20 @@ def learned(cls, case, dtype):
 @pytest.mark.parametrize("cls", estimators())
 def test_every_estimator(cls, tmp_path):
     """No registered method needs code of its own for export: each of its cases is written as it is."""
-    for case in CASES.get(cls.__name__, []):
+    for case in exported_cases(cls):
         assert_same(learned(cls, case, "float64"), PROBES, tmp_path)
 
 
 @pytest.mark.parametrize("cls", [cls for cls in estimators() if cls in one_per_kind_of_state()])
 def test_single_precision(cls, tmp_path):
-    for case in CASES[cls.__name__]:
+    for case in exported_cases(cls):
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("cls", estimators())
 def test_single_precision_of_every_estimator(cls, tmp_path):
-    for case in CASES.get(cls.__name__, []):
+    for case in exported_cases(cls):
         assert_same(learned(cls, case, "float32"), PROBES.astype(np.float32), tmp_path)
 
 

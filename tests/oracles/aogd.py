@@ -178,6 +178,6 @@ CASES: dict[str, list[Case]] = {
         Case(AOGDMetric, "binary", {**STEPS, "loss": "squared", "lam": 0.01, "output": "last"}),
         Case(AOGDMetric, "multiclass", {**STEPS, "loss": "logistic", "refresh": 0.5}),
         Case(AOGDMetric, "multiclass", {**STEPS, "loss": "hinge", "features": "fourier", "gamma": 1.0, "n_components": 40}),
-        Case(AOGDMetric, "binary", {**STEPS, "features": "orthogonal", "gamma": 0.5, "n_components": 30, "kernel": "cauchy"}),
+        Case(AOGDMetric, "binary", {**STEPS, "features": "fourier", "gamma": 0.5, "n_components": 30, "kernel": "cauchy"}),
     ],
 }

@@ -26,11 +26,11 @@ def facts_of(service):
 
 def test_rows_with_which_a_model_cannot_start_are_kept_and_learned_when_it_can(start):
     service = start(SETTINGS)
-    for first in range(0, 120, 30):  # the last request reaches the number of rows with which models start
+    for first in range(0, 120, 30):  # the last request has the hundredth, with which models start
         assert service.learn("m", unique(first, first + 30)).result()["learned"] == 30
     events, collected, obstacle = facts_of(service)
     assert (events, collected) == (0, 120)
-    assert obstacle.startswith("the model cannot start with its first 120 rows: ")
+    assert obstacle.startswith("the model cannot start with its first 100 rows: ")
     abandon(service)
     again = start(SETTINGS)
     assert facts_of(again) == (0, 120, obstacle)

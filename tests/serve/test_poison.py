@@ -12,7 +12,7 @@ import pytest
 from kernling.serve import snapshots
 from kernling.serve.blocks import Block
 from kernling.serve.dead import STRIKES, DeadLetters
-from kernling.serve.jobs import Job
+from kernling.serve.jobs import Job, Jobs
 from kernling.serve.live import LiveModel
 from kernling.serve.refusal import Refused
 from serving import abandon, contents_of, events, send, served
@@ -23,14 +23,14 @@ AVM = {"estimator": "AVMClassifier"}
 
 def crash_in_learning(end=lambda: ctypes.string_at(0)):
     """Let this process crash when it learns a certain row."""
-    replay = LiveModel.replay
+    replaying = LiveModel._replaying
 
     def crashes(self, position, block):
         if POISON in block.columns.get("km", np.empty(0)).tolist():
             end()
-        return replay(self, position, block)
+        return replaying(self, position, block)
 
-    LiveModel.replay = crashes
+    LiveModel._replaying = crashes
 
 
 def kill_in_learning():
@@ -174,7 +174,10 @@ def test_requests_that_were_learned_with_others_may_be_sent_again_and_are_learne
     again = start()
     assert again.facts(again.models["flights"])["dead"][0]["events"] == 6
     assert again.models["flights"].published.events == 40
-    assert len(again._parts([Job("flights", rows) for rows in requests])) == 2
+    jobs = Jobs(rows=100, bytes=100)
+    for rows in requests:
+        jobs.put(Job("flights", rows))
+    assert len(jobs.take(100, again._is_risky)) == 1
     for rows in requests:
         assert again.learn("flights", rows).result()["learned"] == 3
 

@@ -7,6 +7,7 @@ import pytest
 
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
+from kernling.serve.targets import Targets
 from serving import abandon, contents_of, events, send
 
 GOOD = {"km": 1.0, "city": "Oslo", "rush": True, "target": "late"}
@@ -40,6 +41,14 @@ def test_a_bad_row_is_refused_with_its_index_and_nothing_changes(start, what):
     assert sentence in str(refused.value)
     assert contents_of(service, "flights") == before
     assert service.learn("flights", [GOOD | {"id": "new"}]).result()["learned"] == 1
+
+
+def test_labels_that_are_whole_numbers_fit_into_64_bits():
+    labels = Targets("classification", "whole numbers")
+    assert labels.array(labels.read([2**63 - 1, -(2**63)], [0, 1], Settings())).tolist() == [2**63 - 1, -(2**63)]
+    for value in (2**63, -(2**63) - 1):
+        with pytest.raises(Refused, match="must fit into 64 bits"):
+            labels.read([value], [0], Settings())
 
 
 def test_the_index_counts_rows_that_were_repeated(start):

@@ -141,6 +141,19 @@ def test_values_beyond_the_clip_of_enough_rows_are_outliers(rows, value, clipped
     assert part.clipped_ == clipped
 
 
+@pytest.mark.parametrize(("rows", "mean"), [(30, 10.0 / 31.0), (29, 1e6 / 30.0)])
+def test_outliers_count_less_for_what_is_imputed_once_there_are_enough_rows(rows, mean):
+    """Beyond 10 mean deviations, here of 1."""
+    values = np.append(np.where(np.arange(rows) % 2, 1.0, -1.0), 1e6)
+    assert Fill(1).learn(values[:, None]).mean[0] == pytest.approx(mean, abs=0.05)
+
+
+def test_text_is_ignored_if_more_than_half_of_it_is_distinct():
+    twice = [f"T{i // 2}" for i in range(400)]
+    assert treatments(Encode().begin({"ticket": np.array(twice)}))["ticket"][0] == "category"
+    assert treatments(Encode().begin({"ticket": np.array([*twice[:-1], "other"])}))["ticket"] == ("ignore", 0)
+
+
 def test_what_a_call_fills_is_kept_with_the_call_only():
     fill = Fill(1).learn(np.array([[1.0], [3.0], [2.0]]))
     before = fill.to_state()

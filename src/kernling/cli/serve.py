@@ -23,6 +23,9 @@ def serve(
     ] = 100_000,
     waiting_days: Annotated[float, typer.Option(min=0.0, help="Days after which a row no longer waits for its label.")] = 7.0,
     snapshot_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between snapshots of a model that learns.")] = 30.0,
+    memory_mb: Annotated[
+        int, typer.Option(min=1, help="Maximum memory of all models together, in MiB; one model may take a quarter of it.")
+    ] = 1024,
     demo: Annotated[bool, typer.Option("--demo", help="Feed the service with drifting streams.")] = False,
 ) -> None:
     """Predict and learn over HTTP, with a live page."""
@@ -34,7 +37,13 @@ def serve(
         raise ImportError(f"serving needs {error.name}: pip install 'kernling[serve]'") from error
     from ..serve.settings import Settings
 
-    settings = Settings(waiting_rows=waiting_rows, waiting_days=waiting_days, snapshot_seconds=snapshot_seconds)
+    settings = Settings(
+        waiting_rows=waiting_rows,
+        waiting_days=waiting_days,
+        snapshot_seconds=snapshot_seconds,
+        memory_bytes=memory_mb * 2**20,
+        model_bytes=memory_mb * 2**18,
+    )
     with ExitStack() as stack:
         if data is None and demo:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory()))

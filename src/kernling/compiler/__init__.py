@@ -16,7 +16,7 @@ from .decorators import (
     jit_exact,
     pluggable,
 )
-from .intrinsics import add_product, by_type, number_of, shaped, use_products
+from .intrinsics import add_product, by_type, number_of, shaped
 from .progress import compiling
 from .records import FunctionField, address, by_address, strided
 
@@ -41,5 +41,4 @@ __all__ = [
     "pluggable",
     "shaped",
     "strided",
-    "use_products",
 ]

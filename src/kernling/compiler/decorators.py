@@ -30,6 +30,7 @@ from .backends import asked_for, fast_backend
 from .cache import read_entry, write_entry
 from .keys import Content, content_of, key_of, shared_hash
 from .kinds import kind_of, text_of
+from .versions import check_versions
 
 
 def _is_disabled() -> bool:
@@ -123,11 +124,17 @@ def _options(freedoms: set[str], **options: Any) -> dict[str, Any]:
 
 def compiled_by(compilers: Any, function: Callable) -> Compiled:
     """Compile a function by a backend that may not be the one in use."""
-    from .numba_backend import dispatcher_of
-
     compiled = Compiled(function, function, ENTRY, _options(_EXACT, no_cfunc_wrapper=True))
-    compiled.dispatcher = dispatcher_of(compiled, compilers)
+    compiled.dispatcher = _numba_backend().dispatcher_of(compiled, compilers)
     return compiled
+
+
+def _numba_backend() -> Any:
+    """Return the module that compiles, if it knows the version of Numba that is installed."""
+    check_versions()
+    from . import numba_backend
+
+    return numba_backend
 
 
 class Compiled:
@@ -159,9 +166,7 @@ class Compiled:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
-        from .numba_backend import dispatcher_of
-
-        return dispatcher_of(self, fast_backend())
+        return _numba_backend().dispatcher_of(self, fast_backend())
 
     @property
     def _numba_type_(self) -> Any:
@@ -206,9 +211,7 @@ class Compiled:
 
     def _compiled(self, kinds: tuple) -> Any:
         """Return the function, or its address, from Numba, and remember where it has been saved."""
-        from .numba_backend import compiled
-
-        found, name = compiled(self, kinds)
+        found, name = _numba_backend().compiled(self, kinds)
         if name:
             write_entry(shared_hash(), self._key(kinds), name.encode())
         return found

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 variants: dict[Callable, dict[str, Any]] = {}  # compiled functions that stand for a plain one, by the type of its argument
 only_numba: set[Callable] = set()  # those of them that the fast backend leaves to Numba
-_products: Callable[[], Mapping[str, Any]] | None = None
 
 
 def shaped(values, shape):
@@ -35,22 +34,15 @@ def by_type(function: Callable, *, float32: Any, float64: Any, numba: bool = Fal
         only_numba.add(function)
 
 
-def use_products(capsules: Callable[[], Mapping[str, Any]]) -> None:
-    """Let compiled code multiply matrices by what a function returns: capsules as in ``scipy.linalg.cython_blas``."""
-    global _products
-    _products = capsules
+def product_addresses() -> dict[str, int]:
+    """Return the addresses of BLAS's matrix products by the letter of their type.
 
-
-def _public_products() -> Mapping[str, Any]:
+    They are in the capsules in which SciPy, as documented, offers its BLAS to other compiled code.
+    """
     from scipy.linalg import cython_blas
 
-    return cython_blas.__pyx_capi__
-
-
-def product_addresses() -> dict[str, int]:
-    """Return the addresses of BLAS's matrix products by the letter of their type."""
-    capsules = (_products or _public_products)()
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return {letter: pointer(capsule, name(capsule)) for letter in "sd" for capsule in [capsules[f"{letter}gemm"]]}
+    # prototypes of our own: the attributes of ctypes.pythonapi are everybody's
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    capsules = {letter: cython_blas.__pyx_capi__[f"{letter}gemm"] for letter in "sd"}
+    return {letter: pointer(capsule, name(capsule)) for letter, capsule in capsules.items()}

@@ -142,6 +142,12 @@ def processor() -> str:
     return "|".join([binding.get_process_triple(), binding.get_host_cpu_name(), features, *settings])
 
 
+# a prototype of our own: the attributes of ctypes.pythonapi are everybody's
+_create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
 class _Method(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
@@ -150,6 +156,4 @@ def python_function(name: str, address: int) -> Callable:
     """Return the Python function whose code is there: see wrapper.py."""
     method = _Method(name.encode(), address, _FASTCALL, None)
     _alive.append(method)
-    create = ctypes.pythonapi.PyCFunction_NewEx
-    create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    return create(ctypes.addressof(method), None, None)
+    return _create(ctypes.addressof(method), None, None)

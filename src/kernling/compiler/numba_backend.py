@@ -127,8 +127,6 @@ class _DiskCache:
         from numba.core.caching import CompileResultCacheImpl  # private: the caller works without a cache if it moves
 
         self.kind, self.compilers, self.name, self.stamp = kind, compilers, function.full_name, function.stamp
-        self._check = CompileResultCacheImpl.check_cachable
-        self._rebuild = CompileResultCacheImpl.rebuild
         self._reduce = CompileResultCacheImpl.reduce
         self.cache_path = str(cache_folder())
 

@@ -8,39 +8,28 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
+from numba.core.typeconv import Conversion
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_builtin,
+    lower_cast,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    overload,
+    register_model,
+    type_callable,
+    unbox,
+)
+from numba.np.numpy_support import from_dtype
 
 from .intrinsics import add_product, number_of, shaped, variants
 from .kinds import ALIGNED, BY_COLUMNS, BY_ROWS, WRITEABLE, Fields, Function, Values
-
-TESTED = "0.68"  # version of Numba
-
-try:
-    from numba.core import cgutils
-    from numba.core.typeconv import Conversion
-    from numba.core.typing.templates import AttributeTemplate
-    from numba.extending import (
-        NativeValue,
-        infer_getattr,
-        lower_builtin,
-        lower_cast,
-        lower_getattr_generic,
-        lower_setattr_generic,
-        models,
-        overload,
-        register_model,
-        type_callable,
-        unbox,
-    )
-    from numba.np.numpy_support import from_dtype
-except ImportError as error:
-    raise ImportError(
-        f"Numba {numba.__version__} lacks some of the internals that kernling needs: "
-        f"install a version it has been tested with, pip install 'numba=={TESTED}.*'"
-    ) from error
 
 WORD = ir.IntType(64)
 NUMBERS = {type(None): types.none, bool: types.boolean, int: types.int64, float: types.float64}

@@ -10,75 +10,15 @@ mini-batch.
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache, partial
-from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import scipy
+from scipy.linalg import blas as blas
+from scipy.linalg import lapack as lapack
 from threadpoolctl import ThreadpoolController
-
-from ..compiler import use_products
-
-_WAIT = "OPENBLAS_THREAD_TIMEOUT"
-
-
-class _Extension:
-    """One of the modules of ``scipy.linalg`` that are written in other languages, without the rest, which is slow to import."""
-
-    def __init__(self, name: str, public: str):
-        self._name, self._public = name, public
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(_loaded(self._name, self._public), name)
-        setattr(self, name, found)
-        return found
-
-
-@contextmanager
-def _short_waits() -> Iterator[None]:
-    """Let the threads of a library that is loaded now wait actively for at most 25 ms without work, unless the user has set it.
-
-    OpenBLAS starts a thread per core when it is loaded.  With its default, all of them would wait for 0.1 s at every start.
-    """
-    if _WAIT in os.environ:
-        yield
-        return
-    os.environ[_WAIT] = "26"  # that is, 2^26 ticks of the clock
-    try:
-        yield
-    finally:
-        os.environ.pop(_WAIT, None)
-
-
-@cache
-@_short_waits()
-def _loaded(name: str, public: str) -> Any:
-    """Load an extension module; return it, or the public module with the same functions if SciPy has moved it."""
-    full, folder = f"scipy.linalg.{name}", Path(scipy.__file__).parent / "linalg"
-    found = [path for suffix in EXTENSION_SUFFIXES if (path := folder / f"{name}{suffix}").is_file()]
-    if not found or "scipy.linalg" in sys.modules:
-        return import_module(f"scipy.linalg.{public}")
-    spec: Any = spec_from_file_location(full, found[0])
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules.pop(full, None)  # so that its package gets to know it when it is imported
-    return module
-
-
-blas, lapack = _Extension("_fblas", "blas"), _Extension("_flapack", "lapack")
-_products: dict[str, Any] = _loaded(
-    "cython_blas", "cython_blas"
-).__pyx_capi__  # now: later, it would escape a limit that is set
-
-
-use_products(lambda: _products)
 
 
 class _Library(NamedTuple):

@@ -50,6 +50,11 @@ def smooth_gamma(X, options: dict[str, Any]) -> float:
     return (SMOOTH if options["gamma"] == "smooth" else 1.0) * scale_gamma(X, options)
 
 
+def feature_gamma(X, options: dict[str, Any]) -> float:
+    """Return ``scale_gamma``, or 1 if the features are the columns, so that models of other rows can be merged."""
+    return 1.0 if options["features"] == "linear" else scale_gamma(X, options)
+
+
 def auto_delta(X, options: dict[str, Any]) -> float:
     """Return the smallest diameter at which the first 1,000 rows open at most 400 cells, or half as many as there are rows.
 

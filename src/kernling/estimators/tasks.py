@@ -14,6 +14,7 @@ from ..core import scoring
 from ..core.limits import TARGET
 from ..core.loop import events_of
 from ..core.state import Widening, widened
+from ..text import check_texts
 from . import labels
 from .base import OnlineEstimator
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
@@ -34,10 +35,18 @@ def _gives_probabilities(self) -> bool:
     raise AttributeError("predict_proba needs loss='softmax', or loss='logistic' with no more than two classes")
 
 
+def _check_labels(y) -> None:
+    """Raise for labels that cannot be stored, of lists before NumPy drops the NUL characters that they end in."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    if kind in "OU" and hasattr(y, "__iter__"):
+        check_texts("the label", labels.distinct(y).tolist() if kind == "U" and len(y) else y)
+
+
 class OnlineWithClasses(OnlineEstimator):
     """Base class for targets that are labels: encoding, new classes and class weights."""
 
     def _validated(self, X, y, sample_weight, fresh):
+        _check_labels(y)
         X, y, weights = super()._validated(X, y, sample_weight, fresh)
         try:
             classes = labels.distinct(y)
@@ -53,6 +62,7 @@ class OnlineWithClasses(OnlineEstimator):
     def _begin_targets(self, y, classes=None):
         self.classes_ = present = labels.distinct(y)
         if classes is not None:
+            _check_labels(classes)
             self.classes_ = np.unique(np.asarray(classes))
             unknown = np.setdiff1d(present, self.classes_)
             if len(unknown):
@@ -65,6 +75,7 @@ class OnlineWithClasses(OnlineEstimator):
         return labels.output_count(len(self.classes_))
 
     def _take_classes(self, header, arrays):
+        check_texts("the label", entry(header, "classes", list))
         self.classes_ = labels.from_plain(entry(header, "classes", list), entry(header, "class_type", str))
         counts = arrays.get("counts")
         if counts is None or counts.dtype != np.float64 or counts.shape != self.classes_.shape:

@@ -41,6 +41,7 @@ from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
 from ..estimators.parameters import parameter
 from ..estimators.published import Published
+from ..estimators.resolve import feature_gamma
 from ..estimators.tasks import OnlineWithClasses
 from ..estimators.turns import predicting
 from ..merging.rules import Merging
@@ -161,6 +162,7 @@ class AOGDMetric(
     refresh: float = parameter(default=0.1, doc="Probability with which an event becomes the example of its class.")
     lam: float = parameter(default=0.0, doc="Weight of the regulariser in all steps.")
     output: str = parameter(default="average", doc="Weights to use: the mean of all so far, or the last ones.")
+    gamma: float | str = parameter(default="scale", resolve=feature_gamma)
     features: str = parameter(default="linear", doc="The columns themselves, or random features of the kernel.")
     task = "metric"
     class_weight = n_jobs = None

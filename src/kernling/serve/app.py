@@ -7,36 +7,38 @@ import json
 import logging
 import secrets
 import tempfile
-import threading
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from .. import __version__, models
+from . import schemas
 from .direct import Direct
 from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import ID, TARGET, ids_of, parse
-from .schemas import CREATE, FACTS, LEARN, LEARNED, PREDICT, PREDICTED
+from .rows import ID, NAME, TARGET, ids_of, loads, parse
 from .service import Service
+from .stopping import Stopping
 
 _LOG = logging.getLogger(__name__)
 FEW = 8  # rows that are predicted and stored at once, without a thread
 TICK = 1.0  # seconds between two server-sent events
+Name = Annotated[str, PathParameter(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]  # checked later, with one sentence
 
 
-def create_app(service: Service, token: str | None = None, stopping: threading.Event | None = None) -> Guard:
+def create_app(service: Service, token: str | None = None, stopping: Stopping | None = None) -> Guard:
     """Return the ASGI application of a service; streams of events end when ``stopping`` is set."""
     app = FastAPI(title="kernling", version=__version__, summary="Models that predict and learn", redoc_url=None)
-    endpoints = Endpoints(service, stopping or threading.Event())
+    endpoints = Endpoints(service, stopping or Stopping())
     metrics = Metrics(service)
     page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
 
@@ -45,23 +47,28 @@ def create_app(service: Service, token: str | None = None, stopping: threading.E
         policy = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
-    @app.get("/healthz", summary="Whether the service can write")
+    @app.get("/healthz", summary="Whether the service can write", responses=schemas.HEALTH)
     async def health() -> JSONResponse:
         return JSONResponse(service.health(), 503 if service.failures else 200)
 
-    @app.get("/metrics", summary="Metrics for Prometheus")
+    @app.get("/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=schemas.METRICS)
     def read_metrics() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    app.get("/models", summary="All models")(endpoints.list_models)
-    app.put("/models/{name}", status_code=201, summary="Create a model", openapi_extra=CREATE)(endpoints.create)
-    app.get("/models/{name}", summary="Facts about a model", responses=FACTS)(endpoints.facts)
-    app.post("/models/{name}/predict", summary="Predict rows", openapi_extra=PREDICT, responses=PREDICTED)(endpoints.predict)
-    app.post("/models/{name}/learn", summary="Learn rows or late labels", openapi_extra=LEARN, responses=LEARNED)(
+    one = "/models/{name}"
+    app.get("/models", summary="All models", responses=schemas.MODELS)(endpoints.list_models)
+    app.put(one, status_code=201, summary="Create a model", openapi_extra=schemas.CREATE, responses=schemas.CREATED)(
+        endpoints.create
+    )
+    app.get(one, summary="Facts about a model", responses=schemas.FACTS)(endpoints.facts)
+    app.post(f"{one}/predict", summary="Predict rows", openapi_extra=schemas.PREDICT, responses=schemas.PREDICTED)(
+        endpoints.predict
+    )
+    app.post(f"{one}/learn", summary="Learn rows or late labels", openapi_extra=schemas.LEARN, responses=schemas.LEARNED)(
         endpoints.learn
     )
-    app.get("/models/{name}/file", summary="The model file")(endpoints.file)
-    app.get("/models/{name}/events", summary="Server-sent events")(endpoints.events)
+    app.get(f"{one}/file", summary="The model file", response_class=Response, responses=schemas.CONTENT)(endpoints.file)
+    app.get(f"{one}/events", summary="Server-sent events", response_class=Response, responses=schemas.EVENTS)(endpoints.events)
     _answer_errors(app)
     return Guard(Timed(Direct(app, _error_response), metrics), token)
 
@@ -98,7 +105,7 @@ def _error_response(error: Exception) -> JSONResponse:
 class Endpoints:
     """The requests about models."""
 
-    def __init__(self, service: Service, stopping: threading.Event):
+    def __init__(self, service: Service, stopping: Stopping):
         self.service = service
         self.settings = service.settings
         self.stopping = stopping
@@ -110,17 +117,17 @@ class Endpoints:
         found = (self.service.facts(model) for model in list(self.service.models.values()))
         return [{name: facts.get(name) for name in names} for facts in found]
 
-    async def create(self, name: str, request: Request) -> JSONResponse:
+    async def create(self, name: Name, request: Request) -> JSONResponse:
         """Create a model from a JSON object with estimator, parameters and task, all optional, or from a model file."""
         body = await self._body(request, self.settings.file_bytes)
         spec, model = await asyncio.to_thread(_spec_or_model, body, request.headers.get("content-type", ""))
         return JSONResponse(await asyncio.wrap_future(self.service.create(name, spec, model)), 201)
 
-    async def facts(self, name: str) -> dict[str, Any]:
+    async def facts(self, name: Name) -> dict[str, Any]:
         """Return events, mistakes overall and in the sliding window next to those of a constant answer, points and memory."""
         return self.service.facts(self.service.model(name))
 
-    async def predict(self, name: str, request: Request, keep: bool = True) -> JSONResponse:
+    async def predict(self, name: Name, request: Request, keep: bool = True) -> JSONResponse:
         """Predict rows, and store them for labels that arrive later with the same id."""
         model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
@@ -129,6 +136,8 @@ class Endpoints:
             row.pop(ID, None)
             row.pop(TARGET, None)
         state, layout = model.published, model.traits.layout
+        if not layout.columns:  # rows that could not be learned should not wait for their labels
+            layout.widened(rows, self.settings).read(rows)
         if len(rows) <= FEW:
             predicted = state.predict_few(rows, layout)
         else:
@@ -139,19 +148,20 @@ class Endpoints:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
 
-    async def learn(self, name: str, request: Request) -> JSONResponse:
+    async def learn(self, name: Name, request: Request) -> JSONResponse:
         """Learn rows with their target, or targets of rows that were predicted before."""
-        rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
-        return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows)))
+        body = await self._body(request, self.settings.body_bytes)
+        rows = parse(body, self.settings)
+        return JSONResponse(await asyncio.wrap_future(self.service.learn(name, rows, len(body))))
 
-    async def file(self, name: str) -> Response:
+    async def file(self, name: Name) -> Response:
         """Return the model as ``kernling.save`` writes it."""
         model = self.service.model(name)
         content = await asyncio.to_thread(_file_of, model)
         headers = {"Content-Disposition": f'attachment; filename="{model.name}.kern"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
-    async def events(self, name: str) -> StreamingResponse:
+    async def events(self, name: Name) -> StreamingResponse:
         """Stream the facts once a second; the first message contains the history."""
         model = self.service.model(name)
         return StreamingResponse(self._stream(model), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
@@ -173,7 +183,7 @@ class Endpoints:
             raise too_large
         parts, size = [], 0
         try:
-            async with asyncio.timeout(self.settings.request_seconds):
+            async with self.stopping.limited(self.settings.request_seconds):
                 async for part in request.stream():
                     parts.append(part)
                     size += len(part)
@@ -183,6 +193,8 @@ class Endpoints:
                     if self._arriving > self.settings.arriving_bytes:
                         raise Refused(429, "too many requests are arriving at once: send this again later", retry_after=1)
         except TimeoutError:
+            if self.stopping.is_set():
+                raise Refused(503, "the service is stopping: try again", retry_after=1) from None
             raise Refused(408, f"the body took longer than {self.settings.request_seconds:g} seconds") from None
         finally:
             self._arriving -= size
@@ -192,7 +204,9 @@ class Endpoints:
 def _spec_or_model(body: bytes, content_type: str) -> tuple[Any, Any]:
     """Return the JSON of a body, or its model if it is a model file."""
     try:
-        return json.loads(body or b"{}"), None
+        return loads(body or b"{}"), None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply: send estimator, parameters and task") from None
     except ValueError as error:
         if "json" in content_type:
             raise Refused(400, f"the body is not JSON: {error}") from None

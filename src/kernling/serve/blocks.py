@@ -59,12 +59,14 @@ class Block(NamedTuple):
     def split(self) -> list[Block]:
         """Return the rows of each request as a block of their own."""
         ends = np.cumsum(self.pieces).tolist()
-        return [
-            Block(
-                {name: column[first:last] for name, column in self.columns.items()}, self.targets[first:last], (last - first,)
-            )
-            for first, last in zip([0, *ends[:-1]], ends, strict=True)
-        ]
+        return [self.part(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def part(self, first: int, last: int) -> Block:
+        """Return some of the rows."""
+        if (first, last) == (0, len(self.targets)):
+            return self
+        columns = {name: column[first:last] for name, column in self.columns.items()}
+        return Block(columns, self.targets[first:last], (last - first,))
 
 
 def joined(blocks: Sequence[Block]) -> Block:

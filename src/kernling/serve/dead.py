@@ -14,6 +14,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ from ..atomic import replaced
 from .blocks import Block
 from .refusal import Refused
 
+WIDTH = 120  # bytes of a line
 DEATHS = 3  # without a report, after which a block is set aside
 KEYS = {"model": int, "first": int, "events": int, "requests": int, "reason": str, "time": float, "digest": str}
 STRIKES = 3  # blocks set aside, after which a model learns no more
@@ -33,7 +35,9 @@ class Attempts:
 
     def __init__(self, folder: Path, report: bool):
         self._attempt, self._fault = folder / "attempt", folder / "fault"
-        self.before = _read_plain(self._attempt)
+        self.before = {(one["model"], one["what"]): one for one in _read_plain(self._attempt)}
+        self._lock = threading.Lock()
+        self._places: dict[int, int] = {}  # of the threads, each of which has a line of the file
         self.crash = _read_text(self._fault)
         self._file: IO[bytes] = self._attempt.open("wb", buffering=0)
         self._report: IO[bytes] | None = None
@@ -46,26 +50,30 @@ class Attempts:
     def begin(self, number: int, what: str) -> str | None:
         """Note what is about to be done with a model; return a reason not to do it if it has brought the process down."""
         deaths = 0
-        if (self.before.get("model"), self.before.get("what")) == (number, what):
-            deaths = self.before["deaths"] + 1
-            reason = self._reason(deaths)
+        before = self.before.get((number, what))
+        if before is not None:
+            deaths = before["deaths"] + 1
+            reason = self._reason(before["thread"], deaths)
             if reason is not None:
-                self.before = {}
+                del self.before[number, what]
                 return reason
-        held = {"model": number, "what": what, "thread": threading.get_ident(), "deaths": deaths}
-        self._file.seek(0)
-        self._file.write(json.dumps(held).encode().ljust(120) + b"\n")
+        self._write({"model": number, "what": what, "thread": threading.get_ident(), "deaths": deaths})
         return None
 
-    def _reason(self, deaths: int) -> str | None:
-        if f"Current thread 0x{self.before['thread']:016x}" in self.crash:
+    def _write(self, held: dict[str, Any]) -> None:
+        with self._lock:
+            place = self._places.setdefault(threading.get_ident(), len(self._places))
+            self._file.seek(place * (WIDTH + 1))
+            self._file.write(json.dumps(held).encode().ljust(WIDTH) + b"\n")
+
+    def _reason(self, thread: int, deaths: int) -> str | None:
+        if f"Current thread 0x{thread:016x}" in self.crash:
             return f"brought the process down ({self.crash.partition(chr(10))[0]})"
         return f"was at work {deaths} times when the process ended" if deaths >= DEATHS else None
 
     def end(self) -> None:
         """Note that it was done."""
-        self._file.seek(0)
-        self._file.write(b"\n")
+        self._write({})
 
     def close(self) -> None:
         """Note that the process ended as it should."""
@@ -84,13 +92,16 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-def _read_plain(path: Path) -> dict[str, Any]:
-    """Return the attempt in a file; a damaged one is none."""
-    try:
-        found = json.loads(_read_text(path).partition("\n")[0])
-        return found if isinstance(found.get("deaths"), int) and isinstance(found.get("thread"), int) else {}
-    except (ValueError, AttributeError):
-        return {}
+def _read_plain(path: Path) -> list[dict[str, Any]]:
+    """Return the attempts in a file, one for each thread; a damaged one is none."""
+    found = []
+    for line in _read_text(path).splitlines():
+        with suppress(ValueError, AttributeError):
+            held = json.loads(line)
+            types = {"model": int, "what": str, "thread": int, "deaths": int}
+            if {name: type(held.get(name)) for name in types} == types:
+                found.append(held)
+    return found
 
 
 class DeadLetters:

@@ -13,16 +13,19 @@ from .live import LiveModel, Traits
 from .refusal import Refused, bad_row
 from .rows import ID, has_columns, ids_of, targets_of
 from .settings import Settings
+from .sizes import claimed
 from .waiting import Waiting
 
 
 class Draft:
     """The rows of several requests for one model, to be learned as one block."""
 
-    def __init__(self, model: LiveModel, known: KnownIds, settings: Settings):
+    def __init__(self, model: LiveModel, known: KnownIds, settings: Settings, free: int):
         self.model = model
         self.known = known
         self.settings = settings
+        self.free = free  # bytes that the model may take
+        self.claim = model.claim
         self.traits = model.traits
         self.classes = set(model.published.progress.counts) if model.published.progress else set()
         self.pieces: list[Block] = []
@@ -50,7 +53,7 @@ class Draft:
                 unknown.append(one)
             else:
                 if not whole:
-                    rows[place] = found[one]  # type: ignore[index]
+                    rows[place] = self.traits.layout.restored(found[one])  # type: ignore[index]
                 places.append(place)
                 if one is not None:
                     own.add(one)
@@ -60,7 +63,11 @@ class Draft:
             return
         self.model.check_room(len(places) + sum(len(piece.targets) for piece in self.pieces))
         block, traits, classes = self._block([rows[place] for place in places], [targets[place] for place in places], places)
+        claim = claimed(
+            self.model, traits, len(classes), sum(len(piece.targets) for piece in self.pieces) + len(places), self.free
+        )
         dead.check(self.model.number, block)
+        self.claim = claim
         self.traits, self.classes = traits, classes
         self.pieces.append(block)
         self._taken |= own

@@ -79,11 +79,7 @@ class Guard:
 
 @lru_cache(maxsize=100)
 def _is_local(host: str, origin: str) -> bool:
-    return is_loopback(_hostname(f"//{host}")) and (not origin or urlsplit(origin).netloc == host)
-
-
-def _hostname(address: str) -> str:
     try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""
+        return is_loopback(urlsplit(f"//{host}").hostname or "") and (not origin or urlsplit(origin).netloc == host)
+    except ValueError:  # not an address
+        return False

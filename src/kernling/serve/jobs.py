@@ -1,14 +1,18 @@
-"""The queue of requests for the thread that learns."""
+"""The queue of requests to learn, with a share for each model."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from .refusal import Refused
+
+REST = 0.1  # seconds at most between two blocks of a model
 
 
 @dataclass(eq=False)
@@ -20,6 +24,7 @@ class Job:
     spec: dict[str, Any] | None = None  # of a model to be created
     model: Any = None  # a fitted model, and its traits
     traits: Any = None
+    bytes: int = 0  # of the request
     future: Future = field(default_factory=Future)
 
     def is_wanted(self) -> bool:
@@ -32,13 +37,44 @@ class Job:
         return max(len(self.rows), 1)
 
 
-class Jobs:
-    """A queue with a maximum number of rows, from which several jobs are taken at once."""
+@dataclass(eq=False)
+class Lane:
+    """The jobs of one model, in the order of the requests."""
 
-    def __init__(self, limit: int):
-        self.limit = limit
+    jobs: deque[Job] = field(default_factory=deque)
+    rows: int = 0
+    bytes: int = 0
+    begun: float | None = None  # when the jobs that are being learned were taken; None if there are none
+    rests_until: float = 0.0
+
+    def is_ready(self, most: int, now: float) -> bool:
+        """Return whether jobs may be taken: the last ones are learned, and it has rested or a whole block is waiting."""
+        return bool(self.jobs) and self.begun is None and (now >= self.rests_until or self.rows >= most)
+
+
+class Jobs:
+    """A queue from which models take turns: the next jobs of a model are taken once the last ones have been learned.
+
+    A model may fill at most half of what the others leave free, in rows and in bytes, so that there is always room for another.
+
+    Examples
+    --------
+    >>> from kernling.serve.jobs import Job, Jobs
+    >>> jobs = Jobs(rows=100, bytes=1000)
+    >>> for name in ("a", "a", "b"):
+    ...     _ = jobs.put(Job(name))
+    >>> [job.name for job in jobs.take(2)], jobs.waiting
+    (['a', 'a'], 1)
+    >>> _ = jobs.put(Job("a"))
+    >>> [job.name for job in jobs.take(2)]  # "a" is still learning
+    ['b']
+    """
+
+    def __init__(self, rows: int, bytes: int):
+        self.rows, self.bytes = rows, bytes
         self.waiting = 0  # rows
-        self._jobs: deque[Job] = deque()
+        self.waiting_bytes = 0
+        self._lanes: dict[str, Lane] = {}  # those that come first have waited longest for their turn
         self._changed = threading.Condition()
         self._closed = False
 
@@ -47,32 +83,68 @@ class Jobs:
         with self._changed:
             if self._closed:
                 raise Refused(503, "the service is stopping: try again", retry_after=1)
-            if self._jobs and self.waiting + job.size > self.limit:
+            lane = self._lanes.get(job.name) or Lane()
+            free, free_bytes = self.rows - self.waiting, self.bytes - self.waiting_bytes
+            if self.waiting and (lane.rows + job.size > free or lane.bytes + job.bytes > free_bytes):
                 raise Refused(429, "too many rows are waiting to be learned: send these again later", retry_after=1)
-            self._jobs.append(job)
-            self.waiting += job.size
+            self._lanes[job.name] = lane
+            lane.jobs.append(job)
+            self._count(lane, job, 1)
             self._changed.notify()
         return job.future
 
-    def gather(self, most: int, seconds: float) -> None:
-        """Wait this long, or until so many rows are waiting or the queue is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self.waiting >= most, seconds)
+    def _count(self, lane: Lane, job: Job, sign: int) -> None:
+        lane.rows += sign * job.size
+        lane.bytes += sign * job.bytes
+        self.waiting += sign * job.size
+        self.waiting_bytes += sign * job.bytes
 
-    def take(self, most: int) -> list[Job]:
+    def take(self, most: int, alone: Callable[[str], bool] = lambda name: False) -> list[Job]:
         """Wait for jobs and return them: at least one, and at most ``most`` rows; none if the queue is closed and empty.
 
-        Jobs whose clients have disconnected are included: call ``is_wanted`` once for each.
+        Of a name that is ``alone``, it is one.  Call ``release`` for each of their names when they are done.  Jobs whose
+        clients have disconnected are included: call ``is_wanted`` once for each.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._jobs or self._closed)
-            taken: list[Job] = []
-            size = 0
-            while self._jobs and (not taken or size + self._jobs[0].size <= most):
-                taken.append(self._jobs.popleft())
-                size += taken[-1].size
-            self.waiting -= size
+            while True:
+                now = time.monotonic()
+                ready = [name for name, lane in self._lanes.items() if lane.is_ready(0 if self._closed else most, now)]
+                if ready:
+                    return self._taken(ready, most, now, alone)
+                self._lanes = {name: lane for name, lane in self._lanes.items() if lane.jobs or lane.begun is not None}
+                if self._closed and not self._lanes:
+                    return []
+                rests = [lane.rests_until - now for lane in self._lanes.values() if lane.begun is None]
+                self._changed.wait(min(rests, default=None))
+
+    def _taken(self, names: list[str], most: int, now: float, alone: Callable[[str], bool]) -> list[Job]:
+        taken: list[Job] = []
+        for name in names:
+            lane = self._lanes[name]
+            while lane.jobs and (not taken or most >= lane.jobs[0].size):
+                job = lane.jobs.popleft()
+                self._count(lane, job, -1)
+                taken.append(job)
+                most -= job.size
+                lane.begun = now
+                if alone(name):
+                    break
+            if lane.begun is None:  # the block is full: its turn comes first next time
+                break
+            self._lanes[name] = self._lanes.pop(name)
         return taken
+
+    def release(self, name: str) -> None:
+        """Let a model take its next jobs, after a rest as long as the last ones took.
+
+        Other threads get half of the time, and requests that arrive meanwhile are learned together, which costs less.
+        """
+        with self._changed:
+            lane = self._lanes[name]
+            now = time.monotonic()
+            lane.rests_until = now + min(now - (lane.begun or now), REST)
+            lane.begun = None
+            self._changed.notify()
 
     def close(self) -> None:
         """Accept no more jobs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -12,12 +12,15 @@ import numpy as np
 
 from ..estimators.tasks import probabilities
 from ..pipeline import last_step
+from ..streams.schema import names_of
 from ..streams.tables import Table
 from .blocks import Block, joined
+from .learners import share
 from .progress import Progress
 from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings
+from .sizes import Claim, used_by
 from .specs import new_pipeline, schema_of
 from .targets import Targets
 
@@ -60,6 +63,12 @@ class State(NamedTuple):
     def collected(self) -> int:
         """Number of events that wait until the model starts, and are learned then."""
         return self.progress.events if self.progress and self.model is None else 0
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Names of columns that the model ignores."""
+        schema = None if self.model is None else schema_of(self.model)
+        return frozenset(() if schema is None else names_of(schema, "ignore"))
 
     def predict(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
         """Return the label or value of each row, with probabilities if the model has them; a constant answer at first.
@@ -163,6 +172,7 @@ class LiveModel:
         self.from_file = False  # whether it was created from a model file
         self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
         self._state = self.published = State()
+        self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
         self._tried = 0  # number of rows with which it could not
         self._last: Block | None = None
@@ -199,7 +209,11 @@ class LiveModel:
 
         The result depends only on the sequence of blocks.
         """
-        outcomes = self.replay(position, block)
+        return _ended(self.learning(position, block))
+
+    def learning(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
+        """Do the same in turns: each item of the generator is a moment at which other models may learn."""
+        outcomes = yield from self._replaying(position, block)
         self.publish()
         return outcomes
 
@@ -210,20 +224,25 @@ class LiveModel:
             with suppress(Exception):  # an example without values is not a row for every model
                 published.predict_few([self.example], self.traits.layout)
         self.published = published
+        if published.model is not None:
+            self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""
+        return _ended(self._replaying(position, block))
+
+    def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
         self._state = self._state._replace(progress=progress, position=position)
-        if self._state.model is None:
-            self._gather(block)
-            return [None] * len(block.pieces)
         try:
-            self._teach(block)
+            yield from self._teach_in_turns(block)
             return [None] * len(block.pieces)
         except Exception:  # such as divergence, which leaves the model unchanged: learn the other requests
-            return [self._try(piece) for piece in block.split()]
+            outcomes = []
+            for piece in block.split():
+                outcomes.append((yield from self._try(piece)))
+            return outcomes
 
     def _gather(self, block: Block) -> None:
         """Collect rows until there are enough for the model to start; if it cannot, try again with twice as many."""
@@ -244,14 +263,51 @@ class LiveModel:
         self._first = []
         self._state = self._state._replace(model=model, obstacle=None)
 
-    def _try(self, piece: Block) -> str | None:
+    def _try(self, piece: Block) -> Generator[None, None, str | None]:
         try:
-            self._teach(piece)
+            yield from self._teach_in_turns(piece)
             return None
         except Exception as error:
             return first_line(error)
 
+    def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
+        """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
+        rows, done = len(block.targets), self._share(block.targets)
+        before = copy.deepcopy((self._state, self._first, self._tried)) if done < rows else None
+        first = 0
+        try:
+            while True:
+                self._teach(block.part(first, done))
+                if done == rows:
+                    return
+                yield
+                first, done = done, done + self._share(block.targets[done:])
+        except Exception:
+            if before is not None:
+                self._state, self._first, self._tried = before
+            raise
+
+    def _share(self, targets: Sequence[Any]) -> int:
+        """Return the number of rows to learn at once: as many as the first rows lack, or as a turn takes."""
+        if self._state.model is None:
+            lacking = max(self.settings.first_rows, 2 * self._tried) - sum(len(one.targets) for one in self._first)
+            return max(1, min(lacking, len(targets)))
+        known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
+        return share(targets, known, last_step(self._state.model).nbytes_)
+
     def _teach(self, block: Block) -> None:
+        if self._state.model is None:
+            self._gather(block)
+            return
         model, progress = self._state.model, self._state.progress
         predicted = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
         progress.update(block.targets, predicted.tolist())  # type: ignore[union-attr]
+
+
+def _ended(turns: Generator[None, None, Any]) -> Any:
+    """Run a generator to its end; return its result."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            return end.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import orjson
 
 from ..core.limits import LARGEST
 from ..streams.tables import objects
+from ..text import flaw
 from .refusal import Refused, bad_row
 from .settings import Settings
 
@@ -33,7 +34,7 @@ MOST = LARGEST["float64"]
 def parse(body: bytes, settings: Settings) -> list[dict[str, Any]]:
     """Return the rows of a request: an object, a list of objects, or lines with an object each."""
     try:
-        found = _loads(body)
+        found = loads(body)
     except UnicodeDecodeError:
         raise Refused(400, "the body must be UTF-8") from None
     except RecursionError:
@@ -51,12 +52,20 @@ def parse(body: bytes, settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _loads(body: bytes) -> Any:
-    """Parse JSON; Python's own parser has better messages, and accepts NaN, which is refused later with its row."""
+def loads(body: bytes) -> Any:
+    """Parse JSON; Python's own parser has better messages, and accepts NaN, which is refused later with its row.
+
+    Unlike orjson, it accepts other encodings and halves of surrogate pairs, which are refused here.
+    """
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        return json.loads(body)
+        found = json.loads(body.decode())
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text contains half of a surrogate pair, which is not a character: remove it") from None
+    return found
 
 
 def _parse_lines(body: bytes, error: ValueError) -> list[Any]:
@@ -66,7 +75,7 @@ def _parse_lines(body: bytes, error: ValueError) -> list[Any]:
     found = []
     for line in filter(bytes.strip, lines):
         try:
-            found.append(_loads(line))
+            found.append(loads(line))
         except (ValueError, RecursionError) as wrong:
             raise Refused(400, f"row {len(found)} is not JSON: {wrong}", len(found)) from None
     return found
@@ -99,9 +108,14 @@ def has_columns(row: dict[str, Any]) -> bool:
 
 
 def _checked_id(found: Any, place: int, settings: Settings) -> str:
-    if type(found) not in (str, int) or not 1 <= len(str(found)) <= settings.characters:
-        raise bad_row(place, f"its id must be a whole number or a text of 1 to {settings.characters} characters")
-    return str(found)
+    most = settings.id_bytes
+    text = str(found) if type(found) is str or (type(found) is int and abs(found) < 10**most) else ""
+    wrong = flaw(text)
+    if wrong:
+        raise bad_row(place, f"its id {wrong}: remove it")
+    if not 1 <= len(text.encode()) <= most:
+        raise bad_row(place, f"its id must be a whole number or a text of 1 to {most} bytes")
+    return text
 
 
 class Layout(NamedTuple):
@@ -118,6 +132,14 @@ class Layout(NamedTuple):
         opened = [name for name, kind in columns.items() if kind is None]
         return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
 
+    def kept(self, row: dict[str, Any], unused: Set[str]) -> dict[str, Any]:
+        """Return what is to be stored of a predicted row: the columns that the model uses, all of them if none are known."""
+        return {name: value for name, value in row.items() if not self.columns or (name in self.columns and name not in unused)}
+
+    def restored(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a stored row with all columns; those that the model does not use are null."""
+        return dict.fromkeys(self.columns) | row
+
     def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
         """Return the columns of one row, checked as in ``read``; faster for few rows."""
         found = {}
@@ -126,13 +148,18 @@ class Layout(NamedTuple):
                 raise bad_row(place, f"there is no column {name!r}")
             value = found[name] = row[name]
             if kind is not None and not self._allows(kind, value):
-                self.read([row] * (place + 1))  # raises an error that says what is wrong
+                try:
+                    self.read([row])
+                except Refused as refused:  # with what is wrong
+                    raise bad_row(place, str(refused).partition(": ")[2]) from None
         return found
 
     def _allows(self, kind: str, value: Any) -> bool:
         if value is None:
             return self.gaps
-        return type(value) in TYPES[kind] and (type(value) in (str, bool) or -MOST <= value <= MOST)
+        if type(value) is str:
+            return str in TYPES[kind] and flaw(value) is None
+        return type(value) in TYPES[kind] and (type(value) is bool or -MOST <= value <= MOST)
 
     def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         """Convert rows to columns, float64 for numbers; raise for the first row that does not fit."""
@@ -172,6 +199,9 @@ def _check_columns(columns: Iterable[str], settings: Settings) -> None:
         raise bad_row(0, f"there must be 1 to {settings.columns:,} columns, not {len(names):,}")
     if max(map(len, names)) > settings.characters:
         raise bad_row(0, f"the names of columns must have at most {settings.characters} characters")
+    wrong = flaw("".join(names))
+    if wrong:
+        raise bad_row(0, f"the name of a column {wrong}: remove it")
 
 
 def _kind_of(rows: Sequence[dict[str, Any]], name: str) -> str | None:
@@ -193,7 +223,15 @@ def _column(values: list[Any], name: str, kind: str | None, gaps: bool) -> np.nd
         return _numbers(values, name)
     if kind == "text or numbers":
         _check_finite([value if type(value) in (int, float) else None for value in values], name)
+    _check_texts(values, name)
     return objects(values)
+
+
+def _check_texts(values: list[Any], name: str) -> None:
+    texts = [value if type(value) is str else "" for value in values]
+    if flaw("".join(texts)):  # one look at all of them
+        place, wrong = next((place, wrong) for place, wrong in enumerate(map(flaw, texts)) if wrong)
+        raise bad_row(place, f"the text in column {name!r} {wrong}: remove it")
 
 
 def _numbers(values: list[Any], name: str) -> np.ndarray:
@@ -214,5 +252,7 @@ def _check_finite(values: list[Any], name: str) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, (list, dict)):  # however deep
+        return "a list" if isinstance(value, list) else "an object"
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

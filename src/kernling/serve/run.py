@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 import socket
+import sqlite3
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,8 +19,10 @@ from ..core.blas import one_thread
 from .app import create_app
 from .demo import Demo
 from .guard import find_token
+from .refusal import first_line
 from .service import Service
 from .settings import Settings
+from .stopping import Stopping
 from .warmup import warm_up
 
 GRACE = 10  # seconds for open requests when the service stops
@@ -31,7 +33,7 @@ FILES = 65_536
 class Server(uvicorn.Server):
     """A server whose event streams end when a signal stops it, and that closes connections without a whole request head."""
 
-    def __init__(self, config: uvicorn.Config, stopping: threading.Event, head_seconds: float):
+    def __init__(self, config: uvicorn.Config, stopping: Stopping, head_seconds: float):
         super().__init__(config)
         self.stopping, self.head_seconds = stopping, head_seconds
         self._quiet: dict[Any, tuple[Any, float]] = {}  # connections: their last request, and since when there is no other
@@ -51,6 +53,11 @@ class Server(uvicorn.Server):
                 self._quiet[connection] = last, since if known is last else now
                 if now - self._quiet[connection][1] > self.head_seconds:
                     connection.transport.close()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close all connections when their requests have been answered; bodies that are still arriving are not waited for."""
+        self.stopping.hurry()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop the server, immediately if Ctrl-C is pressed twice.
@@ -78,8 +85,8 @@ def serve(
     _allow_many_files()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with one_thread, socket.create_server((host, port), family=family, backlog=1024) as listener:
-        service = Service(folder, settings, report_crashes=True)
-        stopping = threading.Event()
+        service = _opened(folder, settings)
+        stopping = Stopping()
         demonstration = Demo(service) if demo else None
         try:
             warm_up(service)
@@ -95,6 +102,13 @@ def serve(
             if demonstration:
                 demonstration.stop()
             service.stop()
+
+
+def _opened(folder: Path, settings: Settings | None) -> Service:
+    try:
+        return Service(folder, settings, report_crashes=True)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise ValueError(f"the folder {folder} cannot be used ({first_line(error)}): choose another with --data") from error
 
 
 def _shown(host: str) -> str:

@@ -12,13 +12,39 @@ def _body(schema: dict[str, Any], example: Any, **others: Any) -> dict[str, Any]
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _answer(example: Any) -> dict[int | str, dict[str, Any]]:
-    refused = {"application/json": {"example": {"error": "row 3: there is no column 'km'", "row": 3}}}
-    return {
-        200: {"description": "Done", "content": {"application/json": {"example": example}}},
-        422: {"description": "Refused, with one sentence and the index of the row; nothing was changed", "content": refused},
-        429: {"description": "Too many rows are waiting: retry after the number of seconds in Retry-After"},
-    }
+REFUSED = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {"error": {"type": "string"}, "row": {"type": "integer"}},
+}
+STATUSES = {
+    400: "The body is not JSON, or nested too deeply",
+    401: "The token is missing or wrong",
+    403: "Without a token, the request does not name this machine, or comes from the web page of another site",
+    404: "There is no model of this name",
+    405: "There is no such request",
+    408: "The body took too long to arrive",
+    409: "The model exists already, or has learned too little for a file",
+    413: "The body or its number of rows is too large",
+    422: "Refused, with one sentence and, if a row is invalid, its index; nothing was changed",
+    429: "Too much is arriving or waiting to be learned: retry after the number of seconds in Retry-After",
+    503: "The service is stopping, or cannot write",
+    507: "The disk is full, or there is no room for another model; nothing was changed",
+}
+ALWAYS = (401, 403)
+BODY = (400, 404, 408, 413, 422, 429, 503, 507)  # of requests with rows
+
+
+def _answers(done: int, content: dict[str, Any], *refusals: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the response to a request that is done, and those to requests that are refused."""
+    example = {"error": "row 3: there is no column 'km'", "row": 3}
+    refused = {"application/json": {"schema": REFUSED, "example": example}}
+    found = {status: {"description": STATUSES[status], "content": refused} for status in sorted((*ALWAYS, *refusals))}
+    return {done: {"description": "Done", "content": content}, **found}
+
+
+def _json(example: Any) -> dict[str, Any]:
+    return {"application/json": {"example": example}}
 
 
 ROW = {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean", "null"]}}
@@ -37,6 +63,18 @@ FILE = {"application/octet-stream": {"schema": {"type": "string", "format": "bin
 CREATE = _body(SPEC, {"estimator": "AVMClassifier", "parameters": {"gamma": 1.0}}, **FILE)
 PREDICT = _body(ROWS, [{"id": "7", "km": 2.5, "city": "Oslo"}], **{"application/x-ndjson": LINES})
 LEARN = _body(ROWS, [{"km": 2.5, "city": "Oslo", "target": "late"}, {"id": "7", "target": "on time"}])
-PREDICTED = _answer([{"id": "7", "label": "late", "probabilities": {"late": 0.8, "on time": 0.2}}])
-LEARNED = _answer({"learned": 2, "repeated": [], "unknown": []})
-FACTS = _answer({"name": "flights", "task": "classification", "events": 1000, "lately": 0.1, "constant_lately": 0.3})
+EXAMPLE = {"name": "flights", "task": "classification", "events": 1000, "lately": 0.1, "constant_lately": 0.3}
+BYTES = {"schema": {"type": "string", "format": "binary"}}
+TEXT = {"schema": {"type": "string"}}
+PREDICTED = _answers(200, _json([{"id": "7", "label": "late", "probabilities": {"late": 0.8, "on time": 0.2}}]), *BODY)
+LEARNED = _answers(200, _json({"learned": 2, "repeated": [], "unknown": []}), *BODY)
+CREATED = _answers(201, _json({"name": "flights"}), 400, 408, 409, 413, 422, 429, 503, 507)
+FACTS = _answers(200, _json(EXAMPLE), 404, 422)
+MODELS = _answers(200, _json([EXAMPLE]))
+CONTENT = _answers(200, {"application/octet-stream": BYTES}, 404, 409, 422)
+EVENTS = _answers(200, {"text/event-stream": TEXT}, 404, 422)
+METRICS = _answers(200, {"text/plain": TEXT})
+HEALTH = {
+    200: {"description": "It works", "content": _json({"status": "ok"})},
+    503: {"description": "Nothing can be written", "content": _json({"status": "nothing can be written: the disk is full"})},
+}

@@ -1,4 +1,4 @@
-"""The service behind the endpoints: one thread learns and writes the journal, one writes snapshots, all others read."""
+"""The service behind the endpoints: one thread writes the journal, a few learn, one writes snapshots, all others read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -20,18 +20,19 @@ from .history import History
 from .ids import KnownIds, Piece
 from .jobs import Job, Jobs
 from .journal import Definition
+from .learners import Learners
 from .live import LiveModel, State, Traits
 from .locking import locked
 from .recovery import EVENTS, Plan, Survey, restored, told
 from .refusal import Refused, first_line
 from .rows import check_name
 from .settings import Settings
+from .sizes import claimed
 from .snapshots import NEW
-from .specs import checked_spec, layout_of, targets_of
+from .specs import check_file, checked_spec, layout_of, targets_of
 from .waiting import Waiting
 
 TICK = 1.0  # seconds between two records of the histories
-REST = 0.1  # seconds at most between two blocks
 ERRORS = 20  # stored for each model
 NONE_KNOWN = KnownIds(0)
 _LOG = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Service:
 
     def __init__(self, folder: Path, settings: Settings | None = None, *, report_crashes: bool = False):
         self.settings = settings or Settings()
-        self.jobs = Jobs(self.settings.queue_rows)
+        self.jobs = Jobs(self.settings.queue_rows, self.settings.queue_bytes)
         self.models: dict[str, LiveModel] = {}
         self.known: dict[int, KnownIds] = {}
         self.histories: dict[int, History] = {}
@@ -73,9 +74,10 @@ class Service:
         self.attempts = Attempts(folder, report_crashes)
         self.dead = DeadLetters(folder / "dead")
         self._recover(Survey(folder))
-        self._learner = threading.Thread(target=self._learn_forever, name="learner")
+        self._learners = Learners()
+        self._writer = threading.Thread(target=self._write_forever, name="writer")
         self._keeper = threading.Thread(target=self._keep_forever, name="keeper")
-        self._learner.start()
+        self._writer.start()
         self._keeper.start()
 
     def _recover(self, survey: Survey) -> None:
@@ -107,7 +109,8 @@ class Service:
     def stop(self) -> None:
         """Finish accepted requests, write snapshots and close all files."""
         self.jobs.close()
-        self._learner.join()
+        self._writer.join()
+        self._learners.stop()
         self._stopping.set()
         self._keeper.join()
         for model in self.models.values():
@@ -126,15 +129,17 @@ class Service:
 
     # ------------------------------------------------------------------ requests
 
-    def learn(self, name: str, rows: list[dict[str, Any]]) -> Future:
-        """Queue rows with targets; the future's result counts the rows learned and lists repeated and unknown ids."""
+    def learn(self, name: str, rows: list[dict[str, Any]], bytes: int = 0) -> Future:
+        """Queue the rows of a request of this size; the result counts those learned, and lists repeated and unknown ids."""
         if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
             raise Refused(404, LABEL_ONLY.format(check_name(name)))
-        return self.jobs.put(Job(name, rows))
+        return self.jobs.put(Job(name, rows, bytes=bytes))
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
         """Queue the creation of a model, from a spec or from a fitted model."""
         traits = None if model is None else Traits(layout_of(model), targets_of(model))
+        if traits is not None:
+            check_file(traits.layout, model, self.settings)
         return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
     def model(self, name: str) -> LiveModel:
@@ -146,10 +151,10 @@ class Service:
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store predicted rows until their labels arrive, except those that have been learned."""
-        known = self.known[model.number]
+        known, layout, unused = self.known[model.number], model.traits.layout, model.published.unused
         new = [place for place, one in enumerate(ids) if one not in known]
         try:
-            self.waiting.keep(model.number, [ids[place] for place in new], [rows[place] for place in new])
+            self.waiting.keep(model.number, [ids[place] for place in new], [layout.kept(rows[place], unused) for place in new])
         except sqlite3.Error as error:
             raise self._unwritten("waiting", error) from None
         self.failures.pop("waiting", None)
@@ -161,7 +166,9 @@ class Service:
             "task": model.traits.targets.task,
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
+            "waiting_bytes": self.waiting.bytes[model.number],
             "evicted": self.waiting.evicted[model.number],
+            "refused": self.counts[model.name, "refused"],
             "lost": sum(one["end"] - one["first"] for one in model.lost if one["what"] == EVENTS),
             "losses": [{"time": one["time"], "loss": told(one)} for one in model.lost],
             "dead": self.dead.of(model.number),
@@ -199,29 +206,28 @@ class Service:
         self.failures[where] = f"nothing can be written: {first_line(error)}"
         return Refused(507, f"{self.failures[where]}; nothing was changed", retry_after=10)
 
-    # ------------------------------------------------------------------ the thread that learns
+    # ------------------------------------------------------------------ the thread that writes
 
-    def _learn_forever(self) -> None:
-        while taken := self.jobs.take(self.settings.block_rows):
-            begin = time.monotonic()
-            for jobs in self._parts([job for job in taken if job.is_wanted()]):
-                try:
-                    self._work(jobs)
-                except Exception as error:  # the thread has to continue in any case
-                    refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
-                    for job in jobs:
-                        if not job.future.done():
-                            job.future.set_exception(refused)
-            # other threads get half of the time, and requests that arrive now are learned together, which costs less
-            self.jobs.gather(self.settings.block_rows, min(time.monotonic() - begin, REST))
+    def _write_forever(self) -> None:
+        while taken := self.jobs.take(self.settings.block_rows, self._is_risky):
+            jobs = [job for job in taken if job.is_wanted()]
+            written: list[tuple[int, Draft]] = []
+            try:
+                written = self._write_all(jobs)
+            except Exception as error:  # the thread has to continue in any case
+                refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
+                _fail([job for job in jobs if not job.future.done()], refused)
+            for name in {job.name for job in taken} - {draft.model.name for _, draft in written}:
+                self.jobs.release(name)
+            for first, draft in written:
+                self._learners.add(self._teach(first, draft))
 
-    def _parts(self, jobs: Sequence[Job]) -> list[list[Job]]:
-        """Divide jobs: a request for a model with dead letters is learned alone, so that it is known if it crashes again."""
-        risky = [job for job in jobs if job.name in self.models and self.dead.of(self.models[job.name].number)]
-        return [part for part in ([job for job in jobs if job not in risky], *([job] for job in risky)) if part]
+    def _is_risky(self, name: str) -> bool:
+        """Return whether requests are learned alone, since some have crashed: if one does again, it is known which."""
+        return name in self.models and bool(self.dead.of(self.models[name].number))
 
-    def _work(self, jobs: Sequence[Job]) -> None:
-        """Write the changes of the jobs to the journal, then make them and answer."""
+    def _write_all(self, jobs: Sequence[Job]) -> list[tuple[int, Draft]]:
+        """Write the changes of the jobs to the journal; return those that are to be learned, and answer the others."""
         drafts: dict[str, Draft] = {}
         created: list[tuple[Job, LiveModel]] = []
         with self.journal.commit():
@@ -247,10 +253,15 @@ class Service:
             self._enter(model, KnownIds(self.settings.known_ids))
             job.future.set_result({"name": model.name})
         for first, draft in written:
-            self._teach(first, draft)
+            model = draft.model
+            model.traits, model.claim = draft.traits, draft.claim
+            if model.name not in self.models:
+                self._enter(model, KnownIds(self.settings.known_ids))
+            self.known[model.number].add(Piece(first, first + len(draft.block.targets), draft.ids))
         for draft in drafts.values():
             for job, answer in draft.empty:
                 self._answer(job, answer)
+        return written
 
     def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
         """Return the draft for the rows of a job; an unknown name gets a new model once a row is valid."""
@@ -260,7 +271,7 @@ class Service:
                 check_name(job.name)
                 self._check_room(drafts)
                 model = self._new_model(0, job.name, checked_spec({}))
-            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings)
+            drafts[job.name] = Draft(model, self.known.get(model.number, NONE_KNOWN), self.settings, self._free(model))
         return drafts[job.name]
 
     def _create(self, job: Job, drafts: dict[str, Draft]) -> LiveModel:
@@ -271,11 +282,14 @@ class Service:
         model = self._new_model(0, job.name, job.spec or {})
         model.traits = job.traits or model.traits
         model.from_file = job.model is not None
-        self._number(model, model.traits)
         if job.model is not None:
             model.set_state(State(job.model))
+        classes = len(getattr(job.model, "classes_", ())) or 1
+        model.claim = claimed(model, model.traits, classes, 0, self._free(model))
+        self._number(model, model.traits)
+        if job.model is not None:
             self.snapshots.write(model, model.published, (), (0, 0), suffix=NEW)
-        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings)
+        drafts[job.name] = Draft(model, NONE_KNOWN, self.settings, self._free(model))
         return model
 
     def _number(self, model: LiveModel, traits: Traits) -> None:
@@ -285,6 +299,10 @@ class Service:
 
     def _new_model(self, number: int, name: str, spec: dict[str, Any]) -> LiveModel:
         return LiveModel(number, name, spec, Traits.empty(spec), self.settings)
+
+    def _free(self, model: LiveModel) -> int:
+        """Return the bytes that the other models leave for this one."""
+        return self.settings.memory_bytes - sum(one.claim.bytes for one in list(self.models.values()) if one is not model)
 
     def _check_room(self, drafts: dict[str, Draft]) -> None:
         if len(self.models.keys() | {name for name, draft in drafts.items() if draft.is_used}) >= self.settings.models:
@@ -306,28 +324,41 @@ class Service:
         self._saved[model.number] = (saved, time.monotonic())
         self.models[model.name] = model
 
-    def _teach(self, first: int, draft: Draft) -> None:
-        """Learn a draft that has been written to the journal, and answer."""
+    # ------------------------------------------------------------------ the threads that learn
+
+    def _teach(self, first: int, draft: Draft) -> Iterator[None]:
+        """Learn a draft that has been written to the journal, and answer; other models get their turn at each item."""
         model = draft.model
-        model.traits = draft.traits
-        if model.name not in self.models:
-            self._enter(model, KnownIds(self.settings.known_ids))
-        block = draft.block
-        end = first + len(block.targets)
-        self.known[model.number].add(Piece(first, end, draft.ids))
-        with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
-            self.waiting.remove(model.number, draft.labelled)
-        begun = model.published.model is not None
-        self.attempts.begin(model.number, f"block {first}")
-        outcomes = model.learn(end, block)
-        self.attempts.end()
-        if not begun and model.published.model is not None:
-            gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each time
+        try:
+            with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
+                self.waiting.remove(model.number, draft.labelled)
+            begun = model.published.model is not None
+            block = draft.block
+            turns = model.learning(first + len(block.targets), block)
+            while True:
+                self.attempts.begin(model.number, f"block {first}")
+                try:
+                    next(turns)
+                except StopIteration as end:
+                    outcomes = end.value
+                    break
+                finally:
+                    self.attempts.end()
+                yield
+            if not begun and model.published.model is not None:
+                gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
+            self._answer_all(draft, outcomes)
+        except Exception as error:  # the thread has to continue in any case
+            _fail([job for job, _ in draft.answers if not job.future.done()], error)
+        finally:
+            self.jobs.release(model.name)
+
+    def _answer_all(self, draft: Draft, outcomes: Sequence[str | None]) -> None:
         for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
             if outcome is None:
                 self._answer(job, answer)
             else:
-                self.remember_error(model.name, outcome)
+                self.remember_error(job.name, outcome)
                 job.future.set_exception(Refused(422, outcome))
 
     def _answer(self, job: Job, answer: dict[str, Any]) -> None:
@@ -370,6 +401,11 @@ class Service:
             except (OSError, TypeError, ValueError) as error:
                 self.remember_error(model.name, f"no snapshot could be written: {first_line(error)}")
         self._saved[model.number] = (position, time.monotonic())
+
+
+def _fail(jobs: Sequence[Job], error: Exception) -> None:
+    for job in jobs:
+        job.future.set_exception(error)
 
 
 def _definition(model: LiveModel, traits: Traits) -> Definition:

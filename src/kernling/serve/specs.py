@@ -9,6 +9,7 @@ from ..pipeline import StreamPipeline, last_step
 from ..streams.schema import Schema
 from .refusal import Refused, first_line
 from .rows import Layout
+from .settings import Settings
 from .targets import KINDS, Targets
 
 TASKS = ("classification", "regression")
@@ -91,6 +92,16 @@ def layout_of(model: Any) -> Layout:
     kinds = {"number": "numbers", "boolean": "booleans", "category": "text or numbers", "date": "text or numbers"}
     columns = {column.name: kinds[column.treatment] for column in schema if column.treatment != "ignore"}
     return Layout(dict(columns), gaps=model.steps_[0][1].missing == "impute")
+
+
+def check_file(layout: Layout, model: Any, settings: Settings) -> None:
+    """Raise if a model from a file has more columns or classes than a model that was created here could have."""
+    for count, most, what in (
+        (len(layout.columns), settings.columns, "columns"),
+        (len(getattr(model, "classes_", ())), settings.classes, "classes"),
+    ):
+        if count > most:
+            raise Refused(422, f"the model of the file has {count:,} {what}, and at most {most:,} are allowed")
 
 
 def schema_of(model: Any) -> Schema | None:

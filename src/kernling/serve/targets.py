@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.limits import TARGET
+from ..text import flaw
 from .refusal import bad_row
 from .settings import Settings
 
@@ -52,6 +53,8 @@ class Targets(NamedTuple):
             raise bad_row(place, f"the target must be a label, here {self.kind or ', '.join(KINDS.values())}{cure}")
         if type(value) is str and not 1 <= len(value) <= settings.characters:
             raise bad_row(place, f"a label must have 1 to {settings.characters} characters")
+        if type(value) is str and flaw(value):
+            raise bad_row(place, f"the label {flaw(value)}: remove it")
         if type(value) is int and not -HIGHEST <= value < HIGHEST:
             raise bad_row(place, "a label that is a whole number must fit into 64 bits")
         return value

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,16 @@ from .settings import Settings
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, model INTEGER NOT NULL, id TEXT NOT NULL, since REAL NOT NULL,
-    row TEXT NOT NULL);
+    bytes INTEGER NOT NULL, row TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS clock (seconds REAL NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS by_id ON waiting (model, id);
 CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
 """
 PAGES = 32_768  # of the log, above which it is merged into the database: predictions wait for the end of that
 PIECE = 200  # rows per commit: another thread never waits long for the lock
 DAY = 86_400.0
+TICK = 60.0  # seconds between two records of the clock
+OVERHEAD = 64  # bytes of a row besides its text and its id
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
@@ -38,7 +41,9 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
 
 
 class Waiting:
-    """Rows by model and id, bounded in number and age; several threads may use it.
+    """Rows by model and id, bounded in number, bytes and age; several threads may use it.
+
+    Age is counted in time during which the service runs, so that a clock that is set to another time makes no difference.
 
     Examples
     --------
@@ -54,6 +59,7 @@ class Waiting:
     def __init__(self, path: Path, settings: Settings):
         self.settings = settings
         self.counts: Counter[int] = Counter()  # rows that wait, by model
+        self.bytes: Counter[int] = Counter()  # of these rows
         self.evicted: Counter[int] = Counter()  # rows removed without a label since the start, by model
         self._lock = threading.Lock()
         try:
@@ -72,7 +78,16 @@ class Waiting:
         self._merging = connect(path, "NORMAL")
         self._log = Path(f"{path}-wal")
         self._page = self._database.execute("PRAGMA page_size").fetchone()[0]
-        self.counts = Counter(dict(self._database.execute("SELECT model, COUNT(*) FROM waiting GROUP BY model")))
+        found = self._database.execute("SELECT model, COUNT(*), SUM(bytes) FROM waiting GROUP BY model").fetchall()
+        self.counts = Counter({model: count for model, count, _ in found})
+        self.bytes = Counter({model: size for model, _, size in found})
+        self._told = self._database.execute("SELECT MAX(seconds) FROM clock").fetchone()[0] or 0.0
+        self._begun = time.monotonic() - self._told
+
+    @property
+    def _now(self) -> float:
+        """Seconds that the service has run, over all starts."""
+        return time.monotonic() - self._begun
 
     @contextmanager
     def _commit(self) -> Iterator[sqlite3.Connection]:
@@ -82,23 +97,42 @@ class Waiting:
 
     def keep(self, model: int, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store rows; an id that is already waiting keeps its first row, and if there are too many, the oldest are removed."""
-        now = time.time()
-        values = [(model, one, now, json.dumps(row)) for one, row in zip(ids, rows, strict=True)]
+        now = self._now
+        texts = [json.dumps(row) for row in rows]
+        values = [(model, one, now, len(one) + len(text) + OVERHEAD, text) for one, text in zip(ids, texts, strict=True)]
         for piece in _pieces(values):
             with self._lock:
                 self._keep(model, piece)
 
-    def _keep(self, model: int, values: Sequence[tuple[int, str, float, str]]) -> None:
+    def _keep(self, model: int, values: Sequence[tuple[int, str, float, int, str]]) -> None:
         with self._commit() as database:
             before = database.total_changes
-            database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, row) VALUES (?, ?, ?, ?)", values)
-            count = self.counts[model] + database.total_changes - before
-            surplus = max(count - self.settings.waiting_rows, 0)
-            if surplus:
-                oldest = "SELECT number FROM waiting WHERE model = ? ORDER BY number LIMIT ?"
-                database.execute(f"DELETE FROM waiting WHERE number IN ({oldest})", (model, surplus))
-        self.counts[model] = count - surplus
-        self.evicted[model] += surplus
+            database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, bytes, row) VALUES (?, ?, ?, ?, ?)", values)
+            added = database.total_changes - before
+            count = self.counts[model] + added
+            size = self.bytes[model] + sum(value[3] for value in values) if added == len(values) else self._size(model)
+            kept = self._surplus(model, count, size)
+            if kept is not None:
+                last, gone, freed = kept
+                database.execute("DELETE FROM waiting WHERE model = ? AND number <= ?", (model, last))
+                count, size = count - gone, size - freed
+                self.evicted[model] += gone
+        self.counts[model], self.bytes[model] = count, size
+
+    def _size(self, model: int) -> int:
+        return self._database.execute("SELECT SUM(bytes) FROM waiting WHERE model = ?", (model,)).fetchone()[0] or 0
+
+    def _surplus(self, model: int, count: int, size: int) -> tuple[int, int, int] | None:
+        """Return the last of the oldest rows that have to be removed, how many there are, and their bytes; None if none."""
+        rows, bytes = count - self.settings.waiting_rows, size - self.settings.waiting_bytes
+        gone = freed = 0
+        if rows > 0 or bytes > 0:
+            query = "SELECT number, bytes FROM waiting WHERE model = ? ORDER BY number"
+            for number, own in self._database.execute(query, (model,)):
+                gone, freed = gone + 1, freed + own
+                if gone >= rows and freed >= bytes:
+                    return number, gone, freed
+        return None
 
     def find(self, model: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the waiting rows with these ids."""
@@ -114,24 +148,34 @@ class Waiting:
         for piece in _pieces(ids):
             with self._lock:
                 with self._commit() as database:
-                    before = database.total_changes
-                    database.executemany("DELETE FROM waiting WHERE model = ? AND id = ?", [(model, one) for one in piece])
-                    gone = database.total_changes - before
-                self.counts[model] -= gone
+                    query = "DELETE FROM waiting WHERE model = ? AND id = ? RETURNING bytes"
+                    gone = [size for one in piece for (size,) in database.execute(query, (model, one)).fetchall()]
+                self.counts[model] -= len(gone)
+                self.bytes[model] -= sum(gone)
 
     def evict_old(self) -> None:
         """Remove rows that have waited for too long."""
-        since = time.time() - self.settings.waiting_days * DAY
+        since = self._now - self.settings.waiting_days * DAY
         with self._lock:
+            if self._now - self._told >= TICK:
+                self._tell_time()
             oldest = self._database.execute("SELECT since FROM waiting ORDER BY number LIMIT 1").fetchone()
             if oldest is None or oldest[0] >= since:  # so are all others, which need not be read
                 return
             with self._commit() as database:
-                query = "SELECT model, COUNT(*) FROM waiting WHERE since < ? GROUP BY model"
-                old = dict(database.execute(query, (since,)).fetchall())
+                query = "SELECT model, COUNT(*), SUM(bytes) FROM waiting WHERE since < ? GROUP BY model"
+                old = database.execute(query, (since,)).fetchall()
                 database.execute("DELETE FROM waiting WHERE since < ?", (since,))
-            self.counts.subtract(old)
-            self.evicted.update(old)
+            for model, count, size in old:
+                self.counts[model] -= count
+                self.bytes[model] -= size
+                self.evicted[model] += count
+
+    def _tell_time(self) -> None:
+        with self._commit() as database:
+            database.execute("DELETE FROM clock")
+            database.execute("INSERT INTO clock VALUES (?)", (self._now,))
+        self._told = self._now
 
     def merge_log(self) -> None:
         """Merge a long log into the database, which waits for the disk: mostly without the lock, the last rows with it."""
@@ -143,6 +187,8 @@ class Waiting:
     def close(self) -> None:
         """Close the database."""
         with self._lock:
+            with suppress(sqlite3.Error):  # then rows wait a little longer
+                self._tell_time()
             self._merging.close()
             self._database.close()
 

@@ -97,10 +97,22 @@ class Columns:
             texts = sum(not isinstance(v, (Number, np.bool_)) for v in present.tolist())
             self._labels = self.target in self.categorical or texts > FEW * len(present)
         if self._labels:
-            return np.array([None if lost else category(v) for v, lost in zip(values, gaps, strict=True)], object)
+            return np.array(
+                [
+                    None if lost else self._label(v, first_row, row)
+                    for row, (v, lost) in enumerate(zip(values, gaps, strict=True))
+                ],
+                object,
+            )
         if values.dtype.kind in "biu":
             return values
         return numbers(values) if self.target_optional else table.numbers(str(self.target), first_row)
+
+    def _label(self, value: Any, first_row: int, row: int) -> str:
+        try:
+            return category(value, str(self.target))
+        except ValueError as error:
+            raise RowError(f"row {first_row + row + 1}: {error}", row) from None
 
     def _complete(self, rows: dict[str, np.ndarray], y: Any, first_row: int) -> np.ndarray:
         """Return a mask of the complete rows; raise for infinite values and for incomplete rows that are not to be dropped."""

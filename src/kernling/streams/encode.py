@@ -194,7 +194,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
                     raise ValueError(f"column {name!r} cannot be both {given[name]} and {treatment}")
                 given[str(name)] = treatment
         for name, values in words.items() if self.hash is None else ():
-            given[str(name)] = [category(value) for value in values]
+            given[str(name)] = [category(value, name) for value in values]
             if len(set(given[str(name)])) < len(given[str(name)]):
                 raise ValueError(f"the categories of {name!r} must be distinct")
         return given

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..estimators.constraints import short
 from ..extras import need
+from ..text import check_texts
 from . import progress
 from .lines import BLOCK, MARK, line_blocks
 from .tables import Table, listed, objects
@@ -322,7 +323,9 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
             if not text.strip():
                 continue
             try:
-                row = json.loads(text)
+                row = json.loads(text.decode())
+                if b"\\u" in text and isinstance(row, dict):  # the only way to write what cannot be stored
+                    check_texts("the text", (*row, *row.values()))
             except (ValueError, RecursionError) as error:
                 problem = f"line {line}: {error}"
                 break

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..text import check_text, check_texts
 from . import dates
 from .tables import FEW, Table, check_plain, missing, numbers
 
@@ -58,6 +59,7 @@ class Column(NamedTuple):
         found = known.get(word)
         if found is not None:
             return found
+        check_text(f"column {self.name!r}: the text", word)
         return len(known) + (zlib.crc32(word.encode()) % self.others if self.others > 1 else 0)
 
     @classmethod
@@ -73,6 +75,7 @@ class Column(NamedTuple):
             raise ValueError(f"column {column.name!r} cannot have {column.others} columns for other categories")
         if len(set(column.categories)) < len(column.categories):
             raise ValueError(f"the categories of {column.name!r} must be distinct")
+        check_texts("the text", (column.name, *column.categories))
         return column
 
 
@@ -95,6 +98,7 @@ def decide(table: Table, given: Mapping[str, Any], impute: bool, limit: int) -> 
 
 
 def _decided(table: Table, name: str, given: Any, impute: bool, limit: int) -> Column:
+    check_text("the name of column", name)
     values = table.columns[name]
     if given != "ignore":
         check_plain(name, values)

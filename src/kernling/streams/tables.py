@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.constraints import short
+from ..text import check_text, flaw
 
 SHOWN = 10  # columns that a message lists
 FEW = 0.05  # a column is numeric if at most this fraction of its values, taken as damaged, are not numbers
@@ -112,7 +113,7 @@ class Table:
                 raw = np.array([found.setdefault((type(v), v), len(found)) for v in values], dtype=np.intp)
             except TypeError:  # only values with other values inside cannot be looked up
                 raise _nested(name, next(v for v in values if not isinstance(v, Hashable))) from None
-            words = {place: category(v) for (_, v), place in found.items()}  # 3, 3.0 and "3" are one category
+            words = {place: category(v, name) for (_, v), place in found.items()}  # 3, 3.0 and "3" are one category
             known = {word: place for place, word in enumerate(sorted(set(words.values())))}
             codes = np.array([known[words[place]] for place in range(len(words))], dtype=np.intp)
             self._categories[name] = list(known), codes[raw]
@@ -203,8 +204,9 @@ def missing(values: np.ndarray) -> np.ndarray:
     return np.zeros(len(values), dtype=bool)
 
 
-def category(value: Any) -> str:
+def category(value: Any, column: str) -> str:
     """Return the name of a category: the same for 3, 3.0 and "3", so that it does not depend on a column's type."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    return str(value)
+    text = str(value)
+    return check_text(f"column {short(column)}: the text", text) if flaw(text) else text

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from functools import cache
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from .calls import Calls
+from .sources import syntax_of
 from .values import (
     ADDRESS,
     NOTHING,
@@ -46,36 +44,6 @@ from .values import (
     whole,
     word,
 )
-
-
-@cache
-def _functions(path: str) -> dict[tuple[str, int], tuple[ast.FunctionDef, CodeType]]:
-    """Return the functions of a file, and their code, by name and the line at which they begin."""
-    try:
-        tree = ast.parse(Path(path).read_text("utf-8"))
-        codes = _codes(compile(tree, path, "exec", dont_inherit=True))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise Unsupported(str(error)) from error
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    places = {(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)])): node for node in nodes}
-    return {place: (node, codes[place]) for place, node in places.items() if place in codes}
-
-
-def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
-    found = {(code.co_name, code.co_firstlineno): code}
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            found |= _codes(one)
-    return found
-
-
-def _syntax(function: Any) -> ast.FunctionDef:
-    """Return the source of a function; keys are those of its code, so a file that has been edited since is of no use."""
-    code = function.__code__
-    node, now = _functions(code.co_filename).get((code.co_name, code.co_firstlineno), (None, None))
-    if node is None or now != code or code.co_freevars:
-        raise Unsupported(f"the source of {function.__name__}")
-    return node
 
 
 class _Scope:
@@ -128,7 +96,7 @@ class Front(Calls):
     def _run(self, function: Any, path: tuple, flags: tuple, arguments: list) -> Any:
         """Translate a function here; return what it returns, or None."""
         scope = _Scope(function, path)
-        node = _syntax(function)
+        node = syntax_of(function)
         names = [argument.arg for argument in node.args.args]
         if len(names) != len(arguments) or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
             raise Unsupported("other than positional arguments")
