@@ -97,8 +97,10 @@ def test_a_mistake_of_some_weight_is_certified_by_what_it_costs():
 def test_scales_of_scores_are_means_of_a_thousand_events_and_then_follow_the_latest():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(2, 1, 3000)) * np.where(np.arange(3000) < 1500, 1.0, 5.0)
+    labels, weights = rng.choice([-1.0, 1.0], 3000), rng.choice([0.5, 1.0, 3.0], 3000)
     mixture = new_mixture(2, 1)
-    learn_mixed(mixture, scores, rng.choice([-1.0, 1.0], 3000), np.ones(3000))
+    learn_mixed(mixture, scores, labels, weights)
+    np.testing.assert_allclose(mixture.mistakes[:2], ((scores[:, 0] * labels < 0.0) * weights).sum(axis=1))
     expected = np.ones(2)
     for t in range(3000):
         share = max(1.0 / (t + 2.0), 0.001)

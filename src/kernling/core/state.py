@@ -6,7 +6,8 @@ protocols below that apply to it, and may have ``check`` for what no declaration
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -25,13 +26,26 @@ class Widening(NamedTuple):
         """Number of outputs."""
         return len(self.old)
 
-    def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
-        """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
-        wider = values.take(self.old, axis=axis)
-        view = np.moveaxis(wider, axis, 0)
-        for output in np.flatnonzero(self.factors != 1.0):
-            view[output] = self.factors[output] * view[output] if self.old[output] >= 0 else 0.0
+    def of(self, values: np.ndarray, axis: int = 0, used: int | None = None) -> np.ndarray:
+        """Convert values, which have one entry per old output along an axis; those of a new class are 0.
+
+        All but the first ``used`` entries along the last axis are spare room, which is not copied.
+        """
+        shape = list(values.shape)
+        shape[axis] = self.outputs
+        wider = np.zeros(shape, values.dtype)
+        to, source = np.moveaxis(wider, axis, 0), np.moveaxis(values, axis, 0)
+        for first, last in self._runs():
+            old, factor, part = int(self.old[first]), self.factors[first], (Ellipsis, slice(used))
+            if old >= 0:
+                kept = source[old : old + last - first]
+                to[first:last][part] = kept[part] if factor == 1.0 else factor * kept[part]
         return wider
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        """Return the outputs that were next to each other and have the same factor: first and last + 1 of each run."""
+        is_cut = (np.diff(self.old) != 1) | (np.diff(self.factors) != 0.0)
+        return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), self.outputs])
 
 
 @runtime_checkable

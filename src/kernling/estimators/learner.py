@@ -83,6 +83,12 @@ def horizon(problem: Problem) -> float:
     return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
 
 
+def delay(problem: Problem) -> float:
+    """Return by how many events t is advanced, so that no step of size 1 / (lam t) is larger than eta."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    return 0.0 if eta is None else max(0.0, 1.0 / (eta * lam) - 1.0)
+
+
 # ---------------------------------------------------------------------- parts of start
 
 

@@ -11,8 +11,7 @@ and for the l2 loss with lam <= 1 a projection on the ball ||w|| <= y_max / sqrt
 
 Departures from the paper, each with its reason:
 
-- Boxes have sides delta / sqrt(d), so that their diameter is delta as the paper defines it; in its Algorithm 4 it is twice
-  that.
+- Boxes have the diameter delta that the paper defines; in its Algorithm 4 it is twice that (``coverage="printed_box"``).
 - A margin of exactly 1 causes no loss (the paper has both readings; its experiments use this one).
 - An event stored without approximation (Bernoulli and margin rules) does not become a core point, so cores stay separated.
 - ``eta``, the largest step.  In the paper T = t: the first step is 1 / lam, and on short streams the model is little more than
@@ -44,7 +43,7 @@ from ..core.updates import add, anneal
 from ..estimators.cells import Cells
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, horizon
+from ..estimators.learner import Learner, Needs, Problem, delay, empty_expansion, horizon
 from ..estimators.options import Averaged, HarmonicSteps, IsotropicKernel, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.published import Published
@@ -152,12 +151,6 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     return params, needs
 
 
-def delay(problem: Problem) -> float:
-    """Return by how many events t is advanced, so that no step is larger than eta."""
-    eta, lam = problem.options["eta"], problem.options["lam"]
-    return 0.0 if eta is None else max(0.0, 1.0 / (eta * lam) - 1.0)
-
-
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     return State(empty_expansion(needs, problem, tags=2), new_norm(params.project), np.zeros(STATS))
 
@@ -170,8 +163,8 @@ def bound(params: Params, t: float) -> float:
 
 
 def apart(params: Params, a: State, b: State) -> Reduction:
-    """Merged cores have separate cells, at most ``max_cells``."""
-    return Reduction(coverage=params.coverage, budget=bound(params, math.inf))
+    """Merged cores have separate cells, at most ``max_cells`` if there are no other points."""
+    return Reduction(coverage=params.coverage, budget=params.max_cells if params.rule == ALWAYS else math.inf)
 
 
 LEARNER = Learner(

@@ -42,7 +42,7 @@ from ..components.memory import (
     remember,
     subtract_gradient,
 )
-from ..components.stats import DUALSVRG_STATS, HEAVIEST_EVENT, POINTS_PROJECTED
+from ..components.stats import DUALSVRG_STATS, HEAVIEST_EVENT, merged_dualsvrg_stats
 from ..core import losses, run
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
@@ -58,7 +58,7 @@ from ..estimators.published import Published
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
-from ..merging.rules import Merge, Merging, each
+from ..merging.rules import Merge
 from ..theory import dualsvrg as theory
 
 COVERAGE, BUDGET, ALWAYS = range(3)
@@ -172,12 +172,6 @@ def within_bound(params: Params, a: State, b: State) -> Reduction:
     return Reduction(coverage=coverage, budget=params.budget)
 
 
-def merged_stats(merging: Merging, name: str) -> np.ndarray:
-    stats = each("largest", "total")(merging, name)
-    stats[POINTS_PROJECTED] += merging.projected
-    return stats
-
-
 LEARNER = Learner(
     __name__,
     run.dual_loop(step),
@@ -187,7 +181,7 @@ LEARNER = Learner(
     theory.certificate,
     assumed=theory.assumed,
     meanings=theory.MEANINGS,
-    merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": merged_stats}),
+    merge=Merge(points=within_bound, period=lambda params: params.period, arrays={"stats": merged_dualsvrg_stats}),
 )
 
 

@@ -61,6 +61,8 @@ class Run(NamedTuple):
 
 def kept_events(beta: float, rho: float, events: float) -> float:
     """Return a bound on the sum of min(1, beta / t^rho), the expected number of events that are not approximated."""
+    if beta == 0.0:
+        return 0.0
     few = int(min(events, FEW))
     total = sum(min(1.0, beta / t**rho) for t in range(1, few + 1))
     if events > few:
