@@ -41,13 +41,13 @@ def replaced(path: str | os.PathLike, *, durable: bool = True) -> Iterator[Path]
             with suppress(PermissionError, AttributeError):  # only root can change owners; Windows has no such owners
                 os.chown(temporary, before.st_uid, before.st_gid)
         if durable:
-            _flush(temporary)
+            flush(temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
     if durable:
         with suppress(OSError):  # some systems cannot flush folders
-            _flush(target.parent)
+            flush(target.parent)
 
 
 def _status(target: Path) -> os.stat_result | None:
@@ -75,7 +75,8 @@ def _literal(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -254,6 +254,27 @@ def test_the_certificate_is_the_distance_itself_for_two_models(learner):
         assert error <= 0.1 * 1.0**1.5
 
 
+def test_the_error_of_a_merged_model_remains_when_it_merges_again():
+    models = [kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3).fit(*stream("binary", 300, seed=n)) for n in range(2)]
+    once = kl.merge(models)
+    error = once.certificate()["merge_error"]
+    assert error > 0.0
+    assert kl.merge([once, once]).certificate()["merge_error"] == pytest.approx(error)  # which itself costs nothing
+    assert kl.merge([once, models[0]], [3.0, 1.0]).certificate()["merge_error"] > 0.75 * error
+
+
+def test_classes_are_counted_once_and_votes_are_means():
+    X, y = stream("binary", 900)
+    make = lambda: kl.AVMClassifier(gamma=1.0, delta=0.5, lam=1e-3, output="auto", class_weight="balanced")  # noqa: E731
+    start = make().fit(X[:300], y[:300])
+    one, other = (kl.merge([start]).partial_fit(X[rows], y[rows]) for rows in (slice(300, 400), slice(400, 900)))
+    merged = kl.merge([one, other], start=start)
+    np.testing.assert_array_equal(merged._counts, [(y == 0).sum(), (y == 1).sum()])
+    votes = [model._state.model.votes for model in (merged, one, other)]
+    assert np.abs(votes[1] - votes[2]).max() > 1e-3
+    np.testing.assert_allclose(votes[0], (votes[1] + 5.0 * votes[2]) / 6.0)
+
+
 def test_merged_cores_stay_apart_and_cover_all_cores():
     models = [
         kl.AVMClassifier(gamma=1.0, delta=0.7, lam=1e-2, zero_cells=True).fit(*stream("binary", 600, seed=s)) for s in (1, 2)

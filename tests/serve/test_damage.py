@@ -49,7 +49,7 @@ def damage(folder, chance):
     """Damage a file or folder; returns what was done."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and "waiting" not in path.name and path.stat().st_size)
     journal = [path for path in paths if path.parent.name == "journal"]
-    path = chance.choice(journal if chance.random() < 0.5 else paths)
+    path = chance.choice(journal if journal and chance.random() < 0.5 else paths)
     content = bytearray(path.read_bytes())
     first = chance.randrange(len(content))
     last = min(first + 1 + int(chance.expovariate(1 / 200)), len(content))

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernling.cli.commands import app
+from kernling.serve.dead import Attempts
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from serving import Server, abandon, events, send, served
@@ -114,6 +116,31 @@ def test_a_half_sent_request_does_not_hold_up_the_end(tmp_path):
         assert time.monotonic() - begin < 8.0  # it took the ten seconds of grace
     assert b"503 Service Unavailable" in answer
     assert json.loads(answer.rpartition(b"\r\n")[2])["error"] == "the service is stopping: try again"
+
+
+def test_a_client_that_goes_away_is_no_defect(tmp_path):
+    with served(tmp_path) as (server, client):
+        address = urlsplit(server.address)
+        with socket.create_connection((address.hostname, address.port)) as gone:
+            gone.sendall(b"POST /models/flights/learn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+            time.sleep(0.3)
+        end = time.monotonic() + 20.0
+        while 'status="400"' not in (metrics := client.get("/metrics").text) and time.monotonic() < end:
+            assert 'status="500"' not in metrics
+        assert 'status="400"' in metrics
+
+
+def test_attempts_of_several_threads_are_all_remembered(tmp_path):
+    attempts = Attempts(tmp_path, report=False)
+    attempts.begin(1, "block 10")
+    other = threading.Thread(target=lambda: (attempts.begin(2, "block 20"), attempts.end(), attempts.begin(2, "block 30")))
+    other.start()
+    other.join()
+    again = Attempts(tmp_path, report=False)
+    assert set(again.before) == {(1, "block 10"), (2, "block 30")}
+    assert again.before[1, "block 10"]["thread"] == threading.get_ident()
+    for one in (attempts, again):
+        one.close()
 
 
 @pytest.mark.parametrize("what", ["below a file", "a folder in place of a database"])

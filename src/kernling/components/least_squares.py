@@ -65,9 +65,9 @@ class Ridge(NamedTuple):
     squares="numbers: features*features",
     weights="coefficients: outputs features",
     moments="numbers: outputs features",
-    losses="not negative: outputs",
+    losses="numbers: outputs",
     size=("counts", "settings", "settings"),
-    record=("positive", "counts", "not negative", "not negative", "not negative", "settings"),
+    record=("positive", "counts", "numbers", "numbers", "not negative", "settings"),
 )
 class LeastSquares(NamedTuple):
     factor: np.ndarray  # L', its upper triangle row by row in the first features^2 numbers

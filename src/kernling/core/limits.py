@@ -59,7 +59,7 @@ def in_range(array: np.ndarray, lowest: float, highest: float) -> bool:
     """Return whether all numbers of an array are in this range, which NaN is not."""
     if COMPILED and array.size > FEW and array.dtype.kind == "f":
         return row_within(read_only(array.reshape(1, -1)), lowest, highest)
-    return not array.size or bool(array.min() >= lowest and array.max() <= highest)
+    return not array.size or bool(float(array.min()) >= lowest and float(array.max()) <= highest)
 
 
 @jit

@@ -17,6 +17,7 @@ from .contents import Contents, entry, fill, flatten, plain, unplain
 from .learner import Learner, Needs, Problem
 
 SMALL = 10_000  # numbers that may be allocated whatever the size of the model file
+FOREVER = 2**62  # events
 WORD = 2**128  # numbers of the random generator are below
 
 
@@ -35,6 +36,7 @@ class Stored:
     _problem: Problem
     _state: Any
     _rng: np.random.Generator
+    _counts: np.ndarray
     _target_scale: Any
     _merged: tuple[float, int]
 
@@ -116,7 +118,7 @@ class Stored:
             empty = self.learner.start(self._params, self._needs, self._problem, np.random.default_rng(0))
             state = states.trimmed(state)
         stored = state.model.size.tolist() if hasattr(state.model, "size") else [0]
-        most = self.learner.bound(self._params, math.inf)
+        most = self.learner.bound(self._params, FOREVER)
         if len(stored) != 1 or not 0 <= stored[0] <= most:
             raise ValueError(f"state.model.size is {stored}, but the parameters allow from 0 to {most:g} points")
         classes = len(getattr(self, "classes_", ()))
@@ -151,7 +153,7 @@ def _generator_state(held: dict[str, Any]) -> dict[str, Any]:
 
 def _merge_record(held: list[Any]) -> tuple[float, int]:
     """Return the error of the last merge and the number of events learned then, from a file."""
-    error, event = held if len(held) == 2 else (None, None)
-    if type(error) not in (int, float) or not 0.0 <= error < math.inf or type(event) is not int or event < -1:
+    error, event = [*held, None, None][:2]
+    if len(held) != 2 or type(error) not in (int, float) or type(event) is not int or not 0.0 <= error < math.inf or event < -1:
         raise ValueError(f"merged={held!r} must be an error of at least 0 and a number of events")
     return float(error), event

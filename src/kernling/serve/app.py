@@ -17,6 +17,7 @@ from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from .. import __version__, models
 from . import schemas
@@ -192,6 +193,8 @@ class Endpoints:
                         raise too_large
                     if self._arriving > self.settings.arriving_bytes:
                         raise Refused(429, "too many requests are arriving at once: send this again later", retry_after=1)
+        except ClientDisconnect:
+            raise Refused(400, "the connection ended before the body did") from None
         except TimeoutError:
             if self.stopping.is_set():
                 raise Refused(503, "the service is stopping: try again", retry_after=1) from None

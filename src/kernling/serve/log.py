@@ -19,13 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from ..atomic import flush
+
 NAME = re.compile(r"(\d{8})-([0-9a-f]{16})\.log")
 HEAD = struct.Struct("<8sBBIQIII")  # salt, kind, whether it ends a commit, model, first, rows, length, checksum of the content
 SUM = struct.Struct("<I")  # checksum of the head
 SIZE = HEAD.size + SUM.size
 SEGMENT = 16 * 2**20  # bytes of a file, after which another is begun
 SMALL = 2**16  # bytes that are copied to a new file in any case so that the old one can be removed
-_flush = getattr(os, "fdatasync", os.fsync)
+_flush_data = getattr(os, "fdatasync", os.fsync)
 
 
 class Record(NamedTuple):
@@ -191,7 +193,7 @@ class Log:
         data = [record.to_bytes(segment.salt, place == last) for place, record in enumerate(records)]
         try:
             _write(self._file, b"".join(data))
-            _flush(self._file)
+            _flush_data(self._file)
         except BaseException:
             with suppress(OSError):
                 os.ftruncate(self._file, segment.size)
@@ -209,7 +211,8 @@ class Log:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         self.current = Segment(path)
         self._is_tidy = False
-        flush_folder(self.folder)
+        with suppress(OSError):  # some systems cannot flush folders
+            flush(self.folder)
 
     def _end_file(self) -> None:
         if self._file is not None:
@@ -271,13 +274,3 @@ def _write(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def flush_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -24,31 +24,26 @@ class Mark(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The marks in a folder, by the numbers of models, and a sentence for every damaged one."""
+    """The marks in a folder, by the numbers of models, and the names of files that are missing or damaged."""
 
     models: dict[int, Mark]
-    count: int  # of intact marks
-    damage: list[str]
+    missing: list[str]
 
 
 def read(folder: Path) -> Found:
     """Read the marks in a folder."""
     found: dict[int, Mark] = {}
-    damage: list[str] = []
-    count = 0
+    missing: list[str] = []
     for path in (folder / name for name in NAMES):
         try:
             held = _parse(path.read_bytes())
-        except FileNotFoundError:
-            continue
         except (OSError, ValueError, TypeError, KeyError):
-            damage.append(f"{path.name} is damaged")
+            missing.append(path.name)
             continue
-        count += 1
         for number, mark in held.items():
             if number not in found or found[number].total < mark.total:
                 found[number] = mark
-    return Found(found, count, damage)
+    return Found(found, missing)
 
 
 def _parse(content: bytes) -> dict[int, Mark]:

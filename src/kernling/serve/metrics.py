@@ -45,6 +45,8 @@ class Metrics:
             "constant_lately": "The same for a constant answer",
             "points": "Points stored",
             "bytes": "Memory of the model",
+            "collected": "Events that wait until their model starts",
+            "lost": "Events lost by damage to files",
             "waiting": "Rows waiting for their labels",
             "evicted": "Rows whose labels did not arrive in time, since the start",
         }

@@ -90,12 +90,12 @@ class Survey:
 
     def damage(self) -> list[str]:
         """Return a sentence for everything that is damaged or missing, apart from what the models say."""
-        found = [*self.log.damage(), *self.marks.damage, *self.ids.damage()]
-        if self.numbers():
-            if not self.log.segments:
-                found.append("the journal is missing")
-            if not self.marks.count:
-                found.append("there is no mark: whether events are missing at the end of the journal is not known")
+        found = [*self.log.damage(), *self.ids.damage()]
+        if self.numbers() and not self.log.segments:
+            found.append("the journal is missing")
+        if self.numbers() and self.marks.missing:
+            names = " and ".join(self.marks.missing)
+            found.append(f"missing or damaged: {names}; events at the end of the journal could be lost without being counted")
         return found
 
     def enter(self, number: int) -> None:

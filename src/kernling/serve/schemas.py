@@ -39,8 +39,8 @@ def _answers(done: int, content: dict[str, Any], *refusals: int) -> dict[int | s
     """Describe the response to a request that is done, and those to requests that are refused."""
     example = {"error": "row 3: there is no column 'km'", "row": 3}
     refused = {"application/json": {"schema": REFUSED, "example": example}}
-    found = {status: {"description": STATUSES[status], "content": refused} for status in sorted((*ALWAYS, *refusals))}
-    return {done: {"description": "Done", "content": content}, **found}
+    found: dict[int | str, dict[str, Any]] = {done: {"description": "Done", "content": content}}
+    return found | {status: {"description": STATUSES[status], "content": refused} for status in sorted((*ALWAYS, *refusals))}
 
 
 def _json(example: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ MODELS = _answers(200, _json([EXAMPLE]))
 CONTENT = _answers(200, {"application/octet-stream": BYTES}, 404, 409, 422)
 EVENTS = _answers(200, {"text/event-stream": TEXT}, 404, 422)
 METRICS = _answers(200, {"text/plain": TEXT})
-HEALTH = {
+HEALTH: dict[int | str, dict[str, Any]] = {
     200: {"description": "It works", "content": _json({"status": "ok"})},
     503: {"description": "Nothing can be written", "content": _json({"status": "nothing can be written: the disk is full"})},
 }
