@@ -80,7 +80,7 @@ def table_inputs(encode: Encode, X: Any) -> dict[str, np.ndarray]:
     for column in encode.schema_:
         values, missing = table.columns[column.name], table.missing(column.name)
         if column.treatment == "category":
-            words = ["" if gap else category(value) for value, gap in zip(values.tolist(), missing, strict=True)]
+            words = ["" if gap else category(value, column.name) for value, gap in zip(values.tolist(), missing, strict=True)]
             found[column.name] = np.array(words, dtype=object)
         elif column.treatment == "date":
             found[column.name] = dates_of(table, column.name).astype(np.int64)

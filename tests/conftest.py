@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ import scheduling
 SOURCES = Path(__file__).parents[1] / "src"
 # children import the code under test, whatever is installed
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SOURCES), os.environ.get("PYTHONPATH"))))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells do for what runs in the background, and children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -72,7 +72,8 @@ def settings() -> dict[str, object]:
     import sklearn
     import threadpoolctl
 
-    loggers = {name: one for name, one in logging.Logger.manager.loggerDict.items() if isinstance(one, logging.Logger)}
+    known = logging.Logger.manager.loggerDict.items()
+    loggers = {name: one for name, one in known if isinstance(one, logging.Logger) and not name.startswith("kernling")}
     functions = {name: one for name, one in vars(ctypes.pythonapi).items() if hasattr(one, "restype")}
     return {
         "sys.meta_path": list(map(describe, sys.meta_path)),

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import stat
 
@@ -252,5 +253,5 @@ except ImportError as error:
 
 def test_a_version_of_numba_that_cannot_be_extended_is_named(run_python, tmp_path):
     told = run_python(WITHOUT_STRUCTS, KERNLING_CACHE=str(tmp_path))
-    assert told.startswith("Numba ")
-    assert told.endswith("pip install 'numba==0.68.*'\n")
+    assert told.startswith("Numba lacks a part that kernling needs (cannot import name 'lower_cast'")
+    assert re.search(r"pip install 'numba>=[\d.]+,<[\d.]+'\n$", told)

@@ -71,7 +71,10 @@ def copied(run_python, tmp_path):
     ("edit", "changed"),
     [
         (("core/updates.py", "", "\n\n# a comment\n"), ""),
-        (("methods/avm.py", "+ merging.moved) ** 2", "+ 2.0 * merging.moved) ** 2"), ""),  # how its statistics merge
+        (
+            ("methods/avm.py", "if params.rule == ALWAYS else math.inf)", "if params.rule != ALWAYS else math.inf)"),
+            "",
+        ),  # how models merge
         (("methods/avm.py", "default=0.00001", "default=0.00002"), ""),
         (("streams/fill.py", '"""Replace NaN by', '"""Put for NaN'), ""),
         (("streams/fill.py", "FAR = 10.0", "FAR = 11.0"), "fill"),

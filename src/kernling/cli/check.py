@@ -13,7 +13,10 @@ def check(
         bool, typer.Option("--repair", help="Restore all that is whole, set damaged files aside and accept what is lost.")
     ] = False,
 ) -> None:
-    """Say what is damaged or lost in the folder of a service; the exit code is 1 if there is anything."""
+    """Report what is damaged or lost in a service's folder.
+
+    The exit code is 1 if there is anything.
+    """
     try:
         from ..serve.check import check as run
     except ImportError as error:

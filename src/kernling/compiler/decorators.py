@@ -30,7 +30,7 @@ from .backends import asked_for, fast_backend
 from .cache import read_entry, write_entry
 from .keys import Content, content_of, key_of, shared_hash
 from .kinds import kind_of, text_of
-from .versions import check_versions
+from .versions import check_versions, cure
 
 
 def _is_disabled() -> bool:
@@ -132,8 +132,10 @@ def compiled_by(compilers: Any, function: Callable) -> Compiled:
 def _numba_backend() -> Any:
     """Return the module that compiles, if it knows the version of Numba that is installed."""
     check_versions()
-    from . import numba_backend
-
+    try:
+        from . import numba_backend
+    except ImportError as error:
+        raise ImportError(f"Numba lacks a part that kernling needs ({error}): {cure('numba')}") from error
     return numba_backend
 
 

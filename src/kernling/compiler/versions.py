@@ -29,8 +29,13 @@ def check_version(name: str, version: str) -> None:
     """
     low, high = TESTED[name]
     if not _numbers(low) <= _numbers(version) < _numbers(high):
-        wanted = f"{name}>={low},<{high}"
-        raise ImportError(f"kernling compiles with {wanted}, but {name} {version} is installed: pip install '{wanted}'")
+        raise ImportError(f"kernling compiles with {name}>={low},<{high}, but {name} {version} is installed: {cure(name)}")
+
+
+def cure(name: str) -> str:
+    """Return the command that installs a tested version."""
+    low, high = TESTED[name]
+    return f"pip install '{name}>={low},<{high}'"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

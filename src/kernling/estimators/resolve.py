@@ -34,7 +34,7 @@ def scale_gamma(X, options: dict[str, Any]) -> float:
     if X.shape[0] < FEW:
         numbers = X.shape[0] * X.shape[1] if variance > 0.0 else 0
         variance = (numbers * variance + PRIOR) / (numbers + PRIOR)
-    if X.shape[1] * variance * GAMMA < 1.0 and X.max() > X.min():
+    if X.shape[1] * variance < 1.0 / GAMMA and X.max() > X.min():
         warn("the columns vary so little that squared distances are lost in rounding: scale them (StandardScaler)")
         return GAMMA
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
