@@ -75,7 +75,7 @@ def test_importing_the_package_imports_no_library(run_python):
     assert not {"numpy", "scipy", "sklearn", "numba", "llvmlite", "typer", "rich"} & set(loaded)
 
 
-@pytest.mark.parametrize("name", MAIN)
+@pytest.mark.parametrize("name", ["auto", *(pytest.param(name, marks=pytest.mark.long) for name in MAIN if name != "auto")])
 def test_fitting_imports_little_besides_what_scikit_learn_imports(name, run_python):
     """Above all not Numba, and nothing of SciPy and NumPy."""
     program = FIT.format(names=[name])
