@@ -1,8 +1,10 @@
 """The command that checks the folder of a service."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from kernling.cli.commands import app
@@ -92,3 +94,74 @@ def test_a_damaged_lock_is_no_obstacle(start, tmp_path):
     service.stop()
     (tmp_path / "service/lock.sqlite").write_bytes(b"nonsense" * 100)
     assert start().models["flights"].published.events == 30
+
+
+def waiting_folder(start, tmp_path):
+    """A folder with a model that has learned 30 events, and a hundred rows that wait for labels."""
+    service = start()
+    send(service, events(30), 30)
+    rows = [{"km": 1.5, "city": f"city number {n}"} for n in range(100)]
+    service.keep(service.model("flights"), [f"w{n}" for n in range(100)], rows)
+    service.stop()
+    return tmp_path / "service/waiting.sqlite"
+
+
+@pytest.mark.parametrize("kind", ["noise", "cut", "pages", "gone", "empty"])
+def test_lost_waiting_rows_are_told(start, tmp_path, kind):
+    path = waiting_folder(start, tmp_path)
+    content = path.read_bytes()
+    if kind == "gone":
+        path.unlink()
+    else:
+        half = len(content) // 2 // 4096 * 4096
+        damaged = {
+            "noise": b"noise" * 999,
+            "cut": content[:half],
+            "pages": content[:4096] + bytes(len(content) - 4096),
+            "empty": b"",
+        }
+        path.write_bytes(damaged[kind])
+    before = {one: one.read_bytes() for one in path.parent.glob("waiting*")}
+    code, told = run(path.parent)
+    assert code == 1
+    assert told.startswith("flights: 30 events, none is missing\nwaiting.sqlite is ")
+    assert told.endswith(": rows that waited for labels are lost, predict them again\n")
+    assert {one: one.read_bytes() for one in path.parent.glob("waiting*")} == before
+    service = start()
+    assert service.health()["status"] == "degraded"
+    assert service.health()["damage"] == [told.splitlines()[1]]
+    assert service.facts(service.model("flights"))["waiting"] == 0
+    aside = Path(f"{path}.damaged")
+    assert aside.exists() == (kind not in ("gone", "empty"))
+    assert not aside.exists() or aside.read_bytes() == before[path]
+    service.stop()
+    assert run(path.parent) == (0, "flights: 30 events, none is missing\n")
+
+
+@pytest.mark.parametrize("changed", [b"\xff\xff", b'"x', b"on"])
+def test_a_waiting_row_whose_bytes_have_changed_is_unknown(start, tmp_path, changed):
+    path = waiting_folder(start, tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'ty number 7"', changed + b' number 7"'))
+    assert path.read_bytes() != content
+    service = start()
+    answer = service.learn("flights", [{"id": "w7", "target": "late"}, {"id": "w8", "target": "late"}]).result()
+    assert answer == {"learned": 1, "repeated": [], "unknown": ["w7"]}
+
+
+def test_folders_that_are_not_of_a_service_are_no_success(start, tmp_path):
+    (tmp_path / "other").mkdir()
+    code, told = run(tmp_path / "other")
+    assert code == 1
+    assert (
+        told
+        == f"error: {tmp_path / 'other'} is not the folder of a service: give the one that --data of kernling serve names\n"
+    )
+    assert not list((tmp_path / "other").iterdir())
+    start().stop()
+    assert run(tmp_path / "service") == (0, "there are no models\n")
+    (tmp_path / "service/lock.sqlite").unlink()
+    (tmp_path / "service/lock.sqlite").mkdir()
+    code, told = run(tmp_path / "service")
+    assert code == 1
+    assert told.startswith(f"error: the folder {tmp_path / 'service'} cannot be used")

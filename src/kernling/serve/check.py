@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .dead import DeadLetters
-from .locking import locked
+from .locking import locked, usable
 from .recovery import EVENTS, Survey, told
 from .service import Service
+from .settings import Settings
+from .waiting import Waiting
+
+PARTS = ("journal", "snapshots", "ids", "mark-1", "mark-2", "waiting.sqlite")  # a folder with none of them is another one
 
 
 def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
@@ -31,24 +37,29 @@ def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}: give the one that --data of kernling serve names")
-    lock = locked(folder)
-    try:
-        is_whole = _report(folder, tell)
-    finally:
-        lock.close()
-    if is_whole or not repair:
-        return is_whole
-    service = Service(folder)
-    service.accept_losses()
-    service.stop()
+    if not any((folder / name).exists() for name in PARTS):
+        raise ValueError(f"{folder} is not the folder of a service: give the one that --data of kernling serve names")
+    with usable(folder):
+        lock = locked(folder)
+        try:
+            is_whole = _report(folder, tell)
+        finally:
+            lock.close()
+        if is_whole or not repair:
+            return is_whole
+        service = Service(folder)
+        service.accept_losses()
+        service.stop()
     tell("repaired: all that was whole is kept, and damaged files are renamed to .damaged; send again what is lost")
     return True
 
 
 def _report(folder: Path, tell: Callable[[str], None]) -> bool:
     survey, dead = Survey(folder), DeadLetters(folder / "dead")
-    found = [*survey.damage(), *dead.damage]
+    found = [*survey.damage(), *dead.damage, *_waiting_damage(folder, is_new=not survey.numbers())]
     is_whole = True
+    if not survey.numbers():
+        tell("there are no models")
     for number in survey.numbers():
         newest, damage = survey.snapshots.newest(number)
         plan = survey.plan(number, newest)
@@ -71,3 +82,14 @@ def _report(folder: Path, tell: Callable[[str], None]) -> bool:
     for sentence in found:
         tell(sentence)
     return is_whole and not found
+
+
+def _waiting_damage(folder: Path, is_new: bool) -> list[str]:
+    """Return what is wrong with the waiting rows; a copy is opened, since SQLite would finish what a crash has left."""
+    with TemporaryDirectory() as copies:
+        for path in folder.glob("waiting.sqlite*"):
+            if path.name in ("waiting.sqlite", "waiting.sqlite-wal"):
+                shutil.copy(path, copies)
+        waiting = Waiting(Path(copies) / "waiting.sqlite", Settings())
+        waiting.close()
+        return waiting.damage(is_new)

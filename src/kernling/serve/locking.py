@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from .refusal import first_line
 
 
 def locked(folder: Path) -> sqlite3.Connection:
@@ -14,10 +18,21 @@ def locked(folder: Path) -> sqlite3.Connection:
     try:
         database.execute("BEGIN EXCLUSIVE")
         return database
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         database.close()
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
         raise ValueError(f"another service uses {folder}: stop it, or choose another folder with --data") from None
     except sqlite3.DatabaseError:  # there is nothing in the file, unless it is damaged
         database.close()
         os.truncate(path, 0)
         return locked(folder)
+
+
+@contextmanager
+def usable(folder: Path) -> Iterator[None]:
+    """Say in one sentence that a folder cannot be read or written."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise ValueError(f"the folder {folder} cannot be used ({first_line(error)}): choose another") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import signal
 import socket
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from ..core.blas import one_thread
 from .app import create_app
 from .demo import Demo
 from .guard import find_token
-from .refusal import first_line
+from .locking import usable
 from .service import Service
 from .settings import Settings
 from .stopping import Stopping
@@ -105,10 +104,8 @@ def serve(
 
 
 def _opened(folder: Path, settings: Settings | None) -> Service:
-    try:
+    with usable(folder):
         return Service(folder, settings, report_crashes=True)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise ValueError(f"the folder {folder} cannot be used ({first_line(error)}): choose another with --data") from error
 
 
 def _shown(host: str) -> str:

@@ -83,7 +83,7 @@ class Service:
     def _recover(self, survey: Survey) -> None:
         """Restore all models, then set damaged files aside."""
         self.journal, self.snapshots, self.ids = survey.journal, survey.snapshots, survey.ids
-        self.damage = [*survey.damage(), *self.dead.damage]
+        self.damage = [*survey.damage(), *self.dead.damage, *self.waiting.damage(is_new=not survey.numbers())]
         plans: dict[int, Plan] = {}
         for number in survey.numbers():
             found = restored(survey, number, self.settings, self.attempts, self.dead)

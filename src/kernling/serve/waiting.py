@@ -1,7 +1,8 @@
 """Predicted rows that wait for their labels.
 
 They are stored in a separate database, whose commits do not wait for the disk (``synchronous=NORMAL``): predictions are fast,
-and rows survive a crash of the process, but after a power failure the latest rows may be missing.
+and rows survive a crash of the process, but after a power failure the latest rows may be missing.  Damage is noticed by SQLite
+when the database is opened, and by a checksum of each row when its label arrives.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sqlite3
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +22,7 @@ from .settings import Settings
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, model INTEGER NOT NULL, id TEXT NOT NULL, since REAL NOT NULL,
-    bytes INTEGER NOT NULL, row TEXT NOT NULL);
+    bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, row BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS clock (seconds REAL NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS by_id ON waiting (model, id);
 CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
@@ -32,12 +34,17 @@ TICK = 60.0  # seconds between two records of the clock
 OVERHEAD = 64  # bytes of a row besides its text and its id
 
 
-def connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    """Open a database with a write-ahead log, for one thread at a time."""
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+def _begin(database: sqlite3.Connection) -> None:
+    """Use a write-ahead log, without waiting for the disk."""
     database.execute("PRAGMA journal_mode=WAL")
-    database.execute(f"PRAGMA synchronous={synchronous}")
-    return database
+    database.execute("PRAGMA synchronous=NORMAL")
+
+
+def _set_aside(path: Path) -> None:
+    for end in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{end}").replace(f"{path}.damaged{end}")
+    Path(f"{path}-shm").unlink(missing_ok=True)
 
 
 class Waiting:
@@ -62,20 +69,33 @@ class Waiting:
         self.bytes: Counter[int] = Counter()  # of these rows
         self.evicted: Counter[int] = Counter()  # rows removed without a label since the start, by model
         self._lock = threading.Lock()
+        self._flaw = None if path.exists() and path.stat().st_size else "is missing"
         try:
             self._open(path)
         except sqlite3.OperationalError:
             raise
-        except sqlite3.DatabaseError:  # damaged: start empty; labels of lost rows are reported as unknown
-            for end in ("", "-wal", "-shm"):
-                Path(f"{path}{end}").unlink(missing_ok=True)
+        except sqlite3.DatabaseError as error:  # start empty; labels of lost rows are reported as unknown
+            self._flaw = f"is damaged ({error})"
+            self._database.close()
+            _set_aside(path)
             self._open(path)
+        self._name = path.name
+
+    def damage(self, is_new: bool) -> list[str]:
+        """Return what was wrong with the database when it was opened; only a new service has none yet."""
+        is_lost = self._flaw is not None and not (is_new and self._flaw == "is missing")
+        return [f"{self._name} {self._flaw}: rows that waited for labels are lost, predict them again"] if is_lost else []
 
     def _open(self, path: Path) -> None:
-        self._database = connect(path, "NORMAL")
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        _begin(self._database)
+        found = self._database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise sqlite3.DatabaseError(found.replace("\n", " "))
         self._database.executescript(TABLES)
         self._database.execute("PRAGMA wal_autocheckpoint=0")  # it would wait for the disk: see merge_log
-        self._merging = connect(path, "NORMAL")
+        self._merging = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        _begin(self._merging)
         self._log = Path(f"{path}-wal")
         self._page = self._database.execute("PRAGMA page_size").fetchone()[0]
         found = self._database.execute("SELECT model, COUNT(*), SUM(bytes) FROM waiting GROUP BY model").fetchall()
@@ -98,16 +118,20 @@ class Waiting:
     def keep(self, model: int, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store rows; an id that is already waiting keeps its first row, and if there are too many, the oldest are removed."""
         now = self._now
-        texts = [json.dumps(row) for row in rows]
-        values = [(model, one, now, len(one) + len(text) + OVERHEAD, text) for one, text in zip(ids, texts, strict=True)]
+        texts = [json.dumps(row).encode() for row in rows]
+        values = [
+            (model, one, now, len(one) + len(text) + OVERHEAD, zlib.crc32(text), text)
+            for one, text in zip(ids, texts, strict=True)
+        ]
         for piece in _pieces(values):
             with self._lock:
                 self._keep(model, piece)
 
-    def _keep(self, model: int, values: Sequence[tuple[int, str, float, int, str]]) -> None:
+    def _keep(self, model: int, values: Sequence[tuple[int, str, float, int, int, bytes]]) -> None:
         with self._commit() as database:
             before = database.total_changes
-            database.executemany("INSERT OR IGNORE INTO waiting (model, id, since, bytes, row) VALUES (?, ?, ?, ?, ?)", values)
+            query = "INSERT OR IGNORE INTO waiting (model, id, since, bytes, checksum, row) VALUES (?, ?, ?, ?, ?, ?)"
+            database.executemany(query, values)
             added = database.total_changes - before
             count = self.counts[model] + added
             size = self.bytes[model] + sum(value[3] for value in values) if added == len(values) else self._size(model)
@@ -135,13 +159,13 @@ class Waiting:
         return None
 
     def find(self, model: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the waiting rows with these ids."""
-        query = "SELECT row FROM waiting WHERE model = ? AND id = ?"
+        """Return the waiting rows with these ids; a damaged one is missing."""
+        query = "SELECT checksum, CAST(row AS BLOB) FROM waiting WHERE model = ? AND id = ?"
         found: list[tuple[str, Any]] = []
         for piece in _pieces(ids):
             with self._lock:
                 found += [(one, self._database.execute(query, (model, one)).fetchone()) for one in piece]
-        return {one: json.loads(row[0]) for one, row in found if row}
+        return {one: json.loads(row[1]) for one, row in found if row and zlib.crc32(row[1] or b"") == row[0]}
 
     def remove(self, model: int, ids: Sequence[str]) -> None:
         """Remove rows whose labels have arrived."""
