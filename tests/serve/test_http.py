@@ -218,6 +218,22 @@ def test_slow_clients_do_not_hold_up_others(client, count):
         assert slow[1].recv(100) == b""  # closed: there is no request that could be answered
 
 
+CHUNKS = "POST /models/flights/predict HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+
+
+@pytest.mark.parametrize("begin", ["GET /healthz?", "GET /healthz HTTP/1.1\r\nX: ", CHUNKS + "X: "])
+def test_headers_without_an_end_are_refused(client, begin):
+    host = urlsplit(str(client.base_url))
+    with socket.create_connection((host.hostname, host.port)) as endless:
+        endless.settimeout(30.0)
+        endless.sendall(begin.encode())
+        with pytest.raises(ConnectionError):
+            endless.sendall(b"a" * 2**25)
+    assert client.get("/healthz", headers={"X": "a" * 60_000}).status_code == 200
+    parts = [b"[", b" " * 40_000, b" " * 40_000, json.dumps(ROW).encode(), b"]"]
+    assert client.post("/models/flights/predict?keep=false", content=iter(parts)).status_code == 200
+
+
 def test_a_connection_lasts_while_requests_arrive(client):
     host = urlsplit(str(client.base_url))
     connection = HTTPConnection(host.hostname, host.port)

@@ -18,6 +18,7 @@ from ..core.blas import one_thread
 from .app import create_app
 from .demo import Demo
 from .guard import find_token
+from .heads import PROTOCOL
 from .locking import usable
 from .service import Service
 from .settings import Settings
@@ -91,7 +92,12 @@ def serve(
             warm_up(service)
             app = create_app(service, token, stopping)
             config = uvicorn.Config(
-                app, log_level="warning", access_log=False, proxy_headers=False, timeout_graceful_shutdown=GRACE
+                app,
+                http=PROTOCOL,
+                log_level="warning",
+                access_log=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=GRACE,
             )
             gc.freeze()  # what was loaded by now stays: the collector need not look at it again while predictions wait
             count = len(service.models)
