@@ -77,7 +77,7 @@ def test_dead_letters_are_listed(start, tmp_path):
     )
     code, told = run(tmp_path / "service")
     assert code == 0
-    assert "2 more were set aside, since learning them brought the process down: see dead/1-30.json" in told
+    assert "2 events were set aside, since learning them brought the process down: see dead/1-30.json" in told
     for content in (b"{", b'{"model": 1}', path.read_bytes().replace(b"digest", b"DIGEST")):
         path.write_bytes(content)
         assert run(tmp_path / "service") == (

@@ -79,6 +79,7 @@ def test_rows_are_an_object_a_list_or_lines(client, body):
     [
         ("POST /models/flights/predict", "{", 400, "not JSON"),
         ("POST /models/flights/predict", '{"km": 1}\n{', 400, "row 1 is not JSON"),
+        ("PUT /models/new", '{"estimator": AVMClassifier}', 400, "the body is not JSON: Expecting value"),
         ("POST /models/flights/predict", "[]", 400, "must be a JSON object"),
         ("POST /models/flights/predict", "[1]", 422, "row 0: must be a JSON object"),
         ("POST /models/flights/predict", b"\xff\xfe\xfd", 400, "UTF-8"),
@@ -100,6 +101,7 @@ def test_rows_are_an_object_a_list_or_lines(client, body):
         ("PUT /models/new", '{"task": "ranking"}', 422, "task must be"),
         ("PUT /models/new", "[]", 422, "JSON object with"),
         ("PUT /models/new", b"\x10\x00\x00\x00\x00\x00\x00\x00nonsense", 422, "the body is not a kernling model"),
+        ("PUT /models/new", b" {\x00\x00\x00\x00\x00\x00nonsense", 422, "the body is not a kernling model"),
         ("GET /models/nobody", "", 404, "no model"),
         ("GET /nowhere", "", 404, "/docs"),
         ("DELETE /models/flights", "", 405, "/docs"),

@@ -117,3 +117,23 @@ def test_the_page_is_live_and_survives_a_restart(server, page):
     with server.client() as client:
         client.post("/models/flights/learn", json=rows(50, seed=2))
     playwright.expect(first).to_contain_text(str(before + 100), timeout=WAIT)
+
+
+def test_losses_of_all_models_are_at_the_top(browser, tmp_path):
+    with served(tmp_path / "service") as (server, client):
+        for name in ("whole", "hit"):
+            client.post(f"/models/{name}/learn", json=rows(5, seed=0)).raise_for_status()
+        server.kill()
+        (journal,) = (tmp_path / "service/journal").glob("*.log")
+        content = bytearray(journal.read_bytes())
+        content[-40] ^= 1
+        journal.write_bytes(content)
+        server.start()
+        page = browser.new_page(viewport={"width": 360, "height": 800})
+        page.goto(f"{server.address}#whole")
+        attention = page.get_by_role("region", name="Needs attention")
+        playwright.expect(attention).to_contain_text("hit: 5 events (0 to 4) are lost", timeout=WAIT)
+        playwright.expect(attention).to_contain_text("bytes are damaged")
+        events_shown(page)
+        assert attention.bounding_box()["y"] < page.locator("#facts").bounding_box()["y"]
+        page.close()

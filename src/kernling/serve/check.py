@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .dead import DeadLetters
+from .dead import DeadLetters, told_letter
 from .locking import locked, usable
 from .recovery import EVENTS, Survey, told
 from .service import Service
@@ -73,14 +73,11 @@ def _report(folder: Path, tell: Callable[[str], None]) -> bool:
         tell(f"{plan.definition.name}: {here:,} event{'s' * (here != 1)}, {ending}")
         details = [*damage, *plan.notes, *map(told, plan.lost)]
         is_whole = is_whole and not details
-        for letter in dead.of(number):
-            details.append(
-                f"{letter['events']:,} more were set aside, since learning them {letter['reason']}: see {letter['file']}"
-            )
-        for sentence in details:
-            tell(f"  {sentence}")
-    for sentence in found:
-        tell(sentence)
+        details += map(told_letter, dead.of(number))
+        for one in details:
+            tell(f"  {one}")
+    for one in found:
+        tell(one)
     return is_whole and not found
 
 

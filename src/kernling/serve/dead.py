@@ -169,6 +169,15 @@ class DeadLetters:
                 raise Refused(422, f"these rows were set aside, since learning them {one['reason']}: see {one['file']}")
 
 
+def told_letter(letter: dict[str, Any]) -> str:
+    """Return what is to be said about a block that was set aside."""
+    count = letter["events"]
+    those = (
+        f"{count:,} events were set aside, since learning them" if count != 1 else "1 event was set aside, since learning it"
+    )
+    return f"{those} {letter['reason']}: see {letter['file']}"
+
+
 def digest(block: Block) -> str:
     """Return a hash of the rows of a block."""
     return hashlib.sha256(block._replace(pieces=(len(block.targets),)).to_bytes()).hexdigest()

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .dead import Attempts, DeadLetters
+from .dead import Attempts, DeadLetters, told_letter
 from .drafts import Draft
 from .history import History
 from .ids import KnownIds, Piece
@@ -182,7 +182,7 @@ class Service:
         if failure:
             return {"status": failure}
         models = {
-            model.name: [*map(told, model.lost), *(f"{one['file']}: {one['reason']}" for one in self.dead.of(model.number))]
+            model.name: [*map(told, model.lost), *map(told_letter, self.dead.of(model.number))]
             for model in list(self.models.values())
             if model.lost or self.dead.of(model.number)
         }
