@@ -71,6 +71,8 @@ def test_what_the_stream_does_not_say_must_be_meant_for_the_method():
         model.certificate(diameter=1.0)
     with pytest.raises(ValueError, match=r"confidence must be between 0 and 1, not 1\.5"):
         kl.AVMClassifier().fit(X, y).certificate(confidence=1.5)
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1, not '95 %'"):
+        kl.AVMClassifier().fit(X, y).certificate(confidence="95 %")
     with pytest.raises(TypeError, match="accepts nothing"):
         kl.POLKClassifier().fit(X, y).certificate(diameter=1.0)
 

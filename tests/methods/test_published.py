@@ -128,6 +128,8 @@ def test_no_parameter_is_left_to_a_default_of_ours(cls):
 def test_what_the_paper_does_not_say_must_be_given():
     with pytest.raises(TypeError, match=r"requires lam and delta, for which the paper has no value"):
         kernling.AVMClassifier.published(gamma=1.0)
+    with pytest.raises(TypeError, match="requires gamma, lam and delta, for"):
+        kernling.AVMClassifier.published()
     with pytest.raises(TypeError, match="requires theta"):
         kernling.DualSVRGClassifier.published(gamma=1.0, lam=0.1, oracle="coverage")
     assert kernling.DualSVRGClassifier.published(gamma=1.0, lam=0.1, oracle="always").oracle == "always"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from numbers import Real
 from typing import Any
 
 MEANINGS = {
@@ -47,8 +48,8 @@ class Certified:
             if name not in names:
                 accepted = f"accepts {' and '.join(names)}" if names else "accepts nothing"
                 raise TypeError(f"the certificate of {type(self).__name__} {accepted}, not {name}")
-            if not value > 0.0 or (name == "confidence" and not value < 1.0):
-                limits = "between 0 and 1" if name == "confidence" else "greater than 0"
+            if not isinstance(value, Real) or not value > 0.0 or (name == "confidence" and not value < 1.0):
+                limits = "between 0 and 1" if name == "confidence" else "a number greater than 0"
                 raise ValueError(f"{name} must be {limits}, not {value!r}")
         return learner.assumed(self._params, self._fitted(), self._problem, **known)
 

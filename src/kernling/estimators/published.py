@@ -70,7 +70,8 @@ class Published:
         needed += [name for name, (other, value) in self.required_with.items() if chosen.get(other) == value]
         missing = [name for name in needed if name not in given]
         if missing:
-            raise TypeError(f"{title} requires {' and '.join(missing)}, for which the paper has no value")
+            names = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+            raise TypeError(f"{title} requires {names}, for which the paper has no value")
         for name, value in given.items():
             if name in self.off:
                 raise TypeError(
