@@ -268,14 +268,19 @@ def service(tmp_path):
     service.stop()
 
 
-def statuses(app, *requests):
-    """The statuses of requests, each a path and its headers, to an application in this process."""
+def answers(app, *requests):
+    """The answers to requests, each a path and its headers, to an application in this process."""
 
     async def ask():
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8042") as client:
-            return [(await client.get(path, headers=headers)).status_code for path, headers in requests]
+            return [await client.get(path, headers=headers) for path, headers in requests]
 
     return asyncio.run(ask())
+
+
+def statuses(app, *requests) -> list[int]:
+    """The statuses of such requests."""
+    return [answer.status_code for answer in answers(app, *requests)]
 
 
 def test_a_token_is_demanded(service):
@@ -283,6 +288,14 @@ def test_a_token_is_demanded(service):
     wrong, right = {"Authorization": "Bearer another"}, {"Authorization": "Bearer a secret of some length"}
     asked = [("/models", {}), ("/metrics", wrong), ("/models", right), ("/healthz", {}), ("/", {})]
     assert statuses(app, *asked) == [401, 401, 200, 200, 200]
+
+
+def test_what_is_damaged_is_told_to_those_who_have_the_token(service):
+    service.damage.append("a mark is missing")
+    right = {"Authorization": "Bearer a secret of some length"}
+    anybody, trusted = answers(create_app(service, token="a secret of some length"), ("/healthz", {}), ("/healthz", right))
+    assert anybody.json() == {"status": "degraded"}
+    assert trusted.json() == {"status": "degraded", "damage": ["a mark is missing"], "models": {}}
 
 
 def test_without_a_token_requests_come_from_this_machine(service):
