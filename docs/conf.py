@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "reset_modules": ("matplotlib",),
     "plot_gallery": "True",
+    "parallel": 2,
     "write_computation_times": False,
 }
 
