@@ -5,12 +5,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from benchmarks.arena_streams import ArenaStream
 from benchmarks.peer_contestants import Contestant, Run
-from benchmarks.peer_results import KEY, Row, calibration_error, key, log_loss, read
+from benchmarks.peer_results import KEY, Row, key, label_facts, read
 from benchmarks.peer_streams import Events
 
 POINTS = 50  # of a learning curve
@@ -58,17 +57,8 @@ def measured(contestant: Contestant, stream: ArenaStream, events: Events, seed: 
 
 def labels_judged(done: Run, events: Events) -> Row:
     """Return the share of mistakes, in all and along the stream, and what probabilities are worth."""
-    predicted, score, shares = done.answers
-    y = events.y[: len(predicted)]
-    wrong = predicted != y
-    two = score is not None and len(np.unique(y)) == 2
-    return {
-        "error": float(wrong.mean()),
-        "log_loss": None if shares is None else log_loss(y, shares),
-        "auc": float(roc_auc_score(y, score)) if two else None,
-        "ece": None if shares is None else calibration_error(~wrong, shares.max(axis=1)),
-        "curve": curve(wrong.astype(np.float64), len(events.y)),
-    }
+    wrong, facts = label_facts(done, events)
+    return facts | {"curve": curve(wrong.astype(np.float64), len(events.y))}
 
 
 def values_judged(done: Run, events: Events) -> Row:

@@ -68,16 +68,21 @@ def measured(contestant: Contestant, stream: PeerStream, events: Events, seed: i
 
 
 def labels_judged(done: Run, events: Events) -> Row:
+    wrong, facts = label_facts(done, events)
+    return facts | {"mistakes": base64.b64encode(zlib.compress(np.packbits(wrong).tobytes(), 9)).decode()}
+
+
+def label_facts(done: Run, events: Events) -> tuple[np.ndarray, Row]:
+    """Return the mistakes, their share, and what probabilities are worth."""
     predicted, score, shares = done.answers
     y = events.y[: len(predicted)]
     wrong = predicted != y
     two = score is not None and len(np.unique(y)) == 2
-    return {
+    return wrong, {
         "error": float(wrong.mean()),
         "auc": float(roc_auc_score(y, score)) if two else None,
         "ece": None if shares is None else calibration_error(~wrong, shares.max(axis=1)),
         "log_loss": None if shares is None else log_loss(y, shares),
-        "mistakes": base64.b64encode(zlib.compress(np.packbits(wrong).tobytes(), 9)).decode(),
     }
 
 
