@@ -52,4 +52,4 @@ class RBPRegressor(Budget, StepRegressor):
     """The randomised budget perceptron for regression: an event with a residual outside of the tube replaces a random point."""
 
     learner = LEARNER
-    example = Example("0.97", gamma=1.0, random_state=0)
+    example = Example("1.00", gamma=1.0, random_state=0)
