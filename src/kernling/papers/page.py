@@ -18,11 +18,15 @@ COLUMNS = {
     "ours": "ours",
     "printed": "paper",
     "constant": "constant answer",
+    "risk": "risk",
+    "printed_risk": "paper's risk",
     "size": "points",
     "printed_size": "paper's points",
     "features": "features",
     "seconds": "seconds",
     "printed_seconds": "paper's seconds",
+    "test_seconds": "seconds of testing",
+    "printed_test_seconds": "paper's seconds of testing",
     "events": "rows",
     "rate": "rows per second",
     "permutations": "orders",
@@ -48,6 +52,8 @@ def _text(name: str, row: Row) -> str:
         return value
     if name in COUNTS:
         return f"{value:,.0f}"
+    if name.endswith("risk"):
+        return f"{value:.3g}" + (f" ± {spread:.2g}" if spread is not None else "")
     digits = 2 if name.endswith("seconds") or abs(row.get("printed") or row.get("ours") or value) > 2 else 4
     return f"{value:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread is not None else "")
 
@@ -76,9 +82,10 @@ def draw(chosen: Table, rows: list[Row]) -> None:
             log = x in chosen.facts.get("log", ())
             if x in chosen.facts.get("vary", {}):
                 values = chosen.facts["vary"][x]
-                figure = sweep([point for row in ran for point in _points(row, x, values, y, chosen.scale)], x, y, log=log)
+                metric = chosen.facts["metric"]
+                figure = sweep([point for row in ran for point in _points(row, x, values, metric, chosen.scale)], x, y, log=log)
             else:
-                figure = curve([moment for row in ran for moment in _moments(row)], x, y, log=log)
+                figure = curve([moment for row in ran for moment in _moments(row) if y in moment], x, y, log=log)
             _save(figure, chosen, data, y, x)
         for row in ran if "surface" in chosen.facts else ():
             _save(surface(*fitted(row["asked"], row["found"], PaperData())), chosen, data, row["method"], "surface")
@@ -105,7 +112,7 @@ def _moments(row: Row) -> list[Row]:
 def _points(row: Row, x: str, values: list[float], metric: str, scale: float) -> list[Row]:
     """Return the rows of a point; a method without this parameter has one at each value."""
     spread = {f"{metric}_std": (row["ours_std"] or 0.0) / scale}
-    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"]} | spread
+    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"], "seconds": row["seconds"]} | spread
     return [found | {"params": json.dumps({x: value})} for value in ([row["at"][x]] if x in row["at"] else values)]
 
 
