@@ -67,11 +67,15 @@ def key_of(row: Row) -> str:
 def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
     """Return a cell of a table, with parameters collected from the parts of the table.
 
-    Parameters of the data set are overridden by those of the method, and these by those for the combination.
+    Parameters of the data set are overridden by those of the method, and these by those for the combination.  A data set that
+    is ``like`` another has its parameters and printed results, and those of the methods on it.
     """
     about = facts["data"][data]
-    own = method.get("on", {}).get(data, {})
-    theirs = method.get("printed", {}).get(data, {})
+    like = about.get("like", data)
+    if like != data:  # the same on other rows
+        about = {name: value for name, value in facts["data"][like].items() if name != "note"} | about
+    own = method.get("on", {}).get(data, method.get("on", {}).get(like, {}))
+    theirs = method.get("printed", {}).get(like, {})
     printed = {"printed": theirs.get("value")} | {f"printed_{name}": theirs.get(name) for name in PRINTED}
     why = own.get("why") or method.get("why") or about.get("why") or facts.get("why")
     if "learner" not in method:
