@@ -26,38 +26,38 @@ NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so
 
 
 @declared(columns="index of columns: edges", edges="numbers: edges")
-class Steps(NamedTuple):
+class Bins(NamedTuple):
     columns: np.ndarray  # the column of each edge
     edges: np.ndarray  # NEVER where there is none
     sums: LeastSquares
 
-    def grown(self, capacity: int) -> Steps:
+    def grown(self, capacity: int) -> Bins:
         """Return a copy with room for all features."""
         return self._replace(sums=self.sums.grown(capacity))
 
-    def trimmed(self, size: int) -> Steps:
+    def trimmed(self, size: int) -> Bins:
         """Return a copy without spare room."""
         return self._replace(sums=self.sums.trimmed(size))
 
-    def widened(self, change: Widening) -> Steps:
+    def widened(self, change: Widening) -> Bins:
         """Convert to the outputs of ``change``."""
         return self._replace(sums=self.sums.widened(change))
 
-    def merged(self, other: Steps, start: Steps | None, merging: Merging) -> Steps:
+    def merged(self, other: Bins, start: Bins | None, merging: Merging) -> Bins:
         """Return the sums of both, with the edges of the one that learned more; others move to the nearest of their column.
 
         Events of a common start that had other edges cannot be subtracted, and count twice.
         """
-        common = max(self, other, key=lambda steps: steps.sums.record[EVENTS])
-        begun = start if start is not None and all(steps.has_edges_of(start) for steps in (self, other)) else None
+        common = max(self, other, key=lambda bins: bins.sums.record[EVENTS])
+        begun = start if start is not None and all(bins.has_edges_of(start) for bins in (self, other)) else None
         sums = self.moved(common).sums.merged(other.moved(common).sums, begun and begun.sums, merging)
         return common._replace(sums=sums)
 
-    def has_edges_of(self, other: Steps) -> bool:
+    def has_edges_of(self, other: Bins) -> bool:
         """Return whether all edges are the same."""
         return np.array_equal(self.edges, other.edges) and np.array_equal(self.columns, other.columns)
 
-    def moved(self, common: Steps) -> Steps:
+    def moved(self, common: Bins) -> Bins:
         """Return the same with other edges."""
         if self.has_edges_of(common):
             return self
@@ -74,13 +74,13 @@ def _room(d: int) -> int:
     return min((BINS - 1) * d, MOST)
 
 
-def new_steps(ridge: Ridge, d: int, outputs: int) -> Steps:
+def new_bins(ridge: Ridge, d: int, outputs: int) -> Bins:
     """Return the expert without edges, for d columns."""
     n = _room(d)
-    return Steps(np.zeros(n, np.int64), np.full(n, NEVER), new_least_squares(ridge, 1 + n, 0, outputs))
+    return Bins(np.zeros(n, np.int64), np.full(n, NEVER), new_least_squares(ridge, 1 + n, 0, outputs))
 
 
-def place_edges(steps: Steps, X: np.ndarray) -> None:
+def place_edges(expert: Bins, X: np.ndarray) -> None:
     """Replace the edges by quantiles of these rows: as many for each column as there is room for, without repetitions."""
     ordered = np.sort(X, axis=0).astype(np.float64)
     n, same = len(X), SAME * (ordered[-1] - ordered[0])
@@ -88,19 +88,19 @@ def place_edges(steps: Steps, X: np.ndarray) -> None:
         quantiles = ordered[(np.arange(1, bins) * n + bins - 1) // bins - 1]
         used = quantiles < ordered[-1] - same
         used[1:] &= quantiles[1:] > quantiles[:-1] + same
-        if (count := np.count_nonzero(used)) <= len(steps.edges):
+        if (count := np.count_nonzero(used)) <= len(expert.edges):
             break
     else:
         return
-    steps.columns[:], steps.edges[:] = 0, NEVER
-    steps.columns[:count] = columns = np.nonzero(used.T)[0]
+    expert.columns[:], expert.edges[:] = 0, NEVER
+    expert.columns[:count] = columns = np.nonzero(used.T)[0]
     below = quantiles.T[used.T]
     places = [np.searchsorted(ordered[:, c], value + same[c], "right") for c, value in zip(columns, below, strict=True)]
-    steps.edges[:count] = 0.5 * below + 0.5 * ordered[places, columns]
+    expert.edges[:count] = 0.5 * below + 0.5 * ordered[places, columns]
 
 
-def features(steps: Steps, X: np.ndarray) -> np.ndarray:
+def features(bins: Bins, X: np.ndarray) -> np.ndarray:
     """Return the features of rows, (1 + edges, rows)."""
-    Z = np.ones((1 + len(steps.edges), len(X)))
-    np.greater(X.T[steps.columns], steps.edges[:, np.newaxis], out=Z[1:])
+    Z = np.ones((1 + len(bins.edges), len(X)))
+    np.greater(X.T[bins.columns], bins.edges[:, np.newaxis], out=Z[1:])
     return Z
