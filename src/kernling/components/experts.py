@@ -14,7 +14,7 @@ import numpy as np
 from ..core.expansion import Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
-from ..core.minibatch import squared_norms
+from ..core.matrices import squared_norms
 from . import least_squares, line, steps, window
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
