@@ -24,8 +24,9 @@ import dis, gc, importlib, json, pkgutil
 import kernling
 from kernling.compiler.decorators import Compiled
 
+ROOMS = ("core", "driver", "components", "methods", "baselines", "io", "tables", "estimators", "merging")
 for module in pkgutil.walk_packages(kernling.__path__, "kernling."):
-    if module.name.split(".")[1] in ("core", "driver", "components", "methods", "baselines", "io", "tables", "estimators", "merging"):
+    if module.name.split(".")[1] in ROOMS:
         importlib.import_module(module.name)
 everything = [one for one in gc.get_objects() if isinstance(one, Compiled)]
 
