@@ -16,7 +16,7 @@ from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
 from kernling.papers import dataset
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.tables import Encode, MinMax, Standardise
 from oracles import stream
 
 LIMITS = {"float64": 1e-10, "float32": 1e-4}

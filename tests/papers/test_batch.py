@@ -11,7 +11,7 @@ from kernling.papers import batch
 from kernling.papers.batch import IVM, KernelMachine, KMeansNystroem, OneVsAll, SparseKernel
 from kernling.papers.kernel_machines import hinge_loss, softmax_loss
 from kernling.papers.sparse_kernel import Pairs
-from kernling.streams import synthetic
+from kernling.io import synthetic
 
 GAMMA = 1.4
 

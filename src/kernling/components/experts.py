@@ -14,7 +14,7 @@ import numpy as np
 from ..core.expansion import Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
-from ..core.minibatch import squared_norms
+from ..core.matrices import squared_norms
 from . import bins, least_squares, line, window
 from .bins import Bins, new_bins
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares

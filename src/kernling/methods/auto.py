@@ -58,9 +58,9 @@ from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import GAMMA
-from ..core.loop import WORK
 from ..core.rows import Rows
 from ..core.setup import Setup
+from ..driver.events import WORK
 from ..estimators.constraints import Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion

@@ -127,7 +127,7 @@ class IVM(_Machine):
     Examples
     --------
     >>> from kernling.papers.batch import IVM
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> X, y = synthetic("multidist", 1000, 16).load()
     >>> model = IVM(gamma=1.4, lam=1e-6, budget=16).fit(X[:500], y[:500])
     >>> print(len(model.support_), model.score(X[500:], y[500:]) > 0.9)

@@ -71,7 +71,7 @@ class SparseKernel(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from kernling.papers.batch import SparseKernel
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> X, y = synthetic("spirals", 2000).load()
     >>> model = SparseKernel(gamma=30.0, lam=1e-6, budget=50, random_state=0).fit(X[:1000], y[:1000])
     >>> print(len(model.support_), model.score(X[1000:], y[1000:]) > 0.8)
