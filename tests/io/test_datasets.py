@@ -304,7 +304,7 @@ def test_kdd08_from_its_two_files(made_up):
     assert (X.min(), X.max()) == (0.0, 1.0)
     assert np.array_equal(y, np.where(np.arange(40) % 8 == 0, 1, -1))
     (made_up / "Info.txt").write_text("1 2\n" * 39)
-    with pytest.raises(ValueError, match="40 lines, and Info.txt 39"):
+    with pytest.raises(ValueError, match=r"40 lines, and Info[.]txt 39"):
         dataset("kdd08").load()
 
 
@@ -315,7 +315,7 @@ def test_year_and_cod_rna_have_the_rows_of_both_files(made_up):
     both, labels = dataset("cod-rna").load("train+test")
     assert both.shape == (80, 8)
     assert np.array_equal(labels[50:], dataset("cod-rna").load("test")[1])
-    with pytest.raises(ValueError, match="must be one of 'train', 'test', 'all', not 'train\\+other'"):
+    with pytest.raises(ValueError, match=r"must be one of 'train', 'test', 'all', not 'train\+other'"):
         dataset("cod-rna").load("train+other")
 
 

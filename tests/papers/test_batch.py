@@ -7,11 +7,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
+from kernling.io import synthetic
 from kernling.papers import batch
 from kernling.papers.batch import IVM, KernelMachine, KMeansNystroem, OneVsAll, SparseKernel
 from kernling.papers.kernel_machines import hinge_loss, softmax_loss
 from kernling.papers.sparse_kernel import Pairs
-from kernling.io import synthetic
 
 GAMMA = 1.4
 
@@ -107,7 +107,10 @@ def test_pairs_by_sorting_are_those_of_two_loops():
     columns = rng.standard_normal((30, 3))
     pairs = [(i, j) for i in np.flatnonzero(positive) for j in np.flatnonzero(~positive) if f[i] - f[j] < 1.0]
     each = [sum((k[i] - k[j]) ** 2 for i, j in pairs) for k in columns.T]
-    assert Pairs(f, positive).curvature(columns) == pytest.approx(np.array(each) / (positive.sum() * (~positive).sum()))
+    number = positive.sum() * (~positive).sum()
+    assert Pairs(f, positive).curvature(columns) == pytest.approx(np.array(each) / number)
+    outer = sum(np.outer(columns[i] - columns[j], columns[i] - columns[j]) for i, j in pairs)
+    assert Pairs(f, positive).hessian(columns) == pytest.approx(outer / number)
 
 
 def test_sparse_kernel_with_all_points_is_a_kernel_ranksvm():

@@ -3,8 +3,8 @@
 Z. Wang, K. Crammer, S. Vucetic: Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for Large-Scale SVM
 Training.  Journal of Machine Learning Research 13 (2012).
 
-w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos (1 / (lam t) is eta at all t if it is given). If this exceeds the budget, the point p whose term has
-the smallest norm is removed:
+w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos; if eta is given, it takes the place of 1 / (lam t). If this
+exceeds the budget, the point p whose term has the smallest norm is removed:
 
 - ``maintenance="removal"``: it is dropped;
 - ``"projection"``: its term is projected on the span of the others;

@@ -14,8 +14,8 @@ Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): a is the row of coefficients of r and sigma its largest entry; (sigma phi)^2 becomes
   phi^2 |a|^2 and sigma mu becomes <a, f(x_r)>.
-- Regression (not in the paper): as in the perceptron, a residual outside of the tube is a mistake, and the step is eta times its
-  sign, which takes the place of the label; sigma and mu are in units of eta.
+- Regression (not in the paper): as in the perceptron, a residual outside of the tube is a mistake, and the step is eta times
+  its sign, which takes the place of the label; sigma and mu are in units of eta.
 - K(x, x) may differ from 1; the mistake bound assumes that it does not.
 """
 

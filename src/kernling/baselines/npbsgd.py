@@ -3,9 +3,9 @@
 T. Le, V. Nguyen, T. D. Nguyen, D. Phung: Nonparametric Budgeted Stochastic Gradient Descent.  International Conference on
 Artificial Intelligence and Statistics (2016).
 
-w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) Z, as in Pegasos (with eta, all steps are of that size), where Z is random: with probability min(1, beta / t) it
+w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) Z, as in Pegasos, where Z is random: with probability min(1, beta / t) it
 is Phi(x_t), which is stored, else its projection on the span of the points nearest to x_t. The expected number of points
-grows with the logarithm of t.
+grows with the logarithm of t.  If eta is given, it takes the place of 1 / (lam t).
 
 Choices where descriptions of the method are ambiguous:
 

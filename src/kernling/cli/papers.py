@@ -43,7 +43,7 @@ def reproduce(
     ] = False,
     verdicts: Annotated[
         bool,
-        typer.Option("--list", help="Run nothing: count the stored cells that reproduce the printed ones, are better, or worse."),
+        typer.Option("--list", help="Run nothing: count the stored cells that reproduce the printed ones, and others."),
     ] = False,
 ) -> None:
     """Reproduce a paper's table or figure.

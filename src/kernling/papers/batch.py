@@ -21,7 +21,7 @@ __all__ = ["IVM", "KernelMachine", "OneVsAll", "SparseKernel", "fourier", "libsv
 
 
 def libsvm(gamma: float, C: float = 1.0, one_vs_all: bool = False) -> Any:
-    """LIBSVM: the support vector machine in its dual; several classes by a vote over pairs, its own way, or one against the rest.
+    """LIBSVM: the support vector machine in its dual; several classes by a vote over pairs, its own way, or one-vs-all.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def prepare_kddcup(parts: dict[str, Contents], columns: int):
 
 
 def prepare_kdd08(parts: dict[str, Contents], columns: int):
-    """Prepare KDD Cup 2008: numbers between blanks, 117 in Features.txt, and the label first in each line of Info.txt; in [0, 1]."""
+    """Prepare KDD Cup 2008: numbers between blanks, those of Features.txt in [0, 1], the label first in lines of Info.txt."""
     features, info = (np.loadtxt(io.BytesIO(content), ndmin=2) for content in parts["train"].values())
     if len(features) != len(info):
         raise ValueError(f"Features.txt has {len(features)} lines, and Info.txt {len(info)}")

@@ -20,7 +20,6 @@ from . import cells
 from .cells import Cell
 from .paper_data import PaperData
 
-
 ABSENT = ", which is not available"  # ends the reason of cells whose data are not there
 PENDING = "not run yet", "its description was changed after it was run"
 
