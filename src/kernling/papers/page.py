@@ -8,9 +8,11 @@ from typing import Any
 from ..evaluate.record import Row
 from ..report.figures import curve, surface, sweep
 from ..report.tables import Cells, markdown
+from .catalogue import CATALOGUE, File
 from .cells import fitted
 from .paper_data import PaperData
 from .tables import Table, folder, results, tables
+from .verdicts import FAR, counts, far_worse
 
 COLUMNS = {
     "data": "data",
@@ -31,6 +33,13 @@ COLUMNS = {
     "rate": "rows per second",
     "permutations": "orders",
 }
+SUMMARY = """A cell is a method on a data set, for one value of what a figure varies. "Reproduced": ours differs from the
+printed number by at most the printed deviation, or, where none is printed, by at most ours over the orders. "Ours only": nothing is
+printed, as in all figures. "Not run yet": the cell can be run, and was not since its description changed. "No data": a file
+is missing, see the end of this page. "Not run": for the reason in the notes below the table."""
+FILES = """Put files that cannot be downloaded automatically, compressed or not, into the folder that KERNLING_DATA names. The
+checksum is of the uncompressed file; "a copy" has the same numbers, but may be formatted otherwise, and another checksum is
+no error."""
 COUNTS = ("size", "printed_size", "features", "events", "rate", "permutations")
 
 
@@ -121,6 +130,7 @@ def page() -> str:
     parts = [
         "# Results",
         "Made by `kernling reproduce TABLE --record`; not to be edited by hand. `papers/README.md` says how to read it.",
+        *_summary(),
     ]
     for one in tables():
         rows = results(one)
@@ -134,7 +144,30 @@ def page() -> str:
         parts += ["\n".join(f"- {line}" for line in said)] if said else []
         ran = [f"- {_where(row)}: {_params(row)}" for row in rows if "ours" in row]
         parts += ["<details><summary>Parameters</summary>\n\n" + "\n".join(ran) + "\n\n</details>"] if ran else []
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "## Files", FILES, markdown(_files())]) + "\n"
+
+
+def _summary() -> list[str]:
+    """Return how many cells are reproduced, and the causes of differences."""
+    found = [one for one in tables() if one.facts.get("methods")]
+    causes = "\n".join(f"- {line}" for line in far_worse(found))
+    title = f"Worse by more than {FAR:g} printed deviations, and why:"
+    return ["## Summary", SUMMARY, markdown(counts(found)), *([title, causes] if causes else [])]
+
+
+def _files() -> Cells:
+    """Return the files of all data sets, where they come from, and their checksums."""
+    body = [
+        [name, part, f"{rows:,}", file.name, file.url or entry.home, _checksum(file)]
+        for name, entry in CATALOGUE.items()
+        for part, (rows, files) in entry.parts.items()
+        for file in files
+    ]
+    return Cells(["data set", "part", "rows", "file", "from", "SHA-256"], body, [False, False, True, False, False, False])
+
+
+def _checksum(file: File) -> str:
+    return "" if file.sha256 is None else file.sha256 if file.exact else f"{file.sha256} (a copy)"
 
 
 def _where(row: Row) -> str:
