@@ -123,7 +123,7 @@ def test_mixtures_of_rows_in_the_unit_interval(tmp_path):
 def test_a_mixture_of_rows_that_lie_on_an_edge(tmp_path):
     """A step is behind its edge."""
     model = kl.AutoClassifier().partial_fit(ROWS, (ROWS[:, 0] > 0.3) | (ROWS[:, 1] > 0.5))
-    bins = model._state.bins
+    bins = model.state_.bins
     rows = np.repeat(ROWS[:1], len(bins.edges), axis=0)
     rows[np.arange(len(rows)), bins.columns] = bins.edges
     assert np.abs(model.decision_function(rows) - model.decision_function(np.nextafter(rows, np.inf))).max() > 1e-3

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..registry import DEFAULT
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
@@ -23,7 +24,7 @@ SHOWN = 10  # candidates in the table, and the defaults
 def tune(
     data: Data,
     reading: Reading,
-    learner: settings.LearnerOption = "avm",
+    learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     range: Annotated[
         list[str], typer.Option("--range", help="Search range as name=low:high or name=value,value; may be repeated.")
