@@ -187,7 +187,7 @@ def first_rows(
     """Return the first 8,192 rows (of a live stream, the first chunk; None if there are none), and all chunks.
 
     "auto" parameters are resolved from these rows, so they do not depend on the size of chunks.  Only rows that ``usable``
-    returns are counted.  The first of the chunks is what was read for it: usually the same object.
+    returns are counted.  If a single chunk has all of them, they are that chunk.
     """
     enough = 1 if live else CHUNK
     source = iter(chunks)
@@ -205,8 +205,7 @@ def first_rows(
     beginning = _joined(held) if held else None
 
     def whole() -> Iterator[Chunk]:
-        if beginning:
-            yield beginning
+        yield from held
         if failure:
             raise failure
         yield from source
