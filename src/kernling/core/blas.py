@@ -3,8 +3,8 @@
 Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
 products are too small to gain by them.  ``one_thread`` limits every BLAS library of the process to one thread, as a decorator
 or in a ``with`` statement.  Entries of each Python thread are counted: the first of a thread sets the limit, and the last of
-all restores the user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard, except the one that completes a
-mini-batch.
+all restores the user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard, except the one
+that completes a mini-batch.
 """
 
 from __future__ import annotations
