@@ -86,14 +86,17 @@ def test_a_commit_that_could_not_be_flushed_is_not_there(tmp_path, monkeypatch, 
     assert len(found) == (2 if truncated else 3)
 
 
-def test_records_after_a_damaged_one_are_found(tmp_path):
+@pytest.mark.parametrize("removed", [0, 20])
+def test_records_after_a_damaged_one_are_found(tmp_path, removed):
     log = Log(tmp_path / "log")
     for place in range(3):
         log.append([Record(1, 1, place, 1, b"content" * 10)])
     log.close()
     path = next((tmp_path / "log").glob("*.log"))
     content = bytearray(path.read_bytes())
-    content[content.index(b"content")] ^= 1
+    place = content.index(b"content")
+    content[place] ^= 1
+    del content[place : place + removed]
     path.write_bytes(content)
     log = Log(tmp_path / "log")
     assert [one.is_whole for one in log.scan()] == [False, True, True]
