@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -82,3 +83,19 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_regular(path: Path) -> bytes:
+    """Read a regular file; raise OSError for everything else, such as a link to a device, which may have no end.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.atomic import read_regular
+    >>> _ = Path("numbers.txt").write_text("1 2 3")
+    >>> read_regular(Path("numbers.txt"))
+    b'1 2 3'
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.read_bytes()
