@@ -23,11 +23,11 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 
 import kernling
 from kernling import registry
-from kernling.core import scoring
 from kernling.core.expansion import Expansion
 from kernling.core.fourier import Linear
 from kernling.core.kernels import ISOTROPIC
 from kernling.core.state import trimmed
+from kernling.driver import scoring
 from kernling.estimators.contents import flatten
 from kernling.estimators.mixed import Mixed
 from oracles import CASES, Case, encoded, outputs, stream

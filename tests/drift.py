@@ -15,9 +15,9 @@ from kernling.components.gram import Gram
 from kernling.components.memory import COUNT, GRADIENT, STALE, Memory
 from kernling.components.norm import Norm
 from kernling.components.threshold import RECENT, Recent
-from kernling.core import scoring
 from kernling.core.expansion import SCALE, Expansion
 from kernling.core.state import trimmed
+from kernling.driver import scoring
 
 
 def relative(running, anew) -> float:

@@ -84,7 +84,7 @@ AVM = {
     "defaults": {},
     "published": {"eta": None, "zero_cells": True, "max_cells": None},
     "replacing": {"max_cells": 25},
-    "dropping": {"max_cells": 25, "full": "drop"},
+    "dropping": {"max_cells": 25, "when_full": "drop"},
     "boxes": {"coverage": "box"},
     "printed boxes": {"coverage": "printed_box"},
     "coins": {"approximate": "bernoulli", "beta": 20.0},

@@ -20,7 +20,7 @@ from kernling.cli import Early, main
 from kernling.cli.interrupts import Interrupts
 from kernling.cli.status import Progress, fitted
 from kernling.evaluate import ProgressiveRun, read_rows, test_then_train
-from kernling.streams import stream, synthetic, write
+from kernling.io import stream, synthetic, write
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -9,10 +9,10 @@ import pytest
 
 from commands import call
 from kernling.evaluate.metrics import metric_class
+from kernling.io.synthetic import STREAMS
 from kernling.papers import dataset_names
 from kernling.papers import tables as papers
 from kernling.papers.cells import parameters_of
-from kernling.streams.synthetic import STREAMS
 
 TABLE = """
 title = "A table"

@@ -13,7 +13,7 @@ import kernling as kl
 from interrupting import HOME
 from kernling.core.state import Widening
 from kernling.estimators.resolve import auto_delta, warn_if_uneven
-from kernling.streams import stream
+from kernling.io import stream
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_wide_csv_costs_what_its_columns_cost(tmp_path):
 
 
 def test_long_lines_come_in_larger_blocks(tmp_path, monkeypatch):
-    from kernling.streams import lines
+    from kernling.io import lines
 
     text = b"".join(b"%d," % i * 500 + b"\n" for i in range(1000, 1300))
     (tmp_path / "long").write_bytes(text)

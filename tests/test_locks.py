@@ -7,7 +7,7 @@ import pytest
 
 import kernling as kl
 from interrupting import HOW, Interrupt
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 
 LIMIT = 60  # seconds after which a thread is taken to wait for ever
 X = np.random.default_rng(0).normal(50.0, 3.0, size=(300, 3))

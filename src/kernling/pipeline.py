@@ -10,19 +10,19 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .core.loop import Interrupted, events_of
+from .driver.events import Interrupted, events_of
 from .estimators.base import OnlineEstimator
-from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
-from .estimators.standing import Standing, StandingSteps
+from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.stored import take_names
+from .estimators.task_choice import TaskDeferred
 from .estimators.turns import TakesTurns, learning, predicting
-from .streams.encode import Encode
-from .streams.frames import named_row, one_row
-from .streams.parts import Standardise
-from .streams.steps import (
+from .tables.encode import Encode
+from .tables.frames import named_row, one_row
+from .tables.scalers import Standardise
+from .tables.steps import (
     Steps,
     check_chain,
     check_own,
@@ -68,18 +68,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     is raised after the call.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
-    of columns, lists of dictionaries, or the :class:`~kernling.streams.Table` read from a file.  See ``auto``.
+    of columns, lists of dictionaries, or the :class:`~kernling.tables.Table` read from a file.  See ``auto``.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Encode (first), Standardise and MinMax of :mod:`kernling.streams` or transformers of scikit-learn, and finally an
+        Encode (first), Standardise and MinMax of :mod:`kernling.tables` or transformers of scikit-learn, and finally an
         estimator with ``partial_fit``.
 
     Examples
     --------
     >>> import numpy as np, kernling as kl
-    >>> from kernling.streams import Standardise
+    >>> from kernling.tables import Standardise
     >>> X = np.random.default_rng(0).normal(50.0, [1.0, 20.0], size=(2000, 2))
     >>> y = (X[:, 0] > 50.0) == (X[:, 1] > 50.0)
     >>> model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=1.0, delta=0.5))])
@@ -103,7 +103,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events are learned one by one from the start.
         **columns
-            Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
+            Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         city  category (2 values)  3 columns
         """
         if model is None:
-            model = ByTask() if task is None else ByTask().model_of(task)
+            model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
         encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
         return cls([("encode", encode), ("model", model)])
 
@@ -127,7 +127,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @learning
     def fit(self, X, y=None, sample_weight=None):
         """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
-        with StandingSteps(self):
+        with StepsSnapshot(self):
             self._new()
             self._choose(y)
             X = self._rows(X, reset=True)
@@ -151,10 +151,10 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     def _learn(self, how: str, X, y, **options) -> Any:
         """Let all steps learn the rows, the last one by this method; return its result."""
-        with StandingSteps(self) as before:
+        with StepsSnapshot(self) as before:
             X = self._stream(X, y)
             last = self.steps_[-1][1]
-            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
+            before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
                 return getattr(last, how)(X, y, **_given(**options))
             except Interrupted as stop:
@@ -190,13 +190,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """Learn an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
-        with StandingSteps(self) as before:
+        with StepsSnapshot(self) as before:
             self._choose([y])
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
             last = self.steps_[-1][1]
-            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
+            before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             last.learn_one(x, y, sample_weight)
         return self
 
@@ -217,7 +217,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if hasattr(self, "steps_"):
             return self
-        with StandingSteps(self):
+        with StepsSnapshot(self):
             self._new()
             X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
@@ -230,7 +230,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
                 self.steps_[-1][1].partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
         return self
 
-    def ahead(self, X, y=None) -> Any:
+    def preview(self, X, y=None) -> Any:
         """Return the rows as the last step would receive them if they were learned next, without learning them."""
         twin = copy.copy(self)
         if hasattr(self, "steps_"):
@@ -244,7 +244,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def _choose(self, y) -> None:
         """Choose the model by the targets, if it is not given."""
         name, last = self.steps_[-1]
-        if isinstance(last, ByTask) and y is not None:
+        if isinstance(last, TaskDeferred) and y is not None:
             self.steps_ = [*self.steps_[:-1], (name, last.model_for(y))]
 
     def _prepared(self, X, y) -> Any:
@@ -338,7 +338,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def given_model(self) -> Any:
         """The last step as it was given, or as chosen by the first targets."""
         given = self.steps[-1][1]
-        return self._last if isinstance(given, ByTask) else given
+        return self._last if isinstance(given, TaskDeferred) else given
 
     def with_model(self, model: Any) -> StreamPipeline:
         """Return a pipeline of copies of the steps, with another last step that was trained on their output."""

@@ -11,7 +11,8 @@ import kernling as kl
 from kernling.estimators.risk import regularised_risk, squared_norm
 from kernling.evaluate import AUC, Batch, LogLoss, Window, batch, held_out, metric, online, test_then_train
 from kernling.evaluate.metrics import METRICS
-from kernling.streams import Standardise, stream, synthetic
+from kernling.io import stream, synthetic
+from kernling.tables import Standardise
 from oracles import stream as events
 
 LABELS = {

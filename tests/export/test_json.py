@@ -17,7 +17,7 @@ from export import json_reader
 from export.tables import AGES, TASKS, exported_cases, mixture, mixture_rows, table
 from kernling.baselines import FOGDClassifier
 from kernling.export import to_json
-from kernling.streams import MinMax, Standardise
+from kernling.tables import MinMax, Standardise
 from oracles import stream
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"

@@ -16,7 +16,7 @@ from kernling.baselines import PerceptronClassifier
 from kernling.core.kernels import KINDS
 from kernling.export.graph import OPSET
 from kernling.papers import dataset
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.tables import Encode, MinMax, Standardise
 from oracles import stream
 
 LIMITS = {"float64": 1e-10, "float32": 1e-4}
@@ -123,15 +123,15 @@ def test_mixtures_of_rows_in_the_unit_interval(tmp_path):
 def test_a_mixture_of_rows_that_lie_on_an_edge(tmp_path):
     """A step is behind its edge."""
     model = kl.AutoClassifier().partial_fit(ROWS, (ROWS[:, 0] > 0.3) | (ROWS[:, 1] > 0.5))
-    steps = model._state.stepped
-    rows = np.repeat(ROWS[:1], len(steps.edges), axis=0)
-    rows[np.arange(len(rows)), steps.columns] = steps.edges
+    bins = model._state.bins
+    rows = np.repeat(ROWS[:1], len(bins.edges), axis=0)
+    rows[np.arange(len(rows)), bins.columns] = bins.edges
     assert np.abs(model.decision_function(rows) - model.decision_function(np.nextafter(rows, np.inf))).max() > 1e-3
     assert_same(model, rows, tmp_path)
 
 
 def test_a_mixture_on_wide_rows(tmp_path):
-    """Above 512 columns, linear experts have a diagonal matrix, and the smooth one no columns."""
+    """Above 512 columns, linear experts have a diagonal matrix, and the kernel expert no columns."""
     X = np.random.default_rng(0).normal(size=(60, 600))
     assert_same(kl.AutoRegressor().partial_fit(X, X[:, 0]), X, tmp_path)
 

@@ -10,7 +10,7 @@ import checks
 from kernling import AOGDClassifier, AOGDMetric, AOGDRanker, kernel
 from kernling.baselines import LastPointOGDClassifier, OPAUCClassifier
 from kernling.components.threshold import RECENT
-from kernling.core.scoring import frozen_parts
+from kernling.driver.scoring import frozen_parts
 from kernling.evaluate import AUC, Batch
 from kernling.papers import dataset
 from oracles import stream

@@ -8,12 +8,12 @@ from scipy import sparse
 
 import kernling as kl
 from kernling.components import experts, least_squares, line
+from kernling.components.bins import MOST, NEVER, features, new_bins, place_edges
 from kernling.components.early import SETTLE, new_early, next_settling
-from kernling.components.experts import LATELY, STEPPED
+from kernling.components.experts import BINNED, LINEAR_RECENT
 from kernling.components.mixture import learn_mixed, new_mixture
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
-from kernling.components.steps import MOST, NEVER, features, new_steps, place_edges
 from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
 
@@ -70,7 +70,7 @@ def test_it_follows_a_border_that_turns():
     assert mistakes < 0.4 * (kl.KRLSClassifier(features="linear").predict_then_learn(X, y) != y).sum()  # never forgets
     weights = model.expert_weights_
     assert sum(weights.values()) == pytest.approx(1.0)
-    assert weights["lately"] > weights["straight"]
+    assert weights["linear_recent"] > weights["linear"]
 
 
 def test_the_vote_makes_no_more_mistakes_than_is_certified():
@@ -145,15 +145,15 @@ def test_wide_sparse_rows_give_the_model_of_dense_ones(cls):
     y = (X[:, :300].sum(axis=1) > 0.0).astype(int)
     dense, wide = cls(**SMALL).fit(X, y), cls(**SMALL).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(wide._scores(X), dense._scores(X), rtol=1e-8, atol=1e-8)
-    assert dense._state.straight.squares.shape == (601,)  # the diagonal only
+    assert dense._state.linear.squares.shape == (601,)  # the diagonal only
 
 
 def test_wide_lines_take_steps_on_the_diagonal():
     """Each column has its own sum of squares, which forgets; a weight is that of the event in the sum, and of its step."""
     rng = np.random.default_rng(4)
     Z, T, weights = rng.normal(size=(601, 50)), rng.normal(size=(2, 50)), rng.choice([0.0, 0.5, 1.0, 3.0], 50)
-    wide = line.new_line(LATELY, 600, 2)
-    said = line.learn(wide, LATELY, Z, T, weights)
+    wide = line.new_line(LINEAR_RECENT, 600, 2)
+    said = line.learn(wide, LINEAR_RECENT, Z, T, weights)
     W, squares = np.zeros((2, 601)), np.zeros(601)
     for z, target, weight, before in zip(Z.T, T.T, weights, said.T, strict=True):
         np.testing.assert_allclose(before, W @ z)
@@ -219,7 +219,7 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 400
     assert np.isfinite(merged.predict(X)).all()
-    kept, *sums = (np.triu(model._state.straight.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
+    kept, *sums = (np.triu(model._state.linear.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
 
 
@@ -278,7 +278,7 @@ def boxes(n: int, seed: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
 def test_edges_are_quantiles_and_fit_into_the_room():
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.normal(size=1000), rng.integers(0, 2, 1000), np.full(1000, 7.0)])
-    steps = new_steps(STEPPED, 3, 1)
+    steps = new_bins(BINNED, 3, 1)
     place_edges(steps, X)
     used = steps.edges < NEVER
     np.testing.assert_array_equal(steps.columns[used], [0] * 15 + [1])  # none for a column that is constant
@@ -287,10 +287,10 @@ def test_edges_are_quantiles_and_fit_into_the_room():
     np.testing.assert_array_equal(Z[0], 1.0)
     np.testing.assert_array_equal(Z[16], X[:, 1] > 0.0)
     np.testing.assert_array_equal(Z[17:], 0.0)
-    wide = new_steps(STEPPED, 60, 1)
+    wide = new_bins(BINNED, 60, 1)
     place_edges(wide, rng.normal(size=(300, 60)))
     assert (wide.edges < NEVER).sum() == MOST // 60 * 60
-    too_wide = new_steps(STEPPED, MOST + 1, 1)
+    too_wide = new_bins(BINNED, MOST + 1, 1)
     place_edges(too_wide, rng.normal(size=(300, MOST + 1)))
     assert (too_wide.edges == NEVER).all()
 
@@ -300,7 +300,7 @@ def test_edges_are_not_decided_by_rounding():
     rng = np.random.default_rng(6)
     X = np.column_stack([rng.integers(0, 4, 900), 1e3 + rng.integers(0, 2, 900)]).astype(float)
     noise = 1e-13 * rng.normal(size=X.shape)
-    exact, noisy = new_steps(STEPPED, 2, 1), new_steps(STEPPED, 2, 1)
+    exact, noisy = new_bins(BINNED, 2, 1), new_bins(BINNED, 2, 1)
     place_edges(exact, X)
     place_edges(noisy, X * (1.0 + noise))
     np.testing.assert_array_equal(exact.edges[:4], [0.5, 1.5, 2.5, 1000.5])
@@ -311,10 +311,10 @@ def test_edges_are_not_decided_by_rounding():
 
 def test_steps_move_to_the_nearest_edge_of_their_column():
     rng = np.random.default_rng(7)
-    own, common = new_steps(STEPPED, 2, 1).grown(0), new_steps(STEPPED, 2, 1)
+    own, common = new_bins(BINNED, 2, 1).grown(0), new_bins(BINNED, 2, 1)
     place_edges(own, rng.normal(size=(200, 2)))
     place_edges(common, rng.normal(0.3, 1.5, size=(200, 2)))
-    least_squares.learn(own.sums, STEPPED, features(own, rng.normal(size=(50, 2))), rng.normal(size=(1, 50)), np.ones(50))
+    least_squares.learn(own.sums, BINNED, features(own, rng.normal(size=(50, 2))), rng.normal(size=(1, 50)), np.ones(50))
     expected = np.zeros(31)
     expected[0] = own.sums.moments[0, 0]
     for moment, column, edge in zip(own.sums.moments[0, 1:31], own.columns, own.edges, strict=True):
@@ -328,10 +328,10 @@ def test_borders_along_the_axes_are_found():
     additive = ((X[:, 0] > 0.5) | (X[:, 1] > 0.3)).astype(int)
     model = kl.AutoClassifier(points=60, window=300).fit(X, additive)
     mistakes = dict(zip(model.expert_weights_, model._state.mixture.mistakes, strict=True))
-    assert mistakes["stepped"] < 0.7 * mistakes["straight"]
+    assert mistakes["bins"] < 0.7 * mistakes["linear"]
     model = kl.AutoClassifier(points=60, window=300).fit(X, y)
     mistakes = dict(zip(model.expert_weights_, model._state.mixture.mistakes, strict=True))
-    assert mistakes["city nearer"] < mistakes["nearer"]
+    assert mistakes["window_cityblock_narrow"] < mistakes["window_narrow"]
 
 
 def test_columns_that_do_not_matter_count_less():

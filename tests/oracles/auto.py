@@ -141,15 +141,15 @@ class Auto:
 
     @property
     def points(self) -> list[np.ndarray]:
-        return self.smooth.points
+        return self.kernel_squares.points
 
     def begin(self) -> None:
         o = self.params | {"gamma": self.gamma, "novelty": 0.02, "features": "points", "ridge": 0.1}
-        self.smooth = Stretched(o, self.d, self.outputs, self.stretch)
-        straight = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
-        lately = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
-        stepped = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
-        self.squares = [self.smooth, straight, lately, stepped]
+        self.kernel_squares = Stretched(o, self.d, self.outputs, self.stretch)
+        linear = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
+        linear_recent = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
+        binned = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
+        self.squares = [self.kernel_squares, linear, linear_recent, binned]
         self.window = Window(o, self.powers, self.columns())
 
     def seen(self, x: np.ndarray) -> np.ndarray:
@@ -183,8 +183,8 @@ class Auto:
             self.experts_learn(x, z, self.known_target(y), weight)
 
     def relevance(self, rows: np.ndarray) -> np.ndarray:
-        """Factors of the columns: roots of how much the smooth expert changes along each; distances keep their size."""
-        gradients = np.array([self.smooth.gradient(x) for x in rows[:: int(np.ceil(len(rows) / 256))]])
+        """Factors of the columns: roots of how much the kernel expert changes along each; distances keep their size."""
+        gradients = np.array([self.kernel_squares.gradient(x) for x in rows[:: int(np.ceil(len(rows) / 256))]])
         change = np.sqrt((gradients**2).sum(axis=2).mean(axis=0))
         return np.clip(np.sqrt(change * rows.var(axis=0).sum() / (change @ rows.var(axis=0))), 1.0 / 8.0, 8.0)
 

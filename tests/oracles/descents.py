@@ -9,7 +9,7 @@ from scipy.interpolate import RegularGridInterpolator
 
 from kernling.components.point_merging import TABLE
 
-from .common import Case, annealed, kept_share
+from .common import Case, annealed, decay_of
 from .terms import Terms
 
 
@@ -28,7 +28,7 @@ class NORMA(Terms):
             if self.full():
                 self.remove(self.oldest())
             self.append(x, eta * direction)
-        self.scale(kept_share(o))
+        self.scale(decay_of(o))
 
 
 class Pegasos(Terms):
@@ -44,7 +44,7 @@ class BOGD(Terms):
 
     def step(self, x, f, direction, margin, u):
         self.descend(x, direction, u)
-        self.scale(kept_share(self.params))
+        self.scale(decay_of(self.params))
 
     def descend(self, x, direction, u):
         o = self.params
@@ -109,7 +109,7 @@ class BSGD(Pegasos):
             q, self.points[best[0]], self.coef[best[0]] = best
 
     def share(self, p: float, q: float, kappa: float) -> float:
-        """h for coefficients p <= q, interpolated in the table, whose entries tests/methods/test_baselines.py checks."""
+        """h for coefficients p <= q, interpolated in the table, whose entries tests/baselines/test_baselines.py checks."""
         grid = np.arange(len(TABLE)) / (len(TABLE) - 1)
         return RegularGridInterpolator((grid / 2.0, grid), TABLE)((min(0.5, p / (p + q)), kappa)).item()
 

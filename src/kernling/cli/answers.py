@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..streams import Table
-from ..streams.tables import missing, numbers, places_of
+from ..tables import Table
+from ..tables.table import missing, numbers, places_of
 
 if TYPE_CHECKING:
     from ..evaluate.metrics import Batch
-    from ..streams.base import Chunk
+    from ..io.base import Chunk
 
 STANDARD_OUTPUT = Path("-")
 PIECE = 256  # rows that are learned at once between rows without a target: fewer take longer, more answer with an older model
@@ -36,7 +36,7 @@ def usable(model: Any, X: Any) -> np.ndarray:
     return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
 
 
-class Said(NamedTuple):
+class Predictions(NamedTuple):
     """Predictions of rows."""
 
     lines: list[str]  # for each row, empty where a value is missing that the model needs
@@ -44,14 +44,14 @@ class Said(NamedTuple):
     values: np.ndarray | None  # of the usable rows
 
 
-def said(model: Any, X: Any, method: str = "predict") -> Said:
+def predictions(model: Any, X: Any, method: str = "predict") -> Predictions:
     """Return the predictions of rows by a method of a model."""
     good = usable(model, X)
     lines = [""] * X.shape[0]
     values = getattr(model, method)(X if good.all() else X[good]) if good.any() else None
     for place, line in zip(np.flatnonzero(good), () if values is None else lines_of(values), strict=True):
         lines[place] = line
-    return Said(lines, good, values)
+    return Predictions(lines, good, values)
 
 
 class Answers:
@@ -100,7 +100,7 @@ class Answers:
         lines: list[str | None] = ["" if one else None for one in unlabelled]
         learned = getattr(model, "t_", 0) > 0
         if learned and unlabelled.any():
-            for place, answer in zip(np.flatnonzero(unlabelled), said(model, X[unlabelled]).lines, strict=True):
+            for place, answer in zip(np.flatnonzero(unlabelled), predictions(model, X[unlabelled]).lines, strict=True):
                 lines[place] = answer
         for row, line in zip(places_of(X, self._rows).tolist(), lines, strict=True):
             self._lines += [*[""] * (row - self._rows), line]  # rows in between were dropped

@@ -229,8 +229,8 @@ def predict(
     from ..evaluate.record import column
     from ..pipeline import last_step
     from ..report import tables
-    from ..streams.tables import missing
-    from .answers import STANDARD_OUTPUT, Answers, said
+    from ..tables.table import missing
+    from .answers import STANDARD_OUTPUT, Answers, predictions
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
@@ -250,7 +250,7 @@ def predict(
         if probabilities:
             answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
-            found = said(saved.model, X, method)
+            found = predictions(saved.model, X, method)
             answers.write(found.lines)
             status.show(f"{source.rows:,} rows")
             if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":
@@ -316,7 +316,8 @@ def convert(
 
     Categories and dates become columns of numbers, as for a model.
     """
-    from ..streams import Stream, Table, write
+    from ..io import Stream, write
+    from ..tables import Table
 
     source = Source([data], replace(reading, scale=reading.scale or "none", missing=reading.missing or "error"))
     (X, _), chunks = source.begin()

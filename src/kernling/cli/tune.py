@@ -128,7 +128,7 @@ def _not_fixed(model: Any, fixed: dict[str, str]) -> "dict[str, Range]":
 
 def _validation(path: Path, source: Source, X: Any) -> tuple[Any, Any]:
     """Read the validation rows from a file in the same way as the rows of the source."""
-    from ..streams import stream
+    from ..io import stream
 
     columns = {"features": source.stream.names, "target": source.stream.target, "n_features": X.shape[1]}
     X, y = with_targets(*stream(path, **source.options() | columns).load())

@@ -35,7 +35,7 @@ def from_river(model: Any) -> Any:
     --------
     >>> from kernling.compat import from_river
     >>> from kernling.evaluate import test_then_train
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> from river import neighbors
     >>> rows = test_then_train(from_river(neighbors.KNNClassifier(n_neighbors=3)), synthetic("spirals", 1000))
     >>> print(f"{rows[-1]['mistakes']:.2f}")

@@ -14,27 +14,41 @@ import numpy as np
 from ..core.expansion import Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
-from ..core.minibatch import squared_norms
-from . import least_squares, line, steps, window
+from ..core.matrices import squared_norms
+from . import bins, least_squares, line, window
+from .bins import Bins, new_bins
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
 from .relevance import column_factors
-from .steps import Steps, new_steps
 from .whitened import Whitening, admit, coefficients, new_whitening, point_factor, whiten
 from .window import VALUES, Window, new_window
 
-SMOOTH = Ridge(0.1, 1.0, 0)
-STRAIGHT = Ridge(1.0, 1.0, 0)
-LATELY = Ridge(0.1, 0.998, 1000)
-STEPPED = Ridge(1.0, 0.998, 1000)
+KERNEL = Ridge(0.1, 1.0, 0)
+LINEAR = Ridge(1.0, 1.0, 0)
+LINEAR_RECENT = Ridge(0.1, 0.998, 1000)
+BINNED = Ridge(1.0, 0.998, 1000)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
-SQUARES = ("smooth", "straight", "lately", "stepped")
-CLASSIFIERS = (*SQUARES, "near", "nearer", "city near", "city nearer")
+SQUARES = ("kernel", "linear", "linear_recent", "bins")
+CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow")
 REGRESSORS = (
     *SQUARES,
-    *("near", "nearer", "nearest", "city near", "city nearer", "city nearest"),
-    *("around", "closely around", "closest around", "city around", "city closely around", "city closest around"),
-    "neighbours",
+    *(
+        "window",
+        "window_narrow",
+        "window_narrowest",
+        "window_cityblock",
+        "window_cityblock_narrow",
+        "window_cityblock_narrowest",
+    ),
+    *(
+        "average",
+        "average_narrow",
+        "average_narrowest",
+        "average_cityblock",
+        "average_cityblock_narrow",
+        "average_cityblock_narrowest",
+    ),
+    "nearest_five",
 )
 
 
@@ -43,10 +57,10 @@ class Experts(NamedTuple):
 
     model: Expansion  # the points
     whitening: Whitening
-    smooth: LeastSquares
-    straight: Line
-    lately: Line
-    stepped: Steps
+    kernel_squares: LeastSquares
+    linear: Line
+    linear_recent: Line
+    bins: Bins
     window: Window
 
 
@@ -57,10 +71,10 @@ def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> E
     return Experts(
         model,
         new_whitening(most),
-        new_least_squares(SMOOTH, 1 + d if d <= WIDE else 1, most, outputs),
-        new_line(STRAIGHT, d, outputs),
-        new_line(LATELY, d, outputs),
-        new_steps(STEPPED, d, outputs),
+        new_least_squares(KERNEL, 1 + d if d <= WIDE else 1, most, outputs),
+        new_line(LINEAR, d, outputs),
+        new_line(LINEAR_RECENT, d, outputs),
+        new_bins(BINNED, d, outputs),
         new_window(events, d, model.points.dtype, powers, columns),
     )
 
@@ -68,17 +82,17 @@ def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> E
 def clear(experts: Experts) -> None:
     """Reset all experts to their untrained state."""
     experts.model.size[0] = 0
-    least_squares.clear(experts.smooth, SMOOTH)
-    line.clear(experts.straight, STRAIGHT)
-    line.clear(experts.lately, LATELY)
-    least_squares.clear(experts.stepped.sums, STEPPED)
+    least_squares.clear(experts.kernel_squares, KERNEL)
+    line.clear(experts.linear, LINEAR)
+    line.clear(experts.linear_recent, LINEAR_RECENT)
+    least_squares.clear(experts.bins.sums, BINNED)
     window.clear(experts.window)
 
 
 def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarray) -> Experts:
     """Return experts whose kernels see rows times a factor plus a shift; they have no spare room.
 
-    With another factor the features of the smooth expert are new, and its weights are taken over.
+    With another factor the features of the kernel expert are new, and its weights are taken over.
     """
     model, held, whitening = experts.model, experts.window, experts.whitening
     points, latest = ((part.points * factor + shift).astype(part.points.dtype) for part in (model, held))
@@ -87,8 +101,8 @@ def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarra
     norms[: held.stored] = squared_norms(latest)
     if model.stored and (factor != 1.0).any():
         whitening = whitening._replace(factor=point_factor(kernel, model).ravel())
-        fixed = int(experts.smooth.size[least_squares.FIXED])
-        coef = coefficients(whitening.factor, experts.smooth.weights[:, fixed:])
+        fixed = int(experts.kernel_squares.size[least_squares.FIXED])
+        coef = coefficients(whitening.factor, experts.kernel_squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
     return experts._replace(model=model, whitening=whitening, window=held._replace(points=latest, norms=norms))
 
@@ -101,10 +115,10 @@ class Seen(NamedTuple):
     X: np.ndarray  # (events, d) for the kernel
     norms: np.ndarray
     stretch: np.ndarray  # what columns of X are multiplied by
-    fixed: int  # features of the smooth expert that are always there
+    fixed: int  # features of the kernel expert that are always there
     Z: np.ndarray  # all its features, and room for points to come
     new: np.ndarray  # the part of k(x, x) that the points do not explain
-    steps: np.ndarray  # (1 + edges, events): 1 and the steps
+    bins: np.ndarray  # (1 + edges, events): 1 and whether columns exceed the edges
 
 
 def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
@@ -118,12 +132,12 @@ def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray
     columns[1:] = X.T
     centred = _stretched(experts, stretch, X)
     norms = squared_norms(centred)
-    fixed = int(experts.smooth.size[least_squares.FIXED])
+    fixed = int(experts.kernel_squares.size[least_squares.FIXED])
     Z = np.empty((fixed + min(int(experts.whitening.most[0]), model.stored + room), b))
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, steps.features(experts.stepped, rows))
+    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows))
 
 
 def _stretched(experts: Experts, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -131,9 +145,9 @@ def _stretched(experts: Experts, stretch: np.ndarray, X: np.ndarray) -> np.ndarr
 
 
 def relevance(experts: Experts, kernel: Kernel, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return new factors of the columns, by what the smooth expert says of these rows."""
-    n, fixed = experts.model.stored, int(experts.smooth.size[least_squares.FIXED])
-    weights = experts.smooth.weights
+    """Return new factors of the columns, by what the kernel expert says of these rows."""
+    n, fixed = experts.model.stored, int(experts.kernel_squares.size[least_squares.FIXED])
+    weights = experts.kernel_squares.weights
     coef, slopes = coefficients(experts.whitening.factor, weights[:, fixed : fixed + n]), np.zeros((len(weights), X.shape[1]))
     if fixed > 1:
         slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
@@ -171,8 +185,8 @@ def _for_window(seen: Seen) -> tuple[Kernel, np.ndarray, np.ndarray]:
 def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:
     """Return the scores of the least-squares experts."""
     known = seen.Z[: seen.fixed + experts.model.stored]
-    lines = (line.scores_of(part, seen.columns) for part in (experts.straight, experts.lately))
-    return least_squares.scores_of(experts.smooth, known), *lines, least_squares.scores_of(experts.stepped.sums, seen.steps)
+    lines = (line.scores_of(part, seen.columns) for part in (experts.linear, experts.linear_recent))
+    return least_squares.scores_of(experts.kernel_squares, known), *lines, least_squares.scores_of(experts.bins.sums, seen.bins)
 
 
 def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -181,8 +195,8 @@ def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: n
     rows = (seen.kernel, experts.model, seen.X, seen.norms)
     n = seen.fixed + admit(experts.whitening, *rows, weights, seen.new, NOVELTY, seen.Z[seen.fixed :])
     return (
-        least_squares.learn(experts.smooth, SMOOTH, seen.Z[:n], columns, weights),
-        line.learn(experts.straight, STRAIGHT, seen.columns, columns, weights),
-        line.learn(experts.lately, LATELY, seen.columns, columns, weights),
-        least_squares.learn(experts.stepped.sums, STEPPED, seen.steps, columns, weights),
+        least_squares.learn(experts.kernel_squares, KERNEL, seen.Z[:n], columns, weights),
+        line.learn(experts.linear, LINEAR, seen.columns, columns, weights),
+        line.learn(experts.linear_recent, LINEAR_RECENT, seen.columns, columns, weights),
+        least_squares.learn(experts.bins.sums, BINNED, seen.bins, columns, weights),
     )

@@ -30,7 +30,7 @@ from ..compiler import inline, jit
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
-from ..core.minibatch import kernel_matrix, squared_norms
+from ..core.matrices import kernel_matrix, squared_norms
 from ..core.shapes import declared
 from ..core.state import Widening, added
 from .whitened import point_factor, solve

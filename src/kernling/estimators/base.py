@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import averages, loop, scoring
+from ..core import averages
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
@@ -21,6 +21,8 @@ from ..core.limits import GAMMA as LARGEST_GAMMA
 from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
+from ..driver import scoring
+from ..driver.events import Events, Interrupted, deferred_interrupt, learn_events
 from .certified import Certified
 from .checking import canonical, check_entries, checked, checked_weights
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
@@ -34,7 +36,7 @@ from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 from .single import BUFFERS, SingleEvents
-from .standing import Standing
+from .snapshot import Snapshot
 from .stored import Stored
 from .turns import learning, thread_count
 
@@ -96,7 +98,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with Standing(self):
+        with Snapshot(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
@@ -119,7 +121,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with Standing(self) as before:
+        with Snapshot(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -137,7 +139,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             before.learns_in_place = not careful
             learn = self._learn_few if few else self._learn
             parts = []
-            with loop.deferred_interrupt() if is_short else nullcontext():
+            with deferred_interrupt() if is_short else nullcontext():
                 for first, last in pairwise(sorted({0, *cuts, len(y)})):
                     if first in cuts:
                         self._add_class(y[first])
@@ -153,7 +155,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         X, y, weights = X[part], y[part], weights[part]
         try:
             return learn(X, *self._encoded_rows(y, weights), record)
-        except loop.Interrupted as stop:
+        except Interrupted as stop:
             self.__dict__.update(before)
             self._encoded_rows(y[: stop.rows], weights[: stop.rows])
             stop.rows = part.start + (len(y) if stop.rows is None else stop.rows)
@@ -171,14 +173,14 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     def _learn(self, X, targets, weights, record=False):
         """Learn validated rows and what their targets are to the method."""
         progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
-        events = loop.Events(as_rows(X), read_only(targets), read_only(weights))
+        events = Events(as_rows(X), read_only(targets), read_only(weights))
 
         def done(state, n):
             self._state = state
             if progress:
                 progress.advance(n, f"{self.n_stored_} points")
 
-        self._state, scores = loop.learn(
+        self._state, scores = learn_events(
             self.learner.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
         )
         return scores
@@ -228,7 +230,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 uniforms=needs.uniforms,
                 room=needs.room,
                 notes=needs.notes,
-                keep=needs.keep,
+                decay=needs.decay,
             )
         )
         self._rng = generator(self.random_state)

@@ -13,7 +13,7 @@ from ..core import state as states
 from ..core.blas import one_thread
 from ..core.kernels import Kernel
 from ..core.limits import largest_of_products, within
-from ..core.minibatch import rows_between
+from ..core.matrices import rows_between
 from ..core.rows import Rows, as_rows, row_count
 from .checking import canonical, checked
 from .constraints import SWITCH

@@ -9,7 +9,7 @@ import numpy as np
 from ..compiler import by_address
 from ..core.expansion import Expansion
 from ..core.losses import write_values
-from ..core.minibatch import function_products
+from ..core.matrices import function_products
 from . import labels
 from .base import OnlineEstimator
 from .learner import loss_of

@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..core import scoring
 from ..core.limits import TARGET
-from ..core.loop import events_of
 from ..core.state import Widening, widened
+from ..driver import scoring
+from ..driver.events import events_of
 from ..text import check_texts
 from . import labels
 from .base import OnlineEstimator

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 
-from ..estimators import by_task, labels
+from ..estimators import labels, task_choice
 from ..estimators.base import OnlineEstimator
-from ..estimators.by_task import ByTask
 from ..estimators.checking import is_fitted
+from ..estimators.task_choice import TaskDeferred
 from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
 from .metrics import Batch, Counts, metric, metric_class
@@ -27,8 +27,8 @@ _compiled: set[tuple] = set()
 
 def task_of(model: Any, y: np.ndarray) -> str:
     """Return the task of a model; if it is not decided yet, that of these targets."""
-    if isinstance(last_step(model), ByTask):
-        return by_task.task_of(y)
+    if isinstance(last_step(model), TaskDeferred):
+        return task_choice.task_of(y)
     return getattr(model, "task", None) or ("regression" if is_regressor(model) else "classification")
 
 

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..estimators.checking import is_fitted
+from ..io import Stream, stream
+from ..io.base import Chunk, first_rows
 from ..pipeline import StreamPipeline
-from ..streams import Stream, Table, stream
-from ..streams.base import Chunk, first_rows
+from ..tables import Table
 from .measuring import (
     chosen_metrics,
     copy_with_seed,
@@ -74,7 +75,7 @@ def test_then_train(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import test_then_train
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> model = kl.AVMClassifier(gamma=4.0, delta=0.5)
     >>> rows = test_then_train(model, synthetic("checkerboard", 4000), every=1000)
     >>> [row["events"] for row in rows]
@@ -136,7 +137,7 @@ def feed(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import ProgressiveRun, feed
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows, seen = synthetic("spirals", 2500), []
     >>> run = ProgressiveRun(kl.AVMClassifier(), rows.info)
     >>> feed(run, rows, cut=1000, after=lambda: seen.append(run.events))
@@ -175,7 +176,7 @@ class ProgressiveRun:
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import ProgressiveRun
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = synthetic("spirals", 2000)
     >>> run = ProgressiveRun(kl.AVMClassifier(gamma=10.0, delta=0.1), rows.info)
     >>> for X, y in rows:
@@ -259,7 +260,7 @@ class ProgressiveRun:
 
     def _last_rows(self, X: Any, y: np.ndarray) -> Any:
         """Return rows as the last step of a pipeline receives them."""
-        rows = self.model.ahead(X, y) if isinstance(self.model, StreamPipeline) else X
+        rows = self.model.preview(X, y) if isinstance(self.model, StreamPipeline) else X
         return np.asarray(rows) if isinstance(rows, Table) else rows
 
     def _learn(self, X: Any, y: np.ndarray) -> None:
@@ -333,7 +334,7 @@ class ProgressiveRuns:
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import ProgressiveRun, ProgressiveRuns, feed
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = synthetic("spirals", 2000)
     >>> runs = ProgressiveRuns({g: ProgressiveRun(kl.AVMClassifier(gamma=g, delta=0.1), rows.info) for g in (0.1, 10.0, -1.0)})
     >>> feed(runs, rows)
@@ -406,7 +407,7 @@ def online(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import online, summary
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = online(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("spirals", 2000), permutations=3)
     >>> summary(rows)[0]["permutations"]
     3

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..components import combination, least_squares, mixture, scaling, window
+from ..components.bins import NEVER, Bins
 from ..components.experts import Experts
 from ..components.least_squares import LeastSquares
 from ..components.mixture import Mixture
 from ..components.scaling import Scales
-from ..components.steps import NEVER, Steps
 from ..components.whitened import coefficients
 from ..components.window import Window
 from ..core.kernels import Kernel
@@ -42,8 +42,8 @@ def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vo
     seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
     stretch = state.early.stretch
     kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
-    lines = (_line(line.weights, len(centre)) for line in (experts.straight, experts.lately))
-    squares = (_smooth(experts, kernel.gamma), *lines, _stepped(experts.stepped, len(centre)))
+    lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
+    squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
     if isinstance(state.mixture, Mixture):
         return tuple(kernels), _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
@@ -67,9 +67,9 @@ def _sum(parts: list[Any], offset: np.ndarray, d: int) -> Sum:
     return Sum(tuple(parts) or (LinearSum(np.zeros((len(offset), d))),), offset)
 
 
-def _smooth(experts: Experts, gamma: float) -> Sum:
+def _kernel_squares(experts: Experts, gamma: float) -> Sum:
     """Describe least squares on a constant, columns and whitened kernel values, by coefficients of the points."""
-    model, squares = experts.model, experts.smooth
+    model, squares = experts.model, experts.kernel_squares
     fixed = int(squares.size[least_squares.FIXED])
     weights = _padded(squares.weights, fixed + model.stored)
     parts: list[Any] = [KernelSum(0, 1, coefficients(experts.whitening.factor, weights[:, fixed:]))] if model.stored else []
@@ -89,11 +89,11 @@ def _line(weights: np.ndarray, d: int) -> Sum:
     return Sum((LinearSum(weights[:, 1:]),), weights[:, 0])
 
 
-def _stepped(steps: Steps, d: int) -> Sum:
+def _bins(bins: Bins, d: int) -> Sum:
     """Describe least squares on a constant and steps."""
-    weights = _padded(steps.sums.weights, 1 + len(steps.edges))
-    used = steps.edges < NEVER
-    parts = [StepSum(steps.columns[used], steps.edges[used], weights[:, 1:][:, used])] if used.any() else []
+    weights = _padded(bins.sums.weights, 1 + len(bins.edges))
+    used = bins.edges < NEVER
+    parts = [StepSum(bins.columns[used], bins.edges[used], weights[:, 1:][:, used])] if used.any() else []
     return _sum(parts, weights[:, 0], d)
 
 

@@ -4,11 +4,12 @@ N. Littlestone and M. K. Warmuth: The Weighted Majority Algorithm.  Information 
 
 All experts learn every event, in one pass, and are weighted by their recent performance (components/experts.py):
 
-- ``smooth``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
-- ``straight`` and ``lately``: least squares on a constant and the columns, the second with forgetting;
-- ``stepped``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/steps.py);
-- ``near`` and ``nearer``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth power,
-  and ``city near`` and ``city nearer`` with a kernel of the city-block distance (components/window.py).
+- ``kernel``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
+- ``linear`` and ``linear_recent``: least squares on a constant and the columns, the second with forgetting;
+- ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
+- ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
+  power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
+  (components/window.py).
 
 Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
 ``stacked`` by softmax, which gives the probabilities (components/mixture.py).
@@ -21,7 +22,7 @@ Departures from the paper, each with its reason:
 
 - After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
 - Columns, and the targets of a regression, are standardised online.  Kernels see each column times a factor, larger where the
-  smooth expert changes more along it (components/relevance.py).  The first scales are rough, so the first events are
+  kernel expert changes more along it (components/relevance.py).  The first scales are rough, so the first events are
   stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, factors and quantiles from the events,
   and the experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit``
   lead to the same model.
@@ -34,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components import combination, early, experts, least_squares
+from ..components.bins import Bins, place_edges
 from ..components.early import Early, new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
 from ..components.least_squares import BLOCK, LeastSquares
@@ -50,16 +52,15 @@ from ..components.scaling import (
     targets_as_known,
     variance_of_entries,
 )
-from ..components.steps import Steps, place_edges
 from ..components.whitened import Whitening, coefficients
 from ..components.window import Window
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import GAMMA
-from ..core.loop import WORK
 from ..core.rows import Rows
 from ..core.setup import Setup
+from ..driver.events import WORK
 from ..estimators.constraints import Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -78,10 +79,10 @@ class Params(NamedTuple):
 class State(NamedTuple):
     model: Expansion  # the points; their coefficients are only written for merging
     whitening: Whitening
-    smooth: LeastSquares
-    straight: Line
-    lately: Line
-    stepped: Steps
+    kernel_squares: LeastSquares
+    linear: Line
+    linear_recent: Line
+    bins: Bins
     window: Window
     mixture: Mixture | LeastSquares
     scales: Scales
@@ -109,7 +110,7 @@ class State(NamedTuple):
 
 def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
     """Learn events in blocks; return how far it got before time was up."""
-    last = min(last, first + BLOCK * max(1, WORK // (16 * BLOCK * max(1, state.smooth.count**2))))
+    last = min(last, first + BLOCK * max(1, WORK // (16 * BLOCK * max(1, state.kernel_squares.count**2))))
     start = first
     while start < last:
         stop = min(start + min(BLOCK, setup.block_size), last)
@@ -171,7 +172,7 @@ def relearn(params: Params, state: State, kernel: Kernel) -> None:
     if params.settles:
         variance = variance_of_entries(state.scales, params.standardise)
         state.early.gamma[0] = min(1.0 / variance, GAMMA) if variance > 0.0 else 1.0
-    place_edges(state.stepped, first)
+    place_edges(state.bins, first)
     experts.clear(state.experts)
     for rows, targets, weights in early.parts(state.early, BLOCK):
         X = rows_as_known(state.scales, rows) if params.standardise else rows
@@ -200,8 +201,8 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def write_coefficients(setup: Setup, params: Params, state: State) -> State:
-    """Write the coefficients of the smooth expert, by which points are selected when models are merged."""
-    W = state.smooth.weights[:, int(state.smooth.size[least_squares.FIXED]) : state.smooth.count]
+    """Write the coefficients of the kernel expert, by which points are selected when models are merged."""
+    W = state.kernel_squares.weights[:, int(state.kernel_squares.size[least_squares.FIXED]) : state.kernel_squares.count]
     state.model.coef[0, :, : state.model.stored] = coefficients(state.whitening.factor, W)
     return state
 
@@ -249,7 +250,7 @@ class _Auto(Mixed):
     points: int = parameter(
         default=512,
         allowed=Whole(1),
-        doc="Maximum number of points of the smooth expert. Time and memory grow with its square.",
+        doc="Maximum number of points of the kernel expert. Time and memory grow with its square.",
     )
     block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")

@@ -15,9 +15,9 @@ from scipy import sparse
 
 from ..atomic import replaced
 from ..compiler import cache_folder
-from ..streams import files
-from ..streams.base import CHUNK, Chunk, Stream
-from ..streams.entry import stream
+from ..io import files
+from ..io.base import CHUNK, Chunk, Stream
+from ..io.sources import stream
 from . import recipes
 from .catalogue import CATALOGUE, Entry, File
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..extras import need
-from ..streams import libsvm
-from ..streams.base import _joined
-from ..streams.columns import Columns
-from ..streams.csv_text import read_csv
-from ..streams.tables import Table, joined
+from ..io import libsvm
+from ..io.base import _joined
+from ..io.csv_text import read_csv
+from ..tables.columns import Columns
+from ..tables.table import Table, joined
 
 Contents = dict[str, bytes]  # a part's files, in the catalogue's order
 
