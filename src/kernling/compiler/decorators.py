@@ -122,13 +122,6 @@ def _options(freedoms: set[str], **options: Any) -> dict[str, Any]:
     return {"_nrt": True, "fastmath": freedoms, "nogil": True, "error_model": "numpy", **options}
 
 
-def compiled_by(compilers: Any, function: Callable) -> Compiled:
-    """Compile a function by a backend that may not be the one in use."""
-    compiled = Compiled(function, function, ENTRY, _options(_EXACT, no_cfunc_wrapper=True))
-    compiled.dispatcher = _numba_backend().dispatcher_of(compiled, compilers)
-    return compiled
-
-
 def _numba_backend() -> Any:
     """Return the module that compiles, if it knows the version of Numba that is installed."""
     check_versions()
