@@ -35,7 +35,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components import combination, early, experts, least_squares
+from ..components.archive import Archive
 from ..components.bins import Bins, place_edges
+from ..components.combination import new_combination
 from ..components.early import Early, new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
 from ..components.least_squares import BLOCK, LeastSquares
@@ -61,7 +63,7 @@ from ..core.limits import GAMMA
 from ..core.loop import WORK
 from ..core.rows import Rows
 from ..core.setup import Setup
-from ..estimators.constraints import Whole
+from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
@@ -88,6 +90,7 @@ class State(NamedTuple):
     scales: Scales
     target: Scales
     early: Early
+    archive: Archive
 
     @property
     def experts(self) -> Experts:
@@ -191,12 +194,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     d, of_classes = problem.d, problem.task == "classification"
     model = empty_expansion(needs, problem)
+    o = problem.options
     return State(
-        *new_experts(model, params.most, problem.options["window"], of_classes),
-        new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else combination.new_combination(len(REGRESSORS)),
-        new_scales(d),
-        new_scales(1),
-        new_early(problem.options["gamma"] or 1.0 / d, d, problem.dtype),
+        **new_experts(model, params.most, o["window"], bytes_of(o["memory"]), of_classes)._asdict(),
+        mixture=new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else new_combination(len(REGRESSORS)),
+        scales=new_scales(d),
+        target=new_scales(1),
+        early=new_early(o["gamma"] or 1.0 / d, d, problem.dtype),
     )
 
 
@@ -254,6 +258,11 @@ class _Auto(Mixed):
     )
     block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
+    memory: int | str = parameter(
+        default="16MB",
+        allowed=Bytes(),
+        doc='Size of the memory of past events in bytes, or as text such as "64MB"; 0: none. The other parts come in addition.',
+    )
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
