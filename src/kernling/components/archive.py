@@ -5,8 +5,8 @@ turns of two means, as long as there are cells left; then its oldest event goes.
 to the events of a few cells.  Rows are kept in single precision.
 
 Of the nearest few events, one expert weighs each by the inverse of its squared distance, and another one also by that of its
-squared age.  For classes, the scores are logarithms of their shares of the weight, and an event is stored unless nearly all of the
-weight was that of its own class: events in the midst of their class say little.  For values, the prediction is the mean.
+squared age.  For classes, the scores are logarithms of their shares of the weight, and an event is stored unless its own class
+had nearly all of the weight: events in the midst of their class say little.  For values, the prediction is the mean.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Archive(NamedTuple):
         places = self._places(self.first)
         events = {name: part[places] for name, part in self._events().items()}
         count = self.count[:cells].copy()
-        return Archive(**events, cores=self.cores[:cells].copy(), first=np.cumsum(count) - count, count=count, size=self.size.copy())
+        return Archive(
+            **events, cores=self.cores[:cells].copy(), first=np.cumsum(count) - count, count=count, size=self.size.copy()
+        )
 
     def _events(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in self._fields[:4]}

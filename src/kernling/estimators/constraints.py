@@ -123,8 +123,9 @@ def bytes_of(value: int | str) -> int:
     >>> bytes_of("64MB")
     64000000
     """
-    digits, unit = re.fullmatch(r"(\d+) ?(\D*)", str(value)).groups()
-    return int(digits) * UNITS[unit]
+    text = str(value)
+    digits = text.rstrip("".join(UNITS) + " ")
+    return int(digits) * UNITS[text.removeprefix(digits).strip()]
 
 
 WEIGHT = Real(0.0, LARGEST_WEIGHT, extreme=math.inf)

@@ -9,13 +9,16 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
 - ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
   power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
-  (components/window.py).
+  (components/window.py);
+- ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
+  (components/archive.py).
 
 Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
 ``stacked`` by softmax, which gives the probabilities (components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
-their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
+at the nearest events.  The prediction is a least-squares combination of all
 predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
@@ -268,7 +271,7 @@ class _Auto(Mixed):
 class AutoClassifier(_Auto, OnlineClassifier):
     """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")
@@ -283,7 +286,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")
