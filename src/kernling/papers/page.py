@@ -34,9 +34,9 @@ COLUMNS = {
     "permutations": "orders",
 }
 SUMMARY = """A cell is a method on a data set, for one value of what a figure varies. "Reproduced": ours differs from the
-printed number by at most the printed deviation, or, where none is printed, by at most ours over the orders. "Ours only": nothing is
-printed, as in all figures. "Not run yet": the cell can be run, and was not since its description changed. "No data": a file
-is missing, see the end of this page. "Not run": for the reason in the notes below the table."""
+printed number by at most the printed deviation, or, where none is printed, by at most ours over the orders. "Ours only":
+nothing is printed, as in all figures. "Not run yet": the cell can be run, and was not since its description changed. "No
+data": a file is missing, see the end of this page. "Not run": for the reason in the notes below the table."""
 FILES = """Put files that cannot be downloaded automatically, compressed or not, into the folder that KERNLING_DATA names. The
 checksum is of the uncompressed file; "a copy" has the same numbers, but may be formatted otherwise, and another checksum is
 no error."""
