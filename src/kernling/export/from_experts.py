@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..components import combination, least_squares, mixture, scaling, window
+from ..components import combination, least_squares, scaling, window
 from ..components.bins import NEVER, Bins
 from ..components.experts import Experts
 from ..components.least_squares import LeastSquares
@@ -26,15 +26,15 @@ from .description import (
     LinearSum,
     Nearest,
     Running,
+    Stacks,
     StepSum,
     Sum,
-    Vote,
 )
 
 Expert = Sum | Average | Nearest
 
 
-def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
+def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Stacks | Blend]:
     """Return the kernels and the function of a mixture with this state, which has no spare room."""
     experts: Experts = state.experts
     own, centre = KernelFunction.of(kernel), experts.model.centre
@@ -46,7 +46,7 @@ def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vo
     squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
     if isinstance(state.mixture, Mixture):
-        return tuple(kernels), _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
+        return tuple(kernels), _stacks(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
     blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels))))
     if experts.window.stored:
         kernels.append(KernelValues(city, centre, experts.window.points / stretch))
@@ -125,21 +125,8 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 # ---------------------------------------------------------------------- combinations
 
 
-def _vote(held: Mixture, experts: tuple[Sum, ...]) -> Vote:
-    two = len(experts[0].offset) == 1
-    return Vote(
-        experts=experts,
-        scale=np.sqrt(held.scale),
-        reach=mixture.REACH,
-        blend=held.blend,
-        pull=held.pull,
-        bias=held.bias[::-1] if two else held.bias,
-        votes=held.votes,
-        ahead=mixture.AHEAD,
-        tie=mixture.TIE,
-        right=held.calibration(),
-        barely=mixture.BARELY,
-    )
+def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.offsets(), held.trust)
 
 
 def _blend(held: LeastSquares, target: Scales, experts: tuple[Expert, ...]) -> Blend:
