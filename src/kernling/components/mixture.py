@@ -1,10 +1,10 @@
 """Probabilities from the scores of experts: stacks that minimise log-loss, mixed by how well each did lately.
 
-A stack is softmax of a weighted sum of the experts' scores, each score minus its running mean, over its running spread, and
-compressed by asinh, so that the few high scores of a rare class count and still differ.  Its weights are learned by Newton steps:
-gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time passes: an event
-whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one per cent is
-learned from as many of its events as a common one.
+A stack is softmax of a weighted sum of the experts' scores, each score minus its running mean and over its running spread, z,
+and compressed to z / sqrt(1 + |z|), so that the few high scores of a rare class count and still differ.  Its weights are
+learned by Newton steps: gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time
+passes: an event whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one
+per cent is learned from as many of its events as a common one.
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
@@ -14,7 +14,6 @@ little more.  All of this increases with the scores: it decides between classes 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from ..core.votes import update_votes
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-FADES = np.array([0.02, 0.006, 0.001])  # what the most uncertain event makes each stack forget
+FADES = (0.02, 0.006, 0.001)  # what the most uncertain event makes each stack forget
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
@@ -107,7 +106,7 @@ class Mixture(NamedTuple):
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
     """Return an untrained mixture of this many experts."""
-    stacks, classes = FADES.size, max(2, outputs)
+    stacks, classes = len(FADES), max(2, outputs)
     return Mixture(
         mean=np.zeros((experts, outputs)),
         spread=np.ones(experts),
@@ -131,22 +130,20 @@ def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
 def learn_mixed(mixture: Mixture, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Say of each event what ``mixed`` would say before it is learned, and learn it."""
     out = np.empty(scores.shape[1:])
-    _learn_mixed(mixture, FADES, scores, targets, weights, out)
+    _learn_mixed(mixture, scores, targets, weights, out)
     return out
 
 
 @jit
-def _learn_mixed(mixture, fades, scores, targets, weights, out):
+def _learn_mixed(mixture, scores, targets, weights, out):
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
     away = np.empty((experts, classes))
     x = np.empty((experts, classes))
-    said = np.empty((fades.size, classes))
+    said = np.empty((len(FADES), classes))
     whole = np.empty(classes)
-    losses = np.empty(fades.size)
-    gradient = np.empty(experts)
-    centre = np.empty(experts)
-    factor = np.empty((experts, experts))
+    losses = np.empty(len(FADES))
+    work = np.empty((experts + 2, experts))
     for j in range(n):
         _standardise(mixture, scores, j, away, x)
         _stack(mixture, x, said)
@@ -159,8 +156,8 @@ def _learn_mixed(mixture, fades, scores, targets, weights, out):
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
             _learn_trust(mixture, said, label, whole[label], weights[j], losses)
-            for s in range(fades.size):
-                _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], gradient, centre, factor)
+            for s in range(len(FADES)):
+                _learn_stack(mixture, s, x, said[s], label, weights[j], work)
             _learn_scales(mixture, scores, j, away)
             for k in range(classes):
                 mixture.counts[k] = COUNTED * mixture.counts[k] + (weights[j] if k == label else 0.0)
@@ -169,7 +166,7 @@ def _learn_mixed(mixture, fades, scores, targets, weights, out):
 
 @inline
 def _standardise(mixture, scores, j, away, x):
-    """Write scores minus their means over time and over classes, and the same over the spread and compressed."""
+    """Write scores minus their means over time and over classes, and the same over the spread, compressed."""
     outputs = scores.shape[1]
     for m in range(x.shape[0]):
         root = np.sqrt(mixture.spread[m])
@@ -183,16 +180,19 @@ def _standardise(mixture, scores, j, away, x):
             centre = 0.0
         for k in range(x.shape[1]):
             away[m, k] -= centre
-            x[m, k] = np.arcsinh(away[m, k] / root)
+            x[m, k] = away[m, k] / root
+            x[m, k] /= np.sqrt(1.0 + abs(x[m, k]))
 
 
 @inline
 def _stack(mixture, x, said):
     """Write the log probabilities of each stack."""
-    for s in range(said.shape[0]):
+    for k in range(said.shape[1]):
+        said[0, k] = np.log(mixture.counts[k] + UNSEEN)
+    for s in range(said.shape[0] - 1, -1, -1):
         highest = -np.inf
         for k in range(said.shape[1]):
-            total = mixture.bias[s, k] + np.log(mixture.counts[k] + UNSEEN)
+            total = mixture.bias[s, k] + said[0, k]
             for m in range(x.shape[0]):
                 total += mixture.pull[s, m] * x[m, k]
             said[s, k] = total
@@ -232,35 +232,36 @@ def _learn_trust(mixture, said, label, own, weight, losses):
 
 
 @inline
-def _learn_stack(mixture, s, fade, x, said, label, weight, gradient, centre, factor):
-    """A Newton step of log-loss; half of the curvature is that of this event's own gradient, which bounds the step."""
+def _learn_stack(mixture, s, x, p, label, weight, work):
+    """A Newton step of log-loss; ``p`` are log probabilities, and probabilities after it.
+
+    Half of the curvature is that of this event's own gradient, which bounds the step.
+    """
     experts, classes = x.shape
+    gradient, centre, curvature = work[experts], work[experts + 1], mixture.curvature[s]
     uncertain = 1.0
     for m in range(experts):
-        gradient[m] = -x[m, label]
         centre[m] = 0.0
     for k in range(classes):
-        p = np.exp(said[k])
-        uncertain -= p * p
+        p[k] = np.exp(p[k])
+        uncertain -= p[k] * p[k]
         for m in range(experts):
-            centre[m] += p * x[m, k]
-    kept = 1.0 - fade * max(uncertain, 0.0)
-    for m in range(experts):
-        gradient[m] += centre[m]
+            centre[m] += p[k] * x[m, k]
+    kept = 1.0 - FADES[s] * max(uncertain, 0.0)
     for i in range(experts):
+        gradient[i] = centre[i] - x[i, label]
         for m in range(i + 1):
-            mixture.curvature[s, i, m] = kept * mixture.curvature[s, i, m] + 0.5 * weight * gradient[i] * gradient[m]
+            curvature[i, m] = kept * curvature[i, m] + 0.5 * weight * gradient[i] * gradient[m]
     for k in range(classes):
-        p = np.exp(said[k])
-        slope = p - (1.0 if k == label else 0.0)
-        bent = 0.5 * (slope * slope + p * (1.0 - p))
+        slope = p[k] - (1.0 if k == label else 0.0)
+        bent = 0.5 * (slope * slope + p[k] * (1.0 - p[k]))
         mixture.bias_curvature[s, k] = kept * mixture.bias_curvature[s, k] + weight * bent
         mixture.bias[s, k] -= weight * slope / (mixture.bias_curvature[s, k] + BIAS_RIDGE)
         for i in range(experts):
-            part = 0.5 * weight * p * (x[i, k] - centre[i])
+            part = 0.5 * weight * p[k] * (x[i, k] - centre[i])
             for m in range(i + 1):
-                mixture.curvature[s, i, m] += part * (x[m, k] - centre[m])
-    _newton_step(mixture.curvature[s], gradient, mixture.pull[s], weight, factor)
+                curvature[i, m] += part * (x[m, k] - centre[m])
+    _newton_step(curvature, gradient, mixture.pull[s], weight, work)
 
 
 @inline
