@@ -210,8 +210,8 @@ class AutoClasses(Auto):
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 8
-        self.mean, self.spread, self.counts = np.zeros((M, K)), np.ones(M), np.zeros(K)
-        self.stacks = [Stack(fade, M, K) for fade in (0.02, 0.006, 0.001)]
+        self.mean, self.spread = np.zeros((M, K)), np.ones(M)
+        self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
         self.trust = np.full(3, 1 / 3)
 
     def columns(self) -> int:
@@ -227,7 +227,7 @@ class AutoClasses(Auto):
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
         seen = compressed(away, self.spread)
-        logits = np.array([np.log(self.counts + 0.5) + stack.bias + stack.pull @ seen for stack in self.stacks])
+        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
         return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -241,10 +241,9 @@ class AutoClasses(Auto):
             stack.learn(compressed(away, self.spread), own, label, weight)
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
-        rate = max(0.001, 1.0 / (len(self.events) + 2.0))
+        rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
         self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
         self.mean = (1.0 - rate) * self.mean + rate * scores
-        self.counts = 0.9999 * self.counts + weight * (np.arange(len(self.counts)) == label)
 
 
 def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:

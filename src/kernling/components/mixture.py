@@ -26,14 +26,12 @@ from ..core.votes import update_votes
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-FADES = (0.02, 0.006, 0.001)  # what the most uncertain event makes each stack forget
+FADES = (0.06, 0.02, 0.001)  # what the most uncertain event makes each stack forget
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
 BIAS_RIDGE = 2.0  # the same of the biases
-SLOWEST = 0.001  # the least weight of an event in means and spreads of scores
-COUNTED = 0.9999  # what an event leaves of the counts of classes
-UNSEEN = 0.5  # events of a class before the first one
+SLOWEST = 0.0001  # the least weight of an event in means and spreads of scores
 EVENTS, LOG_LOSS = range(2)  # what record holds
 LEAST = 1e-3  # pivot of a system of equations, which is more if there are no rounding errors
 LARGEST = 1e6  # more than weights and biases can be
@@ -42,7 +40,6 @@ LARGEST = 1e6  # more than weights and biases can be
 @declared(
     mean="coefficients: experts outputs",
     spread="positive: experts",
-    counts="not negative: labels",
     pull=f"{-LARGEST}..{LARGEST}: stacks experts",
     curvature="coefficients: stacks experts experts",
     bias=f"{-LARGEST}..{LARGEST}: stacks labels",
@@ -54,38 +51,33 @@ LARGEST = 1e6  # more than weights and biases can be
 class Mixture(NamedTuple):
     mean: np.ndarray  # of scores
     spread: np.ndarray  # mean squared differences of scores from it
-    counts: np.ndarray  # events of each class, lately
     pull: np.ndarray  # weights of scores
     curvature: np.ndarray  # sums of second derivatives, of which the lower triangle counts
-    bias: np.ndarray  # added to the logarithms of the counts
+    bias: np.ndarray
     bias_curvature: np.ndarray
     trust: np.ndarray  # weights of the stacks
     losses: np.ndarray  # log-loss of each stack, of all events so far
     record: np.ndarray  # see EVENTS and LOG_LOSS above
 
     def widened(self, change: Widening) -> Mixture:
-        """Convert to the outputs of ``change``; a new class has the lowest mean score, and no events so far."""
+        """Convert to the outputs of ``change``; a new class has the lowest mean score, and the least bias."""
         mean = change._replace(factors=np.sign(change.factors)).of(self.mean, axis=1)
         if change.outputs == 1:
             order: slice | np.ndarray = slice(None, None, int(np.sign(change.factors[0])))
             known = np.ones(2, bool)
         else:
             known = change.old >= 0
-            two = self.counts.size == 2  # classes that shared one output, the first with a factor below 0
+            two = self.bias.shape[1] == 2  # classes that shared one output, the first with a factor below 0
             order = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
-        of_classes = ("counts", "bias", "bias_curvature")
-        return self._replace(mean=mean, **{name: np.where(known, getattr(self, name)[..., order], 0.0) for name in of_classes})
+        bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
+        return self._replace(mean=mean, bias=bias, bias_curvature=np.where(known, self.bias_curvature[:, order], 0.0))
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """Return the mean of the weights; losses are added."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         losses = added(self, other, start, lambda mixture: mixture.losses)
         return mean._replace(losses=losses, record=added(self, other, start, lambda mixture: mixture.record))
-
-    def offsets(self) -> np.ndarray:
-        """Return what each stack adds to the weighted scores of a class, (stacks, labels)."""
-        return self.bias + np.log(self.counts + UNSEEN)
 
     def expert_weights(self) -> np.ndarray:
         """Return the mean weight of each expert's scaled scores, which may be negative."""
@@ -110,7 +102,6 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
     return Mixture(
         mean=np.zeros((experts, outputs)),
         spread=np.ones(experts),
-        counts=np.zeros(classes),
         pull=np.full((stacks, experts), START / experts),
         curvature=np.zeros((stacks, experts, experts)),
         bias=np.zeros((stacks, classes)),
@@ -159,8 +150,6 @@ def _learn_mixed(mixture, scores, targets, weights, out):
             for s in range(len(FADES)):
                 _learn_stack(mixture, s, x, said[s], label, weights[j], work)
             _learn_scales(mixture, scores, j, away)
-            for k in range(classes):
-                mixture.counts[k] = COUNTED * mixture.counts[k] + (weights[j] if k == label else 0.0)
             mixture.record[EVENTS] += 1.0
 
 
@@ -187,12 +176,10 @@ def _standardise(mixture, scores, j, away, x):
 @inline
 def _stack(mixture, x, said):
     """Write the log probabilities of each stack."""
-    for k in range(said.shape[1]):
-        said[0, k] = np.log(mixture.counts[k] + UNSEEN)
-    for s in range(said.shape[0] - 1, -1, -1):
+    for s in range(said.shape[0]):
         highest = -np.inf
         for k in range(said.shape[1]):
-            total = mixture.bias[s, k] + said[0, k]
+            total = mixture.bias[s, k]
             for m in range(x.shape[0]):
                 total += mixture.pull[s, m] * x[m, k]
             said[s, k] = total
