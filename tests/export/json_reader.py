@@ -164,7 +164,8 @@ def _stacks(function: dict[str, Any], row: Row) -> np.ndarray:
     away = np.array([_value(expert, row) for expert in function["experts"]]) - np.array(function["mean"])
     two = away.shape[1] == 1
     away = np.hstack([-away, away]) if two else away - away.mean(axis=1, keepdims=True)
-    logits = np.array(function["offsets"]) + np.array(function["pull"]) @ np.arcsinh(away / np.c_[function["scale"]])
+    z = away / np.c_[function["scale"]]
+    logits = np.array(function["bias"]) + np.array(function["pull"]) @ (z / np.sqrt(1.0 + np.abs(z)))
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     said = np.log(function["trust"] @ (powers / powers.sum(axis=1, keepdims=True)))
     return np.array([said[1] - said[0]]) if two else said

@@ -86,15 +86,15 @@ def test_the_log_loss_is_at_most_what_is_certified(heavy):
     assert found["log_loss"] <= found["log_loss_bound"]
 
 
-def test_means_and_spreads_of_scores_are_those_of_a_thousand_events_and_then_follow_the_latest():
+def test_means_and_spreads_of_scores_are_those_of_ten_thousand_events_and_then_follow_the_latest():
     rng = np.random.default_rng(0)
-    scores = 2.0 + rng.normal(size=(2, 1, 3000)) * np.where(np.arange(3000) < 1500, 1.0, 5.0)
-    labels, weights = rng.choice([-1.0, 1.0], 3000), rng.choice([0.5, 1.0, 3.0], 3000)
+    scores = 2.0 + rng.normal(size=(2, 1, 13000)) * np.where(np.arange(13000) < 6000, 1.0, 5.0)
+    labels, weights = rng.choice([-1.0, 1.0], 13000), rng.choice([0.5, 1.0, 3.0], 13000)
     mixture = new_mixture(2, 1)
     learn_mixed(mixture, scores, labels, weights)
     mean, spread = np.zeros(2), np.ones(2)
-    for t in range(3000):
-        share, away = max(1.0 / (t + 2.0), 0.001), scores[:, 0, t] - mean
+    for t in range(13000):
+        share, away = max(1.0 / (t + 2.0), 0.0001), scores[:, 0, t] - mean
         spread += share * (away**2 - spread)
         mean += share * away
     np.testing.assert_allclose(mixture.mean[:, 0], mean)

@@ -305,8 +305,8 @@ class AutoClasses(Auto):
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 10
-        self.mean, self.spread, self.counts = np.zeros((M, K)), np.ones(M), np.zeros(K)
-        self.stacks = [Stack(fade, M, K) for fade in (0.02, 0.006, 0.001)]
+        self.mean, self.spread = np.zeros((M, K)), np.ones(M)
+        self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
         self.trust = np.full(3, 1 / 3)
 
     def columns(self) -> int:
@@ -322,8 +322,8 @@ class AutoClasses(Auto):
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
-        seen = np.arcsinh(away / np.sqrt(self.spread)[:, np.newaxis])
-        logits = np.array([np.log(self.counts + 0.5) + stack.bias + stack.pull @ seen for stack in self.stacks])
+        seen = compressed(away, self.spread)
+        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
         return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -334,13 +334,17 @@ class AutoClasses(Auto):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, away, said = self.opinions(x, z)
         for stack, own in zip(self.stacks, np.exp(said), strict=True):
-            stack.learn(np.arcsinh(away / np.sqrt(self.spread)[:, np.newaxis]), own, label, weight)
+            stack.learn(compressed(away, self.spread), own, label, weight)
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
-        rate = max(0.001, 1.0 / (len(self.events) + 2.0))
+        rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
         self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
         self.mean = (1.0 - rate) * self.mean + rate * scores
-        self.counts = 0.9999 * self.counts + weight * (np.arange(len(self.counts)) == label)
+
+
+def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    z = away / np.sqrt(spread)[:, np.newaxis]
+    return z / np.sqrt(1.0 + np.abs(z))
 
 
 class Stack:

@@ -1,10 +1,10 @@
 """Probabilities from the scores of experts: stacks that minimise log-loss, mixed by how well each did lately.
 
-A stack is softmax of a weighted sum of the experts' scores, each score minus its running mean, over its running spread, and
-compressed by asinh, so that the few high scores of a rare class count and still differ.  Its weights are learned by Newton
-steps: gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time passes: an event
-whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one per cent is
-learned from as many of its events as a common one.
+A stack is softmax of a weighted sum of the experts' scores, each score minus its running mean and over its running spread, z,
+and compressed to z / sqrt(1 + |z|), so that the few high scores of a rare class count and still differ.  Its weights are
+learned by Newton steps: gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time
+passes: an event whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one
+per cent is learned from as many of its events as a common one.
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
@@ -26,14 +26,12 @@ from ..core.votes import update_votes
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-FADES = np.array([0.02, 0.006, 0.001])  # what the most uncertain event makes each stack forget
+FADES = (0.06, 0.02, 0.001)  # what the most uncertain event makes each stack forget
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
 BIAS_RIDGE = 2.0  # the same of the biases
-SLOWEST = 0.001  # the least weight of an event in means and spreads of scores
-COUNTED = 0.9999  # what an event leaves of the counts of classes
-UNSEEN = 0.5  # events of a class before the first one
+SLOWEST = 0.0001  # the least weight of an event in means and spreads of scores
 EVENTS, LOG_LOSS = range(2)  # what record holds
 LEAST = 1e-3  # pivot of a system of equations, which is more if there are no rounding errors
 LARGEST = 1e6  # more than weights and biases can be
@@ -42,7 +40,6 @@ LARGEST = 1e6  # more than weights and biases can be
 @declared(
     mean="coefficients: experts outputs",
     spread="positive: experts",
-    counts="not negative: labels",
     pull=f"{-LARGEST}..{LARGEST}: stacks experts",
     curvature="coefficients: stacks experts experts",
     bias=f"{-LARGEST}..{LARGEST}: stacks labels",
@@ -54,38 +51,33 @@ LARGEST = 1e6  # more than weights and biases can be
 class Mixture(NamedTuple):
     mean: np.ndarray  # of scores
     spread: np.ndarray  # mean squared differences of scores from it
-    counts: np.ndarray  # events of each class, lately
     pull: np.ndarray  # weights of scores
     curvature: np.ndarray  # sums of second derivatives, of which the lower triangle counts
-    bias: np.ndarray  # added to the logarithms of the counts
+    bias: np.ndarray
     bias_curvature: np.ndarray
     trust: np.ndarray  # weights of the stacks
     losses: np.ndarray  # log-loss of each stack, of all events so far
     record: np.ndarray  # see EVENTS and LOG_LOSS above
 
     def widened(self, change: Widening) -> Mixture:
-        """Convert to the outputs of ``change``; a new class has the lowest mean score, and no events so far."""
+        """Convert to the outputs of ``change``; a new class has the lowest mean score, and the least bias."""
         mean = change._replace(factors=np.sign(change.factors)).of(self.mean, axis=1)
         if change.outputs == 1:
             order: slice | np.ndarray = slice(None, None, int(np.sign(change.factors[0])))
             known = np.ones(2, bool)
         else:
             known = change.old >= 0
-            two = self.counts.size == 2  # classes that shared one output, the first with a factor below 0
+            two = self.bias.shape[1] == 2  # classes that shared one output, the first with a factor below 0
             order = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
-        of_classes = ("counts", "bias", "bias_curvature")
-        return self._replace(mean=mean, **{name: np.where(known, getattr(self, name)[..., order], 0.0) for name in of_classes})
+        bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
+        return self._replace(mean=mean, bias=bias, bias_curvature=np.where(known, self.bias_curvature[:, order], 0.0))
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """Return the mean of the weights; losses are added."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         losses = added(self, other, start, lambda mixture: mixture.losses)
         return mean._replace(losses=losses, record=added(self, other, start, lambda mixture: mixture.record))
-
-    def offsets(self) -> np.ndarray:
-        """Return what each stack adds to the weighted scores of a class, (stacks, labels)."""
-        return self.bias + np.log(self.counts + UNSEEN)
 
     def expert_weights(self) -> np.ndarray:
         """Return the mean weight of each expert's scaled scores, which may be negative."""
@@ -106,11 +98,10 @@ class Mixture(NamedTuple):
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
     """Return an untrained mixture of this many experts."""
-    stacks, classes = FADES.size, max(2, outputs)
+    stacks, classes = len(FADES), max(2, outputs)
     return Mixture(
         mean=np.zeros((experts, outputs)),
         spread=np.ones(experts),
-        counts=np.zeros(classes),
         pull=np.full((stacks, experts), START / experts),
         curvature=np.zeros((stacks, experts, experts)),
         bias=np.zeros((stacks, classes)),
@@ -130,22 +121,20 @@ def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
 def learn_mixed(mixture: Mixture, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Say of each event what ``mixed`` would say before it is learned, and learn it."""
     out = np.empty(scores.shape[1:])
-    _learn_mixed(mixture, FADES, scores, targets, weights, out)
+    _learn_mixed(mixture, scores, targets, weights, out)
     return out
 
 
 @jit
-def _learn_mixed(mixture, fades, scores, targets, weights, out):
+def _learn_mixed(mixture, scores, targets, weights, out):
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
     away = np.empty((experts, classes))
     x = np.empty((experts, classes))
-    said = np.empty((fades.size, classes))
+    said = np.empty((len(FADES), classes))
     whole = np.empty(classes)
-    losses = np.empty(fades.size)
-    gradient = np.empty(experts)
-    centre = np.empty(experts)
-    factor = np.empty((experts, experts))
+    losses = np.empty(len(FADES))
+    work = np.empty((experts + 2, experts))
     for j in range(n):
         _standardise(mixture, scores, j, away, x)
         _stack(mixture, x, said)
@@ -158,17 +147,15 @@ def _learn_mixed(mixture, fades, scores, targets, weights, out):
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
             _learn_trust(mixture, said, label, whole[label], weights[j], losses)
-            for s in range(fades.size):
-                _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], gradient, centre, factor)
+            for s in range(len(FADES)):
+                _learn_stack(mixture, s, x, said[s], label, weights[j], work)
             _learn_scales(mixture, scores, j, away)
-            for k in range(classes):
-                mixture.counts[k] = COUNTED * mixture.counts[k] + (weights[j] if k == label else 0.0)
             mixture.record[EVENTS] += 1.0
 
 
 @inline
 def _standardise(mixture, scores, j, away, x):
-    """Write scores minus their means over time and over classes, and the same over the spread and compressed."""
+    """Write scores minus their means over time and over classes, and the same over the spread, compressed."""
     outputs = scores.shape[1]
     for m in range(x.shape[0]):
         root = np.sqrt(mixture.spread[m])
@@ -182,7 +169,8 @@ def _standardise(mixture, scores, j, away, x):
             centre = 0.0
         for k in range(x.shape[1]):
             away[m, k] -= centre
-            x[m, k] = np.arcsinh(away[m, k] / root)
+            x[m, k] = away[m, k] / root
+            x[m, k] /= np.sqrt(1.0 + abs(x[m, k]))
 
 
 @inline
@@ -191,7 +179,7 @@ def _stack(mixture, x, said):
     for s in range(said.shape[0]):
         highest = -np.inf
         for k in range(said.shape[1]):
-            total = mixture.bias[s, k] + np.log(mixture.counts[k] + UNSEEN)
+            total = mixture.bias[s, k]
             for m in range(x.shape[0]):
                 total += mixture.pull[s, m] * x[m, k]
             said[s, k] = total
@@ -231,35 +219,36 @@ def _learn_trust(mixture, said, label, own, weight, losses):
 
 
 @inline
-def _learn_stack(mixture, s, fade, x, said, label, weight, gradient, centre, factor):
-    """A Newton step of log-loss; half of the curvature is that of this event's own gradient, which bounds the step."""
+def _learn_stack(mixture, s, x, p, label, weight, work):
+    """A Newton step of log-loss; ``p`` are log probabilities, and probabilities after it.
+
+    Half of the curvature is that of this event's own gradient, which bounds the step.
+    """
     experts, classes = x.shape
+    gradient, centre, curvature = work[experts], work[experts + 1], mixture.curvature[s]
     uncertain = 1.0
     for m in range(experts):
-        gradient[m] = -x[m, label]
         centre[m] = 0.0
     for k in range(classes):
-        p = np.exp(said[k])
-        uncertain -= p * p
+        p[k] = np.exp(p[k])
+        uncertain -= p[k] * p[k]
         for m in range(experts):
-            centre[m] += p * x[m, k]
-    kept = 1.0 - fade * max(uncertain, 0.0)
-    for m in range(experts):
-        gradient[m] += centre[m]
+            centre[m] += p[k] * x[m, k]
+    kept = 1.0 - FADES[s] * max(uncertain, 0.0)
     for i in range(experts):
+        gradient[i] = centre[i] - x[i, label]
         for m in range(i + 1):
-            mixture.curvature[s, i, m] = kept * mixture.curvature[s, i, m] + 0.5 * weight * gradient[i] * gradient[m]
+            curvature[i, m] = kept * curvature[i, m] + 0.5 * weight * gradient[i] * gradient[m]
     for k in range(classes):
-        p = np.exp(said[k])
-        slope = p - (1.0 if k == label else 0.0)
-        bent = 0.5 * (slope * slope + p * (1.0 - p))
+        slope = p[k] - (1.0 if k == label else 0.0)
+        bent = 0.5 * (slope * slope + p[k] * (1.0 - p[k]))
         mixture.bias_curvature[s, k] = kept * mixture.bias_curvature[s, k] + weight * bent
         mixture.bias[s, k] -= weight * slope / (mixture.bias_curvature[s, k] + BIAS_RIDGE)
         for i in range(experts):
-            part = 0.5 * weight * p * (x[i, k] - centre[i])
+            part = 0.5 * weight * p[k] * (x[i, k] - centre[i])
             for m in range(i + 1):
-                mixture.curvature[s, i, m] += part * (x[m, k] - centre[m])
-    _newton_step(mixture.curvature[s], gradient, mixture.pull[s], weight, factor)
+                curvature[i, m] += part * (x[m, k] - centre[m])
+    _newton_step(curvature, gradient, mixture.pull[s], weight, work)
 
 
 @inline

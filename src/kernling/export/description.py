@@ -168,17 +168,17 @@ class Stacks(NamedTuple):
     """Log probabilities: the logarithm of a mean of several softmaxes of weighted sums of the experts' scores.
 
     An expert with one output f for two classes has the scores -f and f, of the first class and the second; ``mean`` likewise.
-    Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``, and then their asinh.
-    Stack s has the probabilities softmax(offsets_s + the sum of pull_s times these); the result is the logarithm
-    of the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the second minus that of the
-    first.
+    Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``; each number z becomes
+    z / sqrt(1 + |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
+    logarithm of the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the second minus
+    that of the first.
     """
 
     experts: tuple[Sum, ...]
     mean: np.ndarray  # (experts, outputs)
     scale: np.ndarray  # (experts,)
     pull: np.ndarray  # (stacks, experts)
-    offsets: np.ndarray  # (stacks, classes)
+    bias: np.ndarray  # (stacks, classes)
     trust: np.ndarray  # (stacks,)
 
 

@@ -136,7 +136,7 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 
 
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
-    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.offsets(), held.trust)
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust)
 
 
 def _without_memory(held: Mixture) -> Mixture:

@@ -145,7 +145,7 @@ def _blend(graph: Graph, function: Blend, rows: Rows) -> str:
 
 def _stacks(graph: Graph, function: Stacks, rows: Rows) -> str:
     """Return log probabilities, or log odds: the steps of ``Stacks``, with arrays of (rows, stacks, classes)."""
-    logits = graph.add("Add", graph.add("MatMul", function.pull, _expert_scores(graph, function, rows)), function.offsets)
+    logits = graph.add("Add", graph.add("MatMul", function.pull, _expert_scores(graph, function, rows)), function.bias)
     logits = graph.add("Add", graph.add("LogSoftmax", logits, axis=2), np.log(function.trust)[:, np.newaxis])
     mixed = graph.add("ReduceLogSumExp", logits, np.array([1]), keepdims=0)
     return mixed if len(function.experts[0].offset) > 1 else graph.add("Gemm", mixed, np.array([[-1.0], [1.0]]))
@@ -162,14 +162,7 @@ def _expert_scores(graph: Graph, function: Stacks, rows: Rows) -> str:
     away = graph.beside(scores)
     centre = graph.add("ReduceMean", away, np.array([2]), keepdims=1)
     scaled = graph.add("Div", graph.add("Sub", away, centre), function.scale[:, np.newaxis])
-    return _asinh(graph, scaled)
-
-
-def _asinh(graph: Graph, values: str) -> str:
-    """Return asinh by logarithms: onnxruntime has no Asinh in double precision."""
-    size = graph.add("Abs", values)
-    root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", values, values), 1.0))
-    return graph.add("Mul", graph.add("Sign", values), graph.add("Log", graph.add("Add", size, root)))
+    return graph.add("Div", scaled, graph.add("Sqrt", graph.add("Add", graph.add("Abs", scaled), 1.0)))
 
 
 _VALUES: dict[type, Any] = {Sum: _sum, Average: _average, Nearest: _nearest, Stacks: _stacks, Blend: _blend}

@@ -13,8 +13,8 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
   (components/archive.py).
 
-Probabilities are softmax of weighted sums of the experts' scores, with weights that minimise log-loss and forget slowly or fast,
-averaged by how likely each made the events (components/mixture.py).
+Probabilities are means of softmaxes of weighted sums of the experts' scores, which minimise log-loss and forget slowly or fast
+(components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
 their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
