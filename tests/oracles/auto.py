@@ -241,9 +241,8 @@ class Auto:
         return self.running.scaled(x) if self.params["standardise"] else x
 
     def stored(self, z: np.ndarray) -> np.ndarray:
-        """The row as the memory sees it; rows that are not scaled are relative to the first one."""
-        first = self.events[0][0] if self.events else z
-        return (z if self.params["standardise"] else z - first).astype(np.float32) * self.stretch.astype(np.float32)
+        """The row as the memory sees it."""
+        return z.astype(np.float32) * self.stretch.astype(np.float32)
 
     def rows_for_squares(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The row as each of the experts by least squares sees it."""
