@@ -65,15 +65,12 @@ def _status(target: Path) -> os.stat_result | None:
 
 
 def _remove_stale(target: Path) -> None:
-    for left in target.parent.glob(f".{_literal(target.name)}.*.tmp"):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE:
-                left.unlink()
-
-
-def _literal(name: str) -> str:
-    """Return a pattern that matches this name only."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    with os.scandir(target.parent) as files:
+        for left in files:
+            if left.name.startswith(f".{target.name}.") and left.name.endswith(".tmp"):
+                with suppress(OSError):
+                    if time.time() - left.stat().st_mtime > STALE:
+                        os.unlink(left)
 
 
 def flush(path: Path) -> None:

@@ -35,7 +35,7 @@ for model in models:
 merged = kl.merge([kl.POLKClassifier(parsimony=0.01, eta=2.0, **common).fit(X[i::2], y[i::2]) for i in range(2)])
 bits = hashlib.sha256()
 for model in [*models, merged]:
-    for array in flatten(model._state).values():
+    for array in flatten(model.state_).values():
         bits.update(array.tobytes())
     bits.update(model.decision_function(X).tobytes())
 print(bits.hexdigest())

@@ -108,18 +108,6 @@ class PerOutput(Protocol):
 
 
 @runtime_checkable
-class Mergeable(Protocol):
-    """A part that can be merged with another; the model itself is merged by ``merging/rules.py``."""
-
-    def merged(self, other: Any, start: Any, merging: Any) -> Any:
-        """Return the merge of this part and the other one, both of which are trimmed.
-
-        ``start`` is the part that both were continued from, or None: its counts are counted once.  ``merging`` has the
-        states, their weights and the merged model, which the result must match.
-        """
-
-
-@runtime_checkable
 class Centred(Protocol):
     """A part with rows minus a centre, or with values computed from such rows."""
 
@@ -182,6 +170,15 @@ def writable(state: Any) -> Any:
     if isinstance(state, np.ndarray):
         return state if state.flags.writeable else state.copy()
     return type(state)(*map(writable, state))
+
+
+def viewed(state: Any) -> Any:
+    """Return the state with read-only views of its arrays."""
+    if isinstance(state, np.ndarray):
+        view = state.view()
+        view.flags.writeable = False
+        return view
+    return type(state)(*map(viewed, state))
 
 
 def nbytes(state: Any) -> int:

@@ -338,6 +338,11 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         return scoring.Function(self._problem.kernel, parts, self._offset())
 
     @property
+    def state_(self) -> Any:
+        """All that was learned: a NamedTuple of parts, whose arrays are read-only views, valid until the next event."""
+        return states.viewed(self._fitted())
+
+    @property
     def nbytes_(self) -> int:
         """Size of the state in bytes, without spare capacity."""
         return states.nbytes(states.trimmed(self._fitted()))
