@@ -223,6 +223,6 @@ def test_code_that_writes_to_an_array_does_not_accept_read_only_ones():
     writable, frozen = both_kinds()
     exchange_first(writable, np.ones(2))
     assert writable.tolist() == [1.0, 3.0]
-    with pytest.raises(Exception, match="(?i)read.?only"):
+    with pytest.raises(Exception, match=r"(?i)read.?only"):
         exchange_first(frozen, np.ones(2))
     assert frozen.tolist() == [2.0, 3.0]

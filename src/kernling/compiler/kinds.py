@@ -51,7 +51,7 @@ def kind_of(value: Any) -> Any:
 
 
 def accepts(compiled: Any, given: Any) -> bool:
-    """Return whether code for an argument of a kind accepts one of another kind: a writable array instead of a read-only one."""
+    """Return whether code for one kind of argument accepts another: a writable array instead of a read-only one."""
     if type(compiled) is type(given) is tuple:
         compiled = (*compiled[:2], compiled[2] | (given[2] & WRITEABLE))
     return compiled == given
