@@ -111,7 +111,7 @@ def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarra
         coef = coefficients(whitening.factor, experts.kernel_squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
     held = held._replace(points=latest, norms=norms)
-    return experts._replace(model=model, whitening=whitening, window=held, archive=experts.archive.moved(factor, shift))
+    return experts._replace(model=model, whitening=whitening, window=held, archive=experts.archive.moved(factor))
 
 
 class Seen(NamedTuple):
@@ -145,7 +145,7 @@ def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    stored = archive.as_stored(X - model.centre, stretch)
+    stored = archive.as_stored(X, stretch)
     return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
 
 
