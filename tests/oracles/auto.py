@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +72,89 @@ class Window:
     def enter(self, x: np.ndarray, entry: np.ndarray) -> None:
         self.rows = [*self.rows, x][-self.params["window"] :]
         self.coef = [*self.coef, entry][-self.params["window"] :]
+
+
+class Stored(NamedTuple):
+    """An event of the memory."""
+
+    row: np.ndarray
+    y: float
+    weight: float
+    time: int
+
+
+class Archive:
+    """Events in cells, lists that are searched one by one; rows and cores are rounded to single precision."""
+
+    def __init__(self, budget: int, d: int, outputs: int):
+        self.outputs, self.time = outputs, 0  # no outputs: values
+        self.room = max(8, math.isqrt(budget // (3 * (4 * d + 24))))
+        self.most = budget // ((self.room + 1) * (4 * d + 24))
+        self.cores: list[np.ndarray] = []
+        self.cells: list[list[Stored]] = []
+
+    def by_distance(self, rows: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+        return np.argsort(np.square(np.array(rows, float).reshape(-1, len(x)) - x).sum(axis=1), kind="stable")
+
+    def neighbours(self, x: np.ndarray) -> list[Stored]:
+        near = [event for cell in self.by_distance(self.cores, x)[:3] for event in self.cells[cell]]
+        return [near[i] for i in self.by_distance([event.row for event in near], x)[:10]]
+
+    def label(self, y: float) -> int:
+        return int(y) if self.outputs > 1 else int(y > 0)
+
+    def shares(self, x: np.ndarray) -> np.ndarray:
+        """By distance, and by distance and age: (views, classes), or (views, 1) for means of values."""
+        found = self.neighbours(x)
+        sums = np.zeros((2, max(2, self.outputs) if self.outputs else 1))
+        total = np.zeros((2, 1))
+        for event in found:
+            weight = event.weight / (np.square(event.row.astype(float) - x).sum() + 1e-9)
+            both = np.array([weight, weight / (self.time - event.time) ** 2])
+            sums[:, self.label(event.y) if self.outputs else 0] += both * (1.0 if self.outputs else event.y)
+            total[:, 0] += both
+        return sums / total if found else sums
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """(views, outputs), or (views, 1) for values."""
+        if not self.outputs:
+            return self.shares(x)
+        logs = np.log(self.shares(x) + 0.02)
+        return logs[:, 1:] - logs[:, :1] if self.outputs == 1 else logs
+
+    def learn(self, x: np.ndarray, y: float, weight: float) -> None:
+        if not (self.outputs and self.cells) or self.shares(x)[0, self.label(y)] < 0.9:
+            self.store(Stored(x, y, weight, self.time))
+        self.time += 1
+
+    def store(self, event: Stored) -> None:
+        if not self.cells:
+            self.cores, self.cells = [event.row], [[]]
+        near = self.by_distance(self.cores, event.row)[0]
+        if len(self.cells[near]) == self.room and len(self.cells) < self.most:
+            self.divide(near)
+            near = min(near, len(self.cells) - 1, key=lambda cell: np.square(self.cores[cell] - event.row, dtype=float).sum())
+        cell = self.cells[near]
+        if len(cell) == self.room:
+            cell[min(range(len(cell)), key=lambda i: cell[i].time)] = event
+        else:
+            cell.append(event)
+
+    def divide(self, near: int) -> None:
+        """Two means, which begin at two events far from each other."""
+        events = self.cells[near]
+        rows = np.array([event.row for event in events], float)
+        one = np.square(rows - self.cores[near]).sum(axis=1).argmax()
+        other = np.square(rows - rows[one]).sum(axis=1).argmax()
+        cores = rows[[other, one]]
+        for turn in range(3):
+            moves = np.square(rows - cores[1]).sum(axis=1) < np.square(rows - cores[0]).sum(axis=1)
+            if turn < 2:
+                cores = np.array([rows[~moves].mean(axis=0), rows[moves].mean(axis=0)], np.float32).astype(float)
+        self.cores[near] = cores[0].astype(np.float32)
+        self.cores.append(cores[1].astype(np.float32))
+        self.cells[near] = [event for event, move in zip(events, moves, strict=True) if not move]
+        self.cells.append([event for event, move in zip(events, moves, strict=True) if move])
 
 
 def passive_aggressive(f: np.ndarray, y: float, weight: float) -> np.ndarray:
@@ -151,9 +235,14 @@ class Auto:
         binned = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
         self.squares = [self.kernel_squares, linear, linear_recent, binned]
         self.window = Window(o, self.powers, self.columns())
+        self.archive = Archive(self.params["memory"], self.d, self.outputs if self.powers == 2 else 0)
 
     def seen(self, x: np.ndarray) -> np.ndarray:
         return self.running.scaled(x) if self.params["standardise"] else x
+
+    def stored(self, z: np.ndarray) -> np.ndarray:
+        """The row as the memory sees it."""
+        return z.astype(np.float32) * self.stretch.astype(np.float32)
 
     def rows_for_squares(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The row as each of the experts by least squares sees it."""
@@ -193,11 +282,16 @@ class Auto:
 
     known_target = target
 
+    def remembered(self, z: np.ndarray, y: float) -> float:
+        """What the memory learns of a target."""
+        return y
+
     def learned(self, y: float) -> None:
         pass
 
     def experts_learn(self, x: np.ndarray, z: np.ndarray, y: float, weight: float) -> None:
         entry = self.entry(self.window.sums(z * self.stretch), y, weight)
+        self.archive.learn(self.stored(z), self.remembered(z, y), weight)
         for expert, row in zip(self.squares, self.rows_for_squares(x, z), strict=True):
             expert.learn(row, y, weight, 0.0)
         if entry.any():
@@ -209,14 +303,10 @@ class AutoClasses(Auto):
 
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
-        K, M = max(2, outputs), 8
-        self.votes, self.pull, self.bias = np.full(M + 2, 1 / (M + 2)), np.full(M, 3 / M), np.zeros(K)
-        self.blend = np.full(M, 1 / M)
-        self.seen_scores: list[np.ndarray] = []
-        self.seen_targets: list[np.ndarray] = []
-        self.seen_weights: list[float] = []
-        self.sure = np.zeros((2, 20))
-        self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
+        K, M = max(2, outputs), 10
+        self.mean, self.spread = np.zeros((M, K)), np.ones(M)
+        self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
+        self.trust = np.full(3, 1 / 3)
 
     def columns(self) -> int:
         return self.outputs
@@ -224,77 +314,53 @@ class AutoClasses(Auto):
     def entry(self, sums, y, weight):
         return np.array([passive_aggressive(f, y, weight) for f in sums])
 
-    def best(self, f: np.ndarray) -> int:
-        if self.outputs == 1:
-            return int(f[1] >= f[0] - 1e-10)
-        return int(np.flatnonzero(f > f.max() - 1e-10)[0])
-
-    def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
-        """Centred scores of the experts, those as the stacked expert sees them, and everybody's choice."""
-        scores = np.array([*self.square_scores(x, z), *self.window.sums(z * self.stretch)])
-        scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
-        seen = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
-        return scores, seen, [*map(self.best, seen), self.best(self.blend @ seen), self.best(self.bias + self.pull @ seen)]
-
-    def winner(self, chosen: list[int]) -> int:
-        votes = np.bincount(chosen, self.votes, len(self.bias))
-        votes[chosen[-1]] += 1e-9
-        return self.best(votes)
+    def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""
+        local = [*self.window.sums(z * self.stretch), *self.archive.scores(self.stored(z))]
+        scores = np.array([*self.square_scores(x, z), *local])
+        scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
+        away = scores - self.mean
+        away -= away.mean(axis=1, keepdims=True)
+        seen = compressed(away, self.spread)
+        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
+        return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        _, seen, chosen = self.opinions(x, self.seen(x))
-        logits = self.bias + self.pull @ seen
-        winner, likeliest = self.winner(chosen), chosen[-1]
-        logits[[winner, likeliest]] = logits[[likeliest, winner]]
-        self.calibrate(logits, winner)
-        return logits[1:] - logits[:1] if self.outputs == 1 else logits
-
-    def calibrate(self, logits: np.ndarray, winner: int) -> float:
-        """Replace the winner's probability by how often such winners were right; returns what it was."""
-        p = np.exp(logits - logits[winner])
-        others = np.delete(p, winner)
-        centres = (np.arange(20) + 0.5) / 20
-        right = np.interp(1.0 / p.sum(), centres, (self.sure[1] + 10.0 * centres) / (self.sure[0] + 10.0))
-        right = np.clip(right, others.max() / (others.sum() + others.max()) + 1e-9, 1.0 - 1e-9)
-        logits[winner] += np.log(right / (1.0 - right) * others.sum())
-        return 1.0 / p.sum()
+        said = np.log(self.trust @ np.exp(self.opinions(x, self.seen(x))[2]))
+        return said[1:] - said[:1] if self.outputs == 1 else said
 
     def mix(self, x, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
-        scores, seen, chosen = self.opinions(x, z)
-        logits = self.bias + self.pull @ seen
-        said, pair = logits.copy(), [self.winner(chosen), chosen[-1]]
-        said[pair] = said[pair[::-1]]
-        place = min(int(20.0 * self.calibrate(said, pair[0])), 19)
-        self.sure[:, place] = 0.999 * self.sure[:, place] + weight * np.array([1.0, pair[0] == label])
-        self.votes = self.votes * np.exp(-0.2 * weight * (np.array(chosen) != label))
-        self.votes = 0.9997 * self.votes / self.votes.sum() + 0.0003 / len(self.votes)
-        p = np.exp(logits - logits.max())
-        slope = weight * (p / p.sum() - (np.arange(len(p)) == label))
-        for name, gradient in (("bias", slope), ("pull", seen @ slope)):
-            squares = 0.999 * getattr(self, f"{name}_squares") + gradient**2
-            setattr(self, f"{name}_squares", squares)
-            setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
-        self.pull = np.maximum(self.pull, 0.0)
-        self.combine(seen, label, weight)
-        rate = max(0.001, 1.0 / (len(self.events) + 2.0))
-        self.scale = (1.0 - rate) * self.scale + rate * np.maximum((scores**2).mean(axis=1), 1e-9)
+        scores, away, said = self.opinions(x, z)
+        for stack, own in zip(self.stacks, np.exp(said), strict=True):
+            stack.learn(compressed(away, self.spread), own, label, weight)
+        trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
+        self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
+        rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
+        self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
+        self.mean = (1.0 - rate) * self.mean + rate * scores
 
-    def combine(self, seen: np.ndarray, label: int, weight: float) -> None:
-        """Weights by least squares on all scores so far, of which all classes are rows, but for one of two."""
-        targets = np.where(np.arange(len(self.bias)) == label, 1.0, -1.0)
-        rows = slice(1, 2) if len(targets) == 2 else slice(None)
-        self.seen_scores.append(seen[:, rows])
-        self.seen_targets.append((targets - targets.mean())[rows])
-        self.seen_weights.append(weight)
-        n = len(self.seen_weights)
-        s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
-        S, B = (
-            np.einsum("t,tik,tmk->im", s, self.seen_scores, self.seen_scores),
-            np.einsum("t,tik,tk->i", s, self.seen_scores, self.seen_targets),
-        )
-        ridge, equal = 10.0 * 0.998 ** (n % 1000), 1.0 / len(B)
-        self.blend = np.linalg.solve(S + ridge * np.eye(len(B)), B + ridge * equal)
+
+def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    z = away / np.sqrt(spread)[:, np.newaxis]
+    return z / np.sqrt(1.0 + np.abs(z))
+
+
+class Stack:
+    """Softmax of a weighted sum of scores, by Newton steps; half of a curvature is that of the event's own gradient."""
+
+    def __init__(self, fade: float, experts: int, classes: int):
+        self.fade, self.pull, self.bias = fade, np.full(experts, 1.0 / experts), np.zeros(classes)
+        self.squares, self.bias_squares = np.zeros((experts, experts)), np.zeros(classes)
+
+    def learn(self, seen: np.ndarray, p: np.ndarray, label: int, weight: float) -> None:
+        slope = p - (np.arange(len(p)) == label)
+        gradient, hessian = seen @ slope, seen @ (np.diag(p) - np.outer(p, p)) @ seen.T
+        kept = 1.0 - self.fade * (1.0 - p @ p)
+        self.squares = kept * self.squares + weight * (np.outer(gradient, gradient) + hessian) / 2.0
+        self.bias_squares = kept * self.bias_squares + weight * (slope**2 + p * (1.0 - p)) / 2.0
+        self.pull = self.pull - weight * np.linalg.solve(self.squares + 10.0 * np.eye(len(gradient)), gradient)
+        self.bias = self.bias - weight * slope / (self.bias_squares + 2.0)
 
 
 class AutoValues(Auto):
@@ -306,7 +372,7 @@ class AutoValues(Auto):
         self.seen_predictions: list[np.ndarray] = []
         self.seen_targets: list[float] = []
         self.seen_weights: list[float] = []
-        self.v = np.zeros(17)
+        self.v = np.zeros(19)
 
     def columns(self) -> int:
         return 3
@@ -324,11 +390,15 @@ class AutoValues(Auto):
     def entry(self, sums, y, weight):
         return np.array([[(1.0 - 0.7**weight) * (y - lms), weight * y, weight] for lms, _, _ in sums])
 
+    def remembered(self, z, y):
+        return y - self.kernel_squares.scores(z)[0]
+
     def predictions(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         sums, nearest = self.window.sums(z * self.stretch), self.window.nearest(z * self.stretch, self.stretch)
         squares = np.concatenate(self.square_scores(x, z))
         around = sums[:, 1] / (sums[:, 2] + 1e-3)
-        return np.clip(np.concatenate([squares, sums[:, 0], around, [nearest]]), -5.0, 5.0)
+        corrected = squares[0] + self.archive.scores(self.stored(z))[:, 0]
+        return np.clip(np.concatenate([squares, sums[:, 0], around, [nearest], corrected]), -5.0, 5.0)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         values = self.values.rows or [0.0]
@@ -347,7 +417,7 @@ class AutoValues(Auto):
 
 
 def auto(oracle: type, stream: str, **params) -> Case:
-    return Case(oracle, stream, {"points": 40, "window": 60, **params})
+    return Case(oracle, stream, {"points": 40, "window": 60, "memory": 2000, **params})
 
 
 CASES: dict[str, list[Case]] = {

@@ -367,9 +367,10 @@ class OnlineRegressor(BaseOnlineRegressor):
                 raise
 
     def _take_classes(self, header, arrays):
-        if ("target_scale" in header) != self.standardise_target:
+        is_scaled = entry(header, "resolved", dict).get("standardise_target", self.standardise_target)
+        if ("target_scale" in header) != is_scaled:
             raise ValueError("the scale of the targets does not fit the model")
-        self._target_scale = TargetScale.from_plain(entry(header, "target_scale", list)) if self.standardise_target else None
+        self._target_scale = TargetScale.from_plain(entry(header, "target_scale", list)) if is_scaled else None
         return super()._take_classes(header, arrays)
 
 

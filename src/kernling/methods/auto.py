@@ -9,13 +9,16 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
 - ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
   power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
-  (components/window.py).
+  (components/window.py);
+- ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
+  (components/archive.py).
 
-Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
-``stacked`` by softmax, which gives the probabilities (components/mixture.py).
+Probabilities are means of softmaxes of weighted sums of the experts' scores, which minimise log-loss and forget slowly or fast
+(components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
-their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
+at the nearest events.  The prediction is a least-squares combination of all
 predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
@@ -35,7 +38,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components import combination, early, experts, least_squares
+from ..components.archive import Archive
 from ..components.bins import Bins, place_edges
+from ..components.combination import new_combination
 from ..components.early import Early, new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
 from ..components.least_squares import BLOCK, LeastSquares
@@ -61,7 +66,7 @@ from ..core.limits import GAMMA
 from ..core.rows import Rows
 from ..core.setup import Setup
 from ..driver.events import WORK
-from ..estimators.constraints import Whole
+from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
@@ -88,6 +93,7 @@ class State(NamedTuple):
     scales: Scales
     target: Scales
     early: Early
+    archive: Archive
 
     @property
     def experts(self) -> Experts:
@@ -191,12 +197,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     d, of_classes = problem.d, problem.task == "classification"
     model = empty_expansion(needs, problem)
+    o = problem.options
     return State(
-        *new_experts(model, params.most, problem.options["window"], of_classes),
-        new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else combination.new_combination(len(REGRESSORS)),
-        new_scales(d),
-        new_scales(1),
-        new_early(problem.options["gamma"] or 1.0 / d, d, problem.dtype),
+        **new_experts(model, params.most, o["window"], bytes_of(o["memory"]), of_classes)._asdict(),
+        mixture=new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else new_combination(len(REGRESSORS)),
+        scales=new_scales(d),
+        target=new_scales(1),
+        early=new_early(o["gamma"] or 1.0 / d, d, problem.dtype),
     )
 
 
@@ -220,7 +227,7 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return, for classes, ``mistakes`` of the vote and ``mistakes_bound``, given those of the best expert."""
+    """Return, for classes, ``log_loss`` of the mixture and ``log_loss_bound``, given that of the best stack."""
     found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
@@ -233,9 +240,9 @@ LEARNER = Learner(
     bound,
     certificate,
     meanings={
-        "mistakes": "Mistakes of the vote.",
-        "best_expert_mistakes": "Mistakes of the best expert.",
-        "mistakes_bound": "The vote makes at most this many mistakes, given those of the best expert.",
+        "log_loss": "Log-loss of the probabilities, of all events so far.",
+        "best_stack_log_loss": "The same of the best of the stacks that are averaged.",
+        "log_loss_bound": "The log-loss is at most this, given that of the best stack.",
     },
     finish=write_coefficients,
     merge=Merge(within_limit, align=in_common_coordinates),
@@ -254,27 +261,32 @@ class _Auto(Mixed):
     )
     block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
+    memory: int | str = parameter(
+        default="16MB",
+        allowed=Bytes(),
+        doc='Size of the memory of past events in bytes, or as text such as "64MB"; 0: none. The other parts come in addition.',
+    )
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
-    """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
+    """A mixture of experts, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")
-    loss = "softmax"  # of the stacked expert, which gives the probabilities
+    loss = "softmax"  # of the stacks, which give the probabilities
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """Return the weight of each expert in the vote."""
-        return dict(zip((*CLASSIFIERS, "combined", "stacked"), self._fitted().mixture.votes.tolist(), strict=True))
+        """Return the weight of each expert's scaled scores in the sum that gives the probabilities; it may be negative."""
+        return dict(zip(CLASSIFIERS, self._fitted().mixture.expert_weights().tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")
