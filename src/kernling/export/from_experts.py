@@ -34,20 +34,19 @@ from .description import (
 Expert = Sum | Average | Nearest
 
 
-def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
-    """Return the kernels and the function of a mixture with this state, which has no spare room."""
-    experts: Experts = state.experts
+def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
+    """Return the kernels and the function of experts, which have no spare room."""
     own, centre = KernelFunction.of(kernel), experts.model.centre
     city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
     seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
-    stretch = state.early.stretch
+    stretch = experts.early.stretch
     kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
     lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
     squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
-    if isinstance(state.mixture, Mixture):
-        return tuple(kernels), _vote(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
-    blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels))))
+    if isinstance(experts.mixture, Mixture):
+        return tuple(kernels), _vote(experts.mixture, (*squares, *_sums(experts.window, views, slice(None))))
+    blend = _blend(experts.mixture, experts.target, (*squares, *_of_values(experts.window, views, len(kernels))))
     if experts.window.stored:
         kernels.append(KernelValues(city, centre, experts.window.points / stretch))
     return tuple(kernels), blend
