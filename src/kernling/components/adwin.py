@@ -28,7 +28,7 @@ GRACE = 10  # numbers, up to which nothing is compared
 SHORTEST = 5  # part of the window that is compared
 BUCKETS = 5  # of a size, before two become one of the next size
 ROWS = 53  # sizes: more numbers than can be counted
-WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: of the window, numbers, their sum and squared differences; the clock
+WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: the window's numbers, their sum and squares; the clock
 BEFORE, AFTER, CHANCE = range(3)  # what is found: means on both sides of the border, and at most how likely that is by chance
 
 

@@ -62,6 +62,10 @@ class Early(NamedTuple):
         """Recode the targets for the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
+    def retimed(self, factor: float) -> Early:
+        """Return the buffer of a model whose events are counted otherwise."""
+        return self._replace(begun=np.round(factor * self.begun) if self.begun[0] >= 0.0 else self.begun)
+
     def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
         """Return the events of both, unless there are enough for final scales."""
         begun = 0 if start is None else int(start.count[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
 from .scaling import Scales, keep, new_scales
-from .succession import Succession, leads
+from .succession import leads
 from .whitened import Whitening, admit, coefficients, new_whitening, point_factor, whiten
 from .window import VALUES, Window, new_window
 
@@ -66,8 +66,6 @@ REGRESSORS = (
 class Nothing(NamedTuple):
     """No successor."""
 
-    has_begun = False
-
 
 class Experts(NamedTuple):
     """The experts, how they are mixed, and how rows are scaled for them: what a successor has of its own."""
@@ -83,8 +81,8 @@ class Experts(NamedTuple):
     scales: Scales
     target: Scales
     early: Early
-    succession: Succession | Nothing = Nothing()
-    successor: Experts | Nothing = Nothing()  # a successor has neither
+    succession: Any = Nothing()  # Succession
+    successor: Any = Nothing()  # Experts that have neither
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there are too many points."""
@@ -136,6 +134,12 @@ class Experts(NamedTuple):
     def merged(self, other: Experts, start: Experts | None, merging: Merging) -> Experts:
         """Return no successor: models are merged by what answers (methods/auto.py)."""
         return self.emptied()
+
+    def retimed(self, factor: float) -> Experts:
+        """Return a successor in a model whose events are counted otherwise."""
+        clock = self.model.clock.copy()
+        clock[EVENTS] = np.round(factor * clock[EVENTS])
+        return self._replace(model=self.model._replace(clock=clock), early=self.early.retimed(factor))
 
     def kernel(self, given: Kernel) -> Kernel:
         """Return the kernel with the current gamma."""
@@ -266,9 +270,7 @@ def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
     if fixed > 1:
         slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
     points = experts.model.points[:n].astype(np.float64)
-    return column_factors(
-        kernel, experts.early.stretch, _stretched(experts, X).astype(np.float64), points, coef, slopes
-    )
+    return column_factors(kernel, experts.early.stretch, _stretched(experts, X).astype(np.float64), points, coef, slopes)
 
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:

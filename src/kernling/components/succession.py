@@ -35,7 +35,7 @@ FOLLOW = 1e-4  # the least share of an event in the mean squared error
 SURPRISE = 4.0  # logarithmic loss, at which it is clipped
 KEPT = 16  # alarms
 LEAD, SUM, SQUARES, WEIGHT, OWN, PENDING, UNIT, EVENTS = range(8)  # what contest holds
-EVENT, SURENESS, OLD, NEW, REPLACED = range(5)  # what an alarm holds
+REPLACED = 4  # the place in an alarm's row, which is that of its fields
 
 
 class Alarm(NamedTuple):
@@ -58,8 +58,14 @@ class Succession(NamedTuple):
     def latest(self) -> list[Alarm]:
         """Return the latest alarms, the oldest first."""
         noted = int(self.noted[0])
-        rows = [self.alarms[i % KEPT].tolist() for i in range(max(0, noted - KEPT), noted)]
-        return [Alarm(int(row[EVENT]), *row[SURENESS:REPLACED], int(row[REPLACED]) or None) for row in rows]
+        rows = (self.alarms[i % KEPT].tolist() for i in range(max(0, noted - KEPT), noted))
+        return [Alarm(int(event), sure, old, new, int(replaced) or None) for event, sure, old, new, replaced in rows]
+
+    def retimed(self, factor: float) -> Succession:
+        """Return the record of a model whose events are counted otherwise; those of alarms stay as they were."""
+        contest = self.contest.copy()
+        contest[PENDING] = np.floor(factor * contest[PENDING]) + 1.0 if contest[PENDING] else 0.0
+        return self._replace(contest=contest)
 
     def merged(self, other: Succession, start: Succession | None, merging: Merging) -> Succession:
         """Return the latest alarms of both, each with the number of events of its own model; losses are watched anew."""
@@ -76,7 +82,6 @@ class Succession(NamedTuple):
         """Store an alarm in the place of the oldest."""
         self.alarms[int(self.noted[0]) % KEPT] = row
         self.noted[0] += 1
-
 
     def replaced(self, event: int) -> None:
         """Note of the latest alarm that a successor took over."""
@@ -108,7 +113,12 @@ def is_better(succession: Succession) -> bool:
 
 
 def follow(
-    succession: Succession, outputs: np.ndarray, other: np.ndarray | None, targets: np.ndarray, weights: np.ndarray, values: bool
+    succession: Succession,
+    outputs: np.ndarray,
+    other: np.ndarray | None,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    values: bool,
 ) -> np.ndarray:
     """Replace the outputs of a block by those of the successor where it leads; return the losses of events that are learned.
 

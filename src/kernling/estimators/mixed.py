@@ -59,6 +59,11 @@ class Mixed(IsotropicKernel):
         """Ignore the initial value: the state contains the current one."""
 
     @property
+    def has_succeeded(self) -> bool:
+        """Whether what answers began after a change of the stream, and knows nothing of the events before."""
+        return bool(self._fitted().answering.early.begun[0] > 0.0)
+
+    @property
     def _setup(self) -> Any:
         """Return the settings with the current kernel."""
         settings = self.__dict__["_settings"]

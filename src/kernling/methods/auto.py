@@ -84,9 +84,7 @@ def blocks(setup, params: Params, state: Experts, events, uniforms, before, firs
             learned = np.cumsum(events.weights[start:stop] > 0.0)
             stop = min(stop, start + 1 + int(np.searchsorted(learned, due - clock[EVENTS])))
         part = slice(start, stop)
-        outputs = learn(
-            params, state, setup.kernel, dense_rows(events.rows, part), events.targets[part], events.weights[part]
-        )
+        outputs = learn(params, state, setup.kernel, dense_rows(events.rows, part), events.targets[part], events.weights[part])
         if len(before):
             before[part] = outputs.T
         if clock[EVENTS] == due:
@@ -273,7 +271,7 @@ class _Auto(Mixed):
 
     @property
     def alarms_(self) -> list[Alarm]:
-        """Return the latest rises of the error that are no chance: event, how sure, error before and after, and what followed."""
+        """Return the latest rises of the error beyond chance: event, how sure, error before and after, what followed."""
         return self._fitted().succession.latest()
 
 
