@@ -26,6 +26,8 @@ Departures from the paper, each with its reason:
   stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, factors and quantiles from the events,
   and the experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit``
   lead to the same model.
+- When the losses rise, a successor learns beside the mixture from then on, and takes its place once it is better
+  (components/succession.py).
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ LEARNER = Learner(
     bound,
     certificate,
     meanings={
-        "mistakes": "Mistakes of the vote.",
+        "mistakes": "Mistakes of the vote, since it began: at the first event, or after a change of the stream.",
         "best_expert_mistakes": "Mistakes of the best expert.",
         "mistakes_bound": "The vote makes at most this many mistakes, given those of the best expert.",
     },
@@ -278,7 +280,8 @@ class _Auto(Mixed):
 class AutoClassifier(_Auto, OnlineClassifier):
     """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000; twice as many for some thousand
+    events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
@@ -293,7 +296,8 @@ class AutoClassifier(_Auto, OnlineClassifier):
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000; twice as many for some thousand
+    events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
