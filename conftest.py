@@ -1,6 +1,10 @@
 """Doctests run in a folder of their own, so that an example may write a file."""
 
+from importlib.util import find_spec
+
 import pytest
+
+collect_ignore = [] if find_spec("capymoa") else ["src/kernling/compat/capymoa.py"]  # needs Java, and is not in an extra
 
 
 @pytest.fixture(autouse=True)

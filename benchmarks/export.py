@@ -26,7 +26,7 @@ from kernling import registry
 from kernling.core.limits import Diverged
 from kernling.papers import dataset
 from kernling.papers.datasets import data_folders
-from kernling.streams import MinMax, Standardise
+from kernling.tables import MinMax, Standardise
 
 LEARNED, PREDICTED = 2000, 1000
 ROUNDS = 5

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from kernling.streams import stream
+from kernling.io import stream
 
 
 def made_up(path: Path, rows: int = 20_000, columns: int = 200, seed: int = 0) -> Path:

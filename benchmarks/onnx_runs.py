@@ -7,10 +7,10 @@ import numpy as np
 import onnxruntime
 
 import kernling as kl
-from kernling.streams.encode import Encode
-from kernling.streams.frames import as_table
-from kernling.streams.schema import dates_of
-from kernling.streams.tables import category
+from kernling.tables.encode import Encode
+from kernling.tables.frames import as_table
+from kernling.tables.schema import dates_of
+from kernling.tables.table import category
 
 TIE = 1e-5  # labels may differ if scores are this close to a tie
 

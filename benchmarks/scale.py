@@ -21,8 +21,8 @@ import pyarrow.parquet
 
 import kernling as kl
 from kernling import distributed as scale
+from kernling.io import stream
 from kernling.papers import dataset
-from kernling.streams import stream
 
 GOAL = 1.6
 

@@ -24,8 +24,8 @@ from kernling import registry
 from kernling.distributed import training
 from kernling.distributed.partitions import Partition, Reading
 from kernling.distributed.stages import stages_of
+from kernling.io import synthetic
 from kernling.papers import dataset
-from kernling.streams import synthetic
 
 KEPT = Path(__file__).with_name("scaling.jsonl")
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_table.md"

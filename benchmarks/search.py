@@ -20,7 +20,7 @@ from benchmarks.peer_results import Row, compare, geometric_mean, measured, read
 from benchmarks.peer_streams import STREAMS, Events, PeerStream
 from kernling import registry
 from kernling.evaluate import search
-from kernling.streams import stream
+from kernling.io import stream
 
 RESULTS = Path(__file__).parent / "search.jsonl"
 SEARCHED = 3_000  # rows

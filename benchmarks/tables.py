@@ -20,7 +20,7 @@ import pandas
 from river import compose, linear_model, preprocessing
 
 import kernling as kl
-from kernling.streams import stream
+from kernling.io import stream
 
 ROWS, RIVER_ROWS, ROUNDS = 50_000, 10_000, 3
 KNOWN_LATER = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
@@ -64,7 +64,7 @@ def _seconds(path: Path, frame: pandas.DataFrame) -> dict[str, float]:
         from_file(kl.StreamPipeline.auto(task="classification"))
 
     X, y = stream(path, target="late", missing="keep").load()
-    array = kl.StreamPipeline.auto(kl.AVMClassifier()).ahead(X, y)
+    array = kl.StreamPipeline.auto(kl.AVMClassifier()).preview(X, y)
     few = frame[:RIVER_ROWS].drop(columns="late")
     dictionaries = few.to_dict("records")
     labels = frame["late"][:RIVER_ROWS].tolist()

@@ -15,9 +15,9 @@ from kernling.components.gram import Gram
 from kernling.components.memory import COUNT, GRADIENT, STALE, Memory
 from kernling.components.norm import Norm
 from kernling.components.threshold import RECENT, Recent
-from kernling.core import scoring
 from kernling.core.expansion import SCALE, Expansion
 from kernling.core.state import trimmed
+from kernling.driver import scoring
 
 
 def relative(running, anew) -> float:
@@ -28,7 +28,7 @@ def relative(running, anew) -> float:
 
 def drift(model) -> dict[str, float]:
     """The relative error of everything that the model keeps up to date."""
-    state = trimmed(model._state)
+    state = trimmed(model.state_)
     found: dict[str, float] = {}
     expansion = next((part for part in state if isinstance(part, Expansion)), None)
     if expansion is not None:

@@ -25,7 +25,7 @@ def scope_of(nodeid: str) -> str:
     if named:
         return METHOD_OF[named[1]]
     method = path.stem.removeprefix("test_")
-    return method if path.parent.name == "methods" and method in PLACES else str(path)
+    return method if path.parent.name in ("methods", "baselines") and method in PLACES else str(path)
 
 
 def turn_of(nodeid: str) -> tuple[int, int]:

@@ -12,16 +12,17 @@ PACKAGE = Path(kernling.__file__).parent
 HEADER = "# Written by python tests/stubs.py.\n\n"
 
 
-def imports(names: dict[str, str]) -> str:
-    """Import each name from its module, and export it."""
-    return "".join(f"from .{module} import {name} as {name}\n" for module, name in sorted((m, n) for n, m in names.items()))
+def imports(names: dict[str, str], package: str = "") -> str:
+    """Import each name from its module in a package, and export it."""
+    pairs = sorted((module.removeprefix(package), name) for name, module in names.items())
+    return "".join(f"from .{module} import {name} as {name}\n" for module, name in pairs)
 
 
 def stubs() -> dict[Path, str]:
     """The text of each stub."""
     return {
         PACKAGE / "__init__.pyi": f"{HEADER}{imports(kernling._names())}\n__version__: str\n",
-        PACKAGE / "baselines.pyi": HEADER + imports(registry.public_names(main=False)),
+        PACKAGE / "baselines" / "__init__.pyi": HEADER + imports(registry.public_names(main=False), "baselines."),
     }
 
 

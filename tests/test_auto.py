@@ -9,9 +9,9 @@ import pyarrow
 import pytest
 
 import kernling
-from kernling.estimators.by_task import task_of
+from kernling.estimators.task_choice import task_of
 from kernling.evaluate import batch, search, test_then_train
-from kernling.streams import stream
+from kernling.io import stream
 
 N = 600
 RNG = np.random.default_rng(1)

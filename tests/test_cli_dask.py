@@ -15,7 +15,7 @@ import checks
 import kernling
 from commands import call
 from kernling.cli.status import Status
-from kernling.streams import synthetic
+from kernling.io import synthetic
 
 ROWS = 1500
 SETTINGS = ("--learner", "avm", "--set", "gamma=4", "--set", "delta=0.3", "--target", "label")

@@ -10,7 +10,7 @@ import kernling
 from commands import call
 from kernling import models, registry
 from kernling.evaluate import test_then_train as measured
-from kernling.streams import stream, synthetic
+from kernling.io import stream, synthetic
 
 pytestmark = pytest.mark.usefixtures("folder")
 

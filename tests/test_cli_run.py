@@ -22,7 +22,7 @@ import kernling
 from commands import call
 from kernling import models
 from kernling.evaluate import read_rows
-from kernling.streams import synthetic
+from kernling.io import synthetic
 
 pytestmark = pytest.mark.usefixtures("folder")
 

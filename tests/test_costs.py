@@ -13,7 +13,7 @@ import kernling as kl
 from interrupting import HOME
 from kernling.core.state import Widening
 from kernling.estimators.resolve import auto_delta, warn_if_uneven
-from kernling.streams import stream
+from kernling.io import stream
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def test_a_late_class_copies_the_coefficients_once_and_no_spare_room(monkeypatch
     monkeypatch.setattr(Widening, "of", counted)
     X = np.random.default_rng(0).normal(size=(60, 5))
     model = kl.AVMClassifier(gamma=1.0, delta=0.1, block_size=1000).partial_fit(X[:1], [0]).partial_fit(X, np.arange(60))
-    groups, outputs, capacity = model._state.model.coef.shape
+    groups, outputs, capacity = model.state_.model.coef.shape
     assert outputs == model.n_stored_ == 60
     assert capacity > 1000
     assert copies == [groups * (k if k > 2 else 1) * k for k in range(1, 60)]  # outputs and points before each class
@@ -81,7 +81,7 @@ def test_wide_csv_costs_what_its_columns_cost(tmp_path):
 
 
 def test_long_lines_come_in_larger_blocks(tmp_path, monkeypatch):
-    from kernling.streams import lines
+    from kernling.io import lines
 
     text = b"".join(b"%d," % i * 500 + b"\n" for i in range(1000, 1300))
     (tmp_path / "long").write_bytes(text)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import forgery
 import kernling
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.tables import Encode, MinMax, Standardise
 from oracles import stream
 
 CLASSIFIER = ("model", kernling.AVMClassifier(gamma=1.0, delta=0.6, lam=0.05))

@@ -17,7 +17,8 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if not set(GENERATED) & set(p
 MODULES = (
     "kernling",
     "kernling.baselines",
-    "kernling.streams",
+    "kernling.io",
+    "kernling.tables",
     "kernling.evaluate",
     "kernling.report",
     "kernling.distributed",

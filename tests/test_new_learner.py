@@ -14,7 +14,7 @@ import kernling
 from kernling import baselines, registry
 from kernling.cli.commands import app
 from kernling.evaluate import search
-from kernling.streams import stream
+from kernling.io import stream
 
 FOLDER = Path(__file__).parents[1] / "docs" / "new_learner"
 X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
@@ -28,7 +28,7 @@ def load(name, path):
     return module
 
 
-METHOD = load("kernling.methods.qklms", FOLDER / "qklms.py")  # as if it lay there
+METHOD = load("kernling.baselines.qklms", FOLDER / "qklms.py")  # as if it lay there
 SLOW = load("oracles.slow_qklms", FOLDER / "slow_qklms.py")
 
 

@@ -23,8 +23,8 @@ from checks import assert_identical
 from kernling import evaluate, models, papers
 from kernling.cli.commands import app
 from kernling.estimators.ranges import GAMMA
-from kernling.streams import Encode, MinMax, Standardise, part_from_state
-from kernling.streams import stream as rows_of
+from kernling.io import stream as rows_of
+from kernling.tables import Encode, MinMax, Standardise, part_from_state
 from oracles import stream
 
 SCALES = np.array([1.0, 50.0, 0.01])

@@ -24,7 +24,7 @@ IDS = [
         ("tests/test_checks.py::test_scikit_learn[OGDClassifier(random_state=0)-check_fit]", "ogd"),
         ("tests/methods/test_avm.py::test_a9a", "avm"),
         ("src/kernling/methods/avm.py::kernling.methods.avm.AVMClassifier", "avm"),
-        ("tests/methods/test_baselines.py::test_bogd", "tests/methods/test_baselines.py"),
+        ("tests/baselines/test_baselines.py::test_bogd", "tests/baselines/test_baselines.py"),
         ("tests/test_cli.py::test_help[MyAVMClassifier]", "tests/test_cli.py"),
         ("src/kernling/demo.py::kernling.demo", "src/kernling/demo.py"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernling as kl
-from kernling.streams import stream
+from kernling.io import stream
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 BAD = {"NUL at the end": "late\0", "NUL inside": "la\0te", "half of a pair": "late\ud800"}

@@ -10,7 +10,7 @@ import pytest
 
 import checks
 import kernling
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 from oracles import CASES, stream
 
 ESTIMATORS = checks.estimators()

@@ -16,8 +16,8 @@ import pandas
 
 import kernling as kl
 from kernling.evaluate import test_then_train
+from kernling.io import stream
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import stream
 
 ROWS = 20_000
 rng = np.random.default_rng(1)

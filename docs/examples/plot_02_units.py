@@ -17,8 +17,8 @@ from matplotlib.dates import DateFormatter, MonthLocator
 
 import kernling as kl
 from kernling.evaluate import test_then_train
+from kernling.io import stream
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import stream
 
 here = next(folder for folder in (Path.cwd(), Path("docs/examples")) if (folder / "flights.csv.gz").exists())
 flights = stream(here / "flights.csv.gz", target="air_time", missing="keep")

@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 import kernling as kl
 from kernling.evaluate import test_then_train
+from kernling.io import stream
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import stream
 
 EVENTS, WINDOW = 20_000, 1000
 rng = np.random.default_rng(5)

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernling as kl
 from kernling.report.figures import COLOURS
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 
 READINGS, FIRST, ASKED = 6000, 2000, 0.05
 rng = np.random.default_rng(1)

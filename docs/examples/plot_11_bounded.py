@@ -14,8 +14,8 @@ import numpy as np
 import kernling as kl
 from kernling.baselines import PegasosClassifier
 from kernling.evaluate import test_then_train
+from kernling.io import stream, synthetic
 from kernling.report.figures import COLOURS
-from kernling.streams import stream, synthetic
 
 EVENTS = 20_000
 X, y = synthetic("spirals", EVENTS).load()

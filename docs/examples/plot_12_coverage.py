@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.patches import Circle
 
 import kernling as kl
+from kernling.io import synthetic
 from kernling.report.figures import COLOURS
-from kernling.streams import synthetic
 
 X, y = synthetic("multidist", 10_000, seed=6).load()
 moments = [30, 300, 3000, 10_000]

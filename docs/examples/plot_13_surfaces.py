@@ -7,8 +7,8 @@ error bound allows, so that points remain only where they are needed.
 """
 
 import kernling as kl
+from kernling.io import synthetic
 from kernling.report import surface
-from kernling.streams import synthetic
 
 rows = synthetic("multidist", 5000, seed=6)
 X, y = rows.load()

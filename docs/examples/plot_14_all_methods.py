@@ -13,8 +13,8 @@ import numpy as np
 import kernling as kl
 from kernling.baselines import BPANNClassifier, FOGDClassifier, PegasosClassifier
 from kernling.evaluate import test_then_train
+from kernling.io import stream, synthetic
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import stream, synthetic
 
 EVENTS = 20_000
 X, y = synthetic("checkerboard", EVENTS, seed=1).load()

@@ -14,8 +14,8 @@ import numpy as np
 import kernling as kl
 from kernling.baselines import FOGDClassifier
 from kernling.evaluate import test_then_train
+from kernling.io import stream
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import stream
 
 EVENTS = 20_000
 rng = np.random.default_rng(11)

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import kernling as kl
 from kernling.baselines import NORMAClassifier
 from kernling.evaluate import test_then_train
+from kernling.io import synthetic
 from kernling.report.figures import COLOURS, STYLES
-from kernling.streams import synthetic
 
 EVENTS = 80_000
 models = {

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kernling as kl
-from kernling.streams import synthetic
+from kernling.io import synthetic
 
 X, y = synthetic("checkerboard", 12_000, seed=8).load()
 rows, fresh = slice(0, 8000), slice(8000, None)

@@ -11,8 +11,8 @@ import numpy as np
 
 import kernling as kl
 from kernling.evaluate import test_then_train
+from kernling.io import stream, synthetic
 from kernling.report.figures import COLOURS
-from kernling.streams import stream, synthetic
 
 X, y = synthetic("checkerboard", 8000, seed=5).load()
 noise = np.random.default_rng(99)  # the seed of neither the stream nor a method: equal seeds give equal numbers

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from kernling.compiler import inline
 from kernling.components.coverage import Coverage, feature_distance, find_cell
-from kernling.core import losses, run
+from kernling.core import losses
 from kernling.core.updates import add, insert
+from kernling.driver import loops
 from kernling.estimators.constraints import OneOf, Real
 from kernling.estimators.examples import Example
 from kernling.estimators.learner import Learner, Needs, PointState, Problem
@@ -65,7 +66,7 @@ def apart(params: Params, a: PointState, b: PointState) -> Reduction:
     return Reduction(coverage=params.coverage)
 
 
-LEARNER = Learner(__name__, run.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
+LEARNER = Learner(__name__, loops.kernel_loop(step), configure, certificate=certificate, merge=Merge(points=apart))
 
 
 class QKLMSRegressor(StepSize, IsotropicKernel, OnlineRegressor):

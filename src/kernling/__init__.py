@@ -11,7 +11,7 @@ _OTHERS = {
     "StreamPipeline": "pipeline",
     "kernel": "core.kernels",
     "load": "models",
-    "merge": "estimators.merging",
+    "merge": "merging.models",
     "save": "models",
     "to_onnx": "export",
 }

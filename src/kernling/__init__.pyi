@@ -1,8 +1,8 @@
 # Written by python tests/stubs.py.
 
 from .core.kernels import kernel as kernel
-from .estimators.merging import merge as merge
 from .export import to_onnx as to_onnx
+from .merging.models import merge as merge
 from .methods.aogd import AOGDClassifier as AOGDClassifier
 from .methods.aogd_metric import AOGDMetric as AOGDMetric
 from .methods.aogd_rank import AOGDRanker as AOGDRanker

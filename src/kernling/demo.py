@@ -13,7 +13,7 @@ from sklearn.linear_model import SGDClassifier
 
 from . import registry
 from .evaluate import ProgressiveRun, feed
-from .streams import stream
+from .io import stream
 
 CHUNK = 500  # events between progress updates
 

@@ -13,3 +13,8 @@ def need(purpose: str, extra: str, *modules: str) -> Any:
     except ImportError as error:
         raise ImportError(f"{purpose}: pip install 'kernling[{extra}]'") from error
     return package
+
+
+def need_pyarrow() -> Any:
+    """Import pyarrow, or raise an error that says how to install it."""
+    return need("this source needs pyarrow", "data", "pyarrow", "pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")

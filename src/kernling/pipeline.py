@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .core.loop import Interrupted, events_of
+from .driver.events import Interrupted, events_of
 from .estimators.base import OnlineEstimator
-from .estimators.by_task import ByTask
 from .estimators.checking import checked
 from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
-from .estimators.standing import Standing, StandingSteps
+from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.stored import take_names
+from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
 from .estimators.turns import TakesTurns, learning, predicting
-from .streams.encode import Encode
-from .streams.frames import named_row, one_row
-from .streams.parts import Standardise
-from .streams.steps import (
+from .tables.encode import Encode
+from .tables.frames import named_row, one_row
+from .tables.scalers import Standardise
+from .tables.steps import (
     Steps,
     check_chain,
     check_own,
@@ -34,6 +34,7 @@ from .streams.steps import (
     restored_part,
     step_from_plain,
 )
+from .tables.table import Table
 
 OUTLIER = 5.0  # deviations
 
@@ -68,18 +69,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     is raised after the call.  Sample weights only affect the last step.
 
     Rows are arrays; with ``Encode`` as the first step they are tables, whose columns are matched by name: frames, dictionaries
-    of columns, lists of dictionaries, or the :class:`~kernling.streams.Table` read from a file.  See ``auto``.
+    of columns, lists of dictionaries, or the :class:`~kernling.tables.Table` read from a file.  See ``auto``.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Encode (first), Standardise and MinMax of :mod:`kernling.streams` or transformers of scikit-learn, and finally an
+        Encode (first), Standardise and MinMax of :mod:`kernling.tables` or transformers of scikit-learn, and finally an
         estimator with ``partial_fit``.
 
     Examples
     --------
     >>> import numpy as np, kernling as kl
-    >>> from kernling.streams import Standardise
+    >>> from kernling.tables import Standardise
     >>> X = np.random.default_rng(0).normal(50.0, [1.0, 20.0], size=(2000, 2))
     >>> y = (X[:, 0] > 50.0) == (X[:, 1] > 50.0)
     >>> model = kl.StreamPipeline([("scale", Standardise()), ("model", kl.AVMClassifier(gamma=1.0, delta=0.5))])
@@ -95,15 +96,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
+        Numbers are scaled once: by the model, if it does so itself (``standardise``, as Auto does), otherwise by ``Encode``.
+
         Parameters
         ----------
         model : estimator, optional
-            The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
+            The last step; by default AutoClassifier or AutoRegressor.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events are learned one by one from the start.
         **columns
-            Parameters of :class:`~kernling.streams.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
+            Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.  With a
+            ``scale``, the model does not scale.
 
         Examples
         --------
@@ -118,16 +122,17 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         city  category (2 values)  3 columns
         """
         if model is None:
-            model = ByTask() if task is None else ByTask().model_of(task)
-        encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
-        return cls([("encode", encode), ("model", model)])
+            model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
+        scale = columns.pop("scale", None if scales_itself(model) else Standardise(clip=OUTLIER))
+        encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
+        return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
 
     # ------------------------------------------------------------------ learning
 
     @learning
     def fit(self, X, y=None, sample_weight=None):
         """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
-        with StandingSteps(self):
+        with StepsSnapshot(self):
             self._new()
             self._choose(y)
             X = self._rows(X, reset=True)
@@ -145,18 +150,22 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     @last_has("predict_then_learn")
     @learning
-    def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
-        """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
-        return self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+    def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None, return_rows=False):
+        """Learn the rows; return the output of ``method`` for each row before the last step learned it.
 
-    def _learn(self, how: str, X, y, **options) -> Any:
-        """Let all steps learn the rows, the last one by this method; return its result."""
-        with StandingSteps(self) as before:
+        With ``return_rows``, the result is a pair: this output, and the rows as the last step has received them.
+        """
+        found = self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+        return found if return_rows else found[0]
+
+    def _learn(self, how: str, X, y, **options) -> tuple[Any, Any]:
+        """Let all steps learn the rows, the last one by this method; return its result, and the rows that it was given."""
+        with StepsSnapshot(self) as before:
             X = self._stream(X, y)
             last = self.steps_[-1][1]
-            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
+            before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
-                return getattr(last, how)(X, y, **_given(**options))
+                return getattr(last, how)(X, y, **_given(**options)), X
             except Interrupted as stop:
                 if before.last is None or stop.rows in (None, X.shape[0]):
                     raise Interrupted("stopped after this call, whose rows have been learned") from None
@@ -190,13 +199,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """Learn an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
-        with StandingSteps(self) as before:
+        with StepsSnapshot(self) as before:
             self._choose([y])
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
             last = self.steps_[-1][1]
-            before.last = Standing(last) if isinstance(last, OnlineEstimator) else None
+            before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             last.learn_one(x, y, sample_weight)
         return self
 
@@ -213,24 +222,30 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
 
-        Without this call, the first rows that are learned are used.  The last step is included only if targets are given.
+        Without this call, the first rows that are learned are used.  The last step is included only if targets are given.  If
+        the same table is learned next, its rows are not encoded again.
         """
         if hasattr(self, "steps_"):
             return self
-        with StandingSteps(self):
+        with StepsSnapshot(self):
             self._new()
-            X = self._rows(X, reset=True)
-            for _, part in self.steps_[:-1]:
+            rows, twins = self._rows(X, reset=True), []
+            for name, part in self.steps_[:-1]:
                 if hasattr(part, "begin"):
-                    part.begin(X)
-                X = learned_and_transformed(copy.deepcopy(part), X, y)
+                    part.begin(rows)
+                twins.append((name, copy.deepcopy(part)))
+                rows = learned_and_transformed(twins[-1][1], rows, y)
             self._remember_columns()
             if y is not None:
                 self._choose(y)
-                self.steps_[-1][1].partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+                self.steps_[-1][1].partial_fit(rows, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+            self._begun = _Begun(X, y, twins, rows) if isinstance(X, Table) else None  # arrays may change until then
         return self
 
-    def ahead(self, X, y=None) -> Any:
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_begun"}
+
+    def preview(self, X, y=None) -> Any:
         """Return the rows as the last step would receive them if they were learned next, without learning them."""
         twin = copy.copy(self)
         if hasattr(self, "steps_"):
@@ -244,11 +259,15 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def _choose(self, y) -> None:
         """Choose the model by the targets, if it is not given."""
         name, last = self.steps_[-1]
-        if isinstance(last, ByTask) and y is not None:
+        if isinstance(last, TaskDeferred) and y is not None:
             self.steps_ = [*self.steps_[:-1], (name, last.model_for(y))]
 
     def _prepared(self, X, y) -> Any:
         """Fit all steps but the last; return the transformed rows."""
+        begun = self.__dict__.pop("_begun", None)
+        if begun and begun.X is X and begun.y is y:
+            self.steps_ = [*begun.steps, self.steps_[-1]]
+            return begun.rows
         fresh = not hasattr(self, "steps_")
         if fresh:
             self._new()
@@ -338,7 +357,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def given_model(self) -> Any:
         """The last step as it was given, or as chosen by the first targets."""
         given = self.steps[-1][1]
-        return self._last if isinstance(given, ByTask) else given
+        return self._last if isinstance(given, TaskDeferred) else given
 
     def with_model(self, model: Any) -> StreamPipeline:
         """Return a pipeline of copies of the steps, with another last step that was trained on their output."""
@@ -470,6 +489,15 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
                 raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
         if not hasattr(steps[-1], "partial_fit"):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
+
+
+class _Begun(NamedTuple):
+    """Rows from which a pipeline has begun, and what encoding them gives."""
+
+    X: Table
+    y: Any
+    steps: list[tuple[str, Any]]  # all but the last, once they have learned the rows
+    rows: Any  # encoded
 
 
 def last_step(model: Any) -> Any:

@@ -1,6 +1,7 @@
 """Registry of all methods, used by the command line, tests, documentation and benchmarks.
 
-A method is a file in methods/ and a line below: the public names of ``kernling`` and ``kernling.baselines`` follow from it.
+A method is a file in methods/ or baselines/ and a line below: the public names of ``kernling`` and ``kernling.baselines``
+follow from it.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Entry:
-    """A method: its name, which is also that of its file in methods/, and its estimator classes."""
+    """A method: its name, which is also that of its file, and its estimator classes."""
 
     name: str
     estimators: tuple[str, ...]
-    is_main: bool  # public in kernling itself; baselines are in kernling.baselines
+    is_main: bool  # in methods/, and public in kernling itself; the others are in kernling.baselines
 
     def __init__(self, name: str, *estimators: str, main: bool = False):
         self.__dict__.update(name=name, estimators=estimators, is_main=main)
 
     @property
+    def place(self) -> str:
+        """Name of the method's module, relative to kernling."""
+        return f"{'methods' if self.is_main else 'baselines'}.{self.name}"
+
+    @property
     def module(self) -> Any:
         """Import the method's module."""
-        return import_module(f"kernling.methods.{self.name}")
+        return import_module(f"kernling.{self.place}")
 
     def learner(self) -> Learner:
         """Return the method itself."""
@@ -54,8 +60,8 @@ _ENTRIES = (
     Entry("ogd", "OGDClassifier", "OGDRegressor"),
     Entry("norma", "NORMAClassifier", "NORMARegressor"),
     Entry("pegasos", "PegasosClassifier", "PegasosRegressor"),
-    Entry("rbp", "RBPClassifier"),
-    Entry("forgetron", "ForgetronClassifier"),
+    Entry("rbp", "RBPClassifier", "RBPRegressor"),
+    Entry("forgetron", "ForgetronClassifier", "ForgetronRegressor"),
     Entry("nogd", "NOGDClassifier", "NOGDRegressor"),
     Entry("dualsgd", "DualSGDClassifier", "DualSGDRegressor"),
     Entry("budget_perceptron", "BudgetPerceptronClassifier"),
@@ -110,4 +116,4 @@ def estimator_for(name: str, task: str) -> Any:
 
 def public_names(*, main: bool) -> dict[str, str]:
     """Return the module of each estimator of the main methods, or of the others."""
-    return {name: f"methods.{entry.name}" for entry in METHODS.values() if entry.is_main == main for name in entry.estimators}
+    return {name: entry.place for entry in METHODS.values() if entry.is_main == main for name in entry.estimators}

@@ -17,7 +17,7 @@ import kernling.baselines
 from checks import assert_identical, estimators
 from kernling.compat import to_river
 from kernling.compat.names import Vocabulary
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 
 LOGISTIC = kernling.AVMClassifier(loss="logistic", gamma=0.1, delta=0.5, lam=0.01, random_state=0)
 REGRESSOR = kernling.AVMRegressor(gamma=0.1, delta=0.5, lam=0.01, random_state=0)

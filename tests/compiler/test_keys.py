@@ -15,7 +15,7 @@ from kernling.compiler.keys import reached
 KEYS = """
 from kernling.compiler.keys import shared_hash
 from kernling.methods import avm
-from kernling.streams.fill import fill_rows
+from kernling.tables.fill import fill_rows
 
 print(shared_hash(), avm.step.stamp, fill_rows.stamp)
 """
@@ -24,8 +24,9 @@ import dis, gc, importlib, json, pkgutil
 import kernling
 from kernling.compiler.decorators import Compiled
 
+ROOMS = ("core", "driver", "components", "methods", "baselines", "io", "tables", "estimators", "merging")
 for module in pkgutil.walk_packages(kernling.__path__, "kernling."):
-    if module.name.split(".")[1] in ("core", "components", "methods", "streams", "estimators", "merging"):
+    if module.name.split(".")[1] in ROOMS:
         importlib.import_module(module.name)
 everything = [one for one in gc.get_objects() if isinstance(one, Compiled)]
 
@@ -76,10 +77,10 @@ def copied(run_python, tmp_path):
             "",
         ),  # how models merge
         (("methods/avm.py", "default=0.00001", "default=0.00002"), ""),
-        (("streams/fill.py", '"""Replace NaN by', '"""Put for NaN'), ""),
-        (("streams/fill.py", "FAR = 10.0", "FAR = 11.0"), "fill"),
+        (("tables/fill.py", '"""Replace NaN by', '"""Put for NaN'), ""),
+        (("tables/fill.py", "FAR = 10.0", "FAR = 11.0"), "fill"),
         (("components/scaling.py", "ENOUGH = ", "ENOUGH = 1 + "), "fill"),
-        (("streams/fill.py", "@jit_exact\ndef fill_rows", "from ..compiler import jit\n@jit\ndef fill_rows"), "fill"),
+        (("tables/fill.py", "@jit_exact\ndef fill_rows", "from ..compiler import jit\n@jit\ndef fill_rows"), "fill"),
         (("methods/avm.py", "stats[LARGEST_Y] = max", "stats[LARGEST_Y] = min"), "avm"),
         (("core/losses.py", "return -1.0 if m < 1.0", "return -2.0 if m < 1.0"), "avm"),  # called by what a step calls
         (("compiler/decorators.py", '"error_model": "numpy"', '"error_model": "python"'), "shared avm fill"),
@@ -174,8 +175,8 @@ for cls in registry.find({name!r}).classes():
 """
 STREAM = """
 import numpy as np
-from kernling.streams.fill import Fill
-from kernling.streams.plain import _are_numbers
+from kernling.tables.fill import Fill
+from kernling.tables.plain import _are_numbers
 from kernling.core.limits import row_within
 
 X = np.random.default_rng(0).standard_cauchy(size=(3000, 3))
@@ -193,7 +194,7 @@ def check(copied, module, name, program):
 
 
 def test_a_changed_constant_gives_what_an_empty_cache_gives(copied):
-    assert check(copied, "kernling.streams.fill", "FAR", STREAM), "its effect can be seen"
+    assert check(copied, "kernling.tables.fill", "FAR", STREAM), "its effect can be seen"
 
 
 @pytest.mark.long

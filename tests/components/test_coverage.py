@@ -61,7 +61,7 @@ def test_binary_rows_full_of_ties(way, as_rows, scale):
         "lam": 1.0,
         "delta": 2.0 * scale * 2.0,
         "max_cells": len(cores),
-        "full": "drop",
+        "when_full": "drop",
         "eta": None,
         "standardise_target": False,
     }

@@ -19,7 +19,7 @@ from kernling import distributed as scale
 from kernling.baselines import FOGDClassifier
 from kernling.distributed import stages, training
 from kernling.distributed.stages import stages_of
-from kernling.streams import Encode, Standardise
+from kernling.tables import Encode, Standardise
 from oracles import stream
 
 PARTS, ROWS = 6, 4000

@@ -218,7 +218,7 @@ PARAMETERS = {
     "output": ["mean"],
     "suffix": [0.0, 1.5],
     "max_cells": [0, -3, 2.5],
-    "full": ["grow"],
+    "when_full": ["grow"],
     "zero_cells": [1.0, "yes"],
     "eta": [0.0, -1.0, "large"],
     "tau": [0.0, -1.0],

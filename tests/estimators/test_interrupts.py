@@ -41,14 +41,14 @@ PIPELINE = """
 import signal
 import numpy as np
 import kernling as kl
-from kernling.core import loop
-from kernling.streams import Standardise
+from kernling.driver import events
+from kernling.tables import Standardise
 
 rng = np.random.default_rng(0)
 X = rng.normal(50.0, 3.0, size=(3000, 3))
 y = X[:, 0] + X[:, 1]
-usual = loop._call_length
-loop._call_length = lambda state, setup: setup.block_size  # so that there are many places to stop at
+usual = events._call_length
+events._call_length = lambda state, setup: setup.block_size  # so that there are many places to stop at
 
 
 def new():
@@ -65,7 +65,7 @@ def interrupt_after(calls):
             signal.raise_signal(signal.SIGINT)
         return setup.block_size
 
-    loop._call_length = length
+    events._call_length = length
 
 
 def contents(model):
@@ -83,7 +83,7 @@ for learn in ("partial_fit", "predict_then_learn"):
     except KeyboardInterrupt as error:
         assert "as it was before" in str(error), error
     assert contents(model) == before, "not as it was"
-    loop._call_length = usual
+    events._call_length = usual
     for each in (model, straight):
         getattr(each, learn)(X[500:2000], y[500:2000])
         each.learn_one(X[2000], y[2000])
@@ -95,7 +95,7 @@ for learn in ("partial_fit", "predict_then_learn"):
         raise SystemExit("not stopped")
     except KeyboardInterrupt:
         assert not hasattr(fresh, "steps_")
-    loop._call_length = usual
+    events._call_length = usual
 
 labels = np.where(y > 100.0, "high", "low")
 labels[1200:] = "late"  # a new class, so that the rows are learned in two parts
@@ -113,7 +113,7 @@ for rows in (100, 1000):  # in one block: Ctrl-C waits until all rows have been 
     except KeyboardInterrupt as error:
         expected = "have been learned" if rows == 100 else "as it was before"
         assert expected in str(error), error
-    loop._call_length = usual
+    events._call_length = usual
     if rows == 100:
         straight.partial_fit(X[first:last], labels[first:last])
     assert contents(model) == contents(straight), rows
@@ -130,13 +130,13 @@ TARGETS = """
 import signal
 import numpy as np
 import kernling as kl
-from kernling.core import loop
+from kernling.driver import events
 
 rng = np.random.default_rng(0)
 X = rng.normal(50.0, 3.0, size=(3000, 3))
 y = X[:, 0] + X[:, 1]
 labels = (y > 100.0).astype(int)
-usual = loop._call_length
+usual = events._call_length
 
 
 def contents(model):
@@ -153,13 +153,13 @@ def interrupted(model, learn, X, y, calls):
             signal.raise_signal(signal.SIGINT)
         return setup.block_size
 
-    loop._call_length = length
+    events._call_length = length
     try:
         getattr(model, learn)(X, y)
         raise SystemExit("not stopped")
-    except loop.Interrupted as stop:
+    except events.Interrupted as stop:
         rows = len(y) if stop.rows is None else stop.rows
-    loop._call_length = usual
+    events._call_length = usual
     return rows
 
 
@@ -192,12 +192,12 @@ SHORT = """
 import ctypes, itertools, signal
 import numpy as np
 import kernling as kl
-from kernling.core import loop, run
+from kernling.driver import events, loops
 
 rng = np.random.default_rng(0)
 X = rng.normal(50.0, 3.0, size=(500, 3))
 y = X[:, 0] + X[:, 1]
-usual, usual_few = run.Run.__call__, run.Run.of_few
+usual, usual_few = loops.Run.__call__, loops.Run.of_few
 
 
 def contents(model):
@@ -228,21 +228,21 @@ def stopped_in(change, begun):
         for each in (model, straight):
             each.partial_fit(X[:50], y[:50])
     if rows > model.block_size:
-        run.Run.__call__ = interrupted(usual)
+        loops.Run.__call__ = interrupted(usual)
     else:
-        loop.starmap = learned_then_stopped
+        events.starmap = learned_then_stopped
         if begun:
             learn = model._few._learn
             model._few._learn = lambda *given: change(learn(*given))
         else:
-            run.Run.of_few = of_few
+            loops.Run.of_few = of_few
     try:
         model.partial_fit(X[100 : 100 + rows], y[100 : 100 + rows])
         raise SystemExit("not stopped")
     except KeyboardInterrupt:
         pass
     finally:
-        run.Run.__call__, run.Run.of_few, loop.starmap = usual, usual_few, itertools.starmap
+        loops.Run.__call__, loops.Run.of_few, events.starmap = usual, usual_few, itertools.starmap
     if begun and rows <= model.block_size:
         model._few._learn = learn
     return model, straight
@@ -272,7 +272,7 @@ ANYWHERE = """
 import random, signal
 import numpy as np
 import kernling as kl
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = X[:, 0] + X[:, 1]

@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 import checks
 import kernling
 from checks import assert_identical
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 from oracles import stream
 
 X, LABELS = stream("binary", 200)

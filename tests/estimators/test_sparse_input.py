@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler
 
 import kernling as kl
-from kernling.streams import Encode
+from kernling.tables import Encode
 
 ROWS = sparse.random_array((40, 6), density=0.5, rng=np.random.default_rng(0), format="csr")
 LABELS = np.arange(40) % 2

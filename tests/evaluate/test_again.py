@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import kernling as kl
 from kernling.cli.commands import app
 from kernling.evaluate import held_out, read_rows, search, test_then_train
+from kernling.io import stream, synthetic, write
 from kernling.papers import run_again
-from kernling.streams import stream, synthetic, write
 
 NOT_THE_SAME = ("seconds", "nbytes")  # memory is taken ahead of need, chunk by chunk
 

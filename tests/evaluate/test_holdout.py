@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 import kernling as kl
 from kernling.evaluate import choose, folds, held_out
 from kernling.evaluate.selection import points_of
-from kernling.streams import synthetic
+from kernling.io import synthetic
 
 X, Y = synthetic("checkerboard", 900, seed=3).load()
 MODEL = kl.AVMClassifier(gamma=4.0, delta=0.4)

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 import kernling as kl
 from kernling.evaluate import batch, model_of, online, read_rows, summary, test_then_train, write_rows
+from kernling.io import stream, synthetic
 from kernling.papers import dataset, datasets, run_again
-from kernling.streams import stream, synthetic
 
 MODEL = kl.AVMClassifier(gamma=2.0, delta=0.5, loss="logistic", random_state=0)
 FIVE = kl.AVMClassifier(gamma=2.0, delta=0.5, random_state=0)

@@ -9,8 +9,9 @@ from sklearn.metrics import root_mean_squared_error
 
 import kernling
 from kernling.evaluate import ConstantAnswer, LinearModel, batch, online, summary, test_then_train
+from kernling.io import stream
 from kernling.report import cells, curve
-from kernling.streams import Standardise, stream
+from kernling.tables import Standardise
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(1500, 4))

@@ -10,8 +10,9 @@ from kernling.baselines import BOGDClassifier, KOILClassifier, OPAUCClassifier
 from kernling.core.limits import Diverged
 from kernling.estimators.ranges import Among, Log, Rounded, Times, fitting, ranges_of
 from kernling.evaluate import Search, search, test_then_train
+from kernling.io import Stream, stream, synthetic
 from kernling.papers import run_again
-from kernling.streams import Standardise, Stream, stream, synthetic
+from kernling.tables import Standardise
 
 ROWS = 3000
 

@@ -17,7 +17,7 @@ from export import json_reader
 from export.tables import AGES, TASKS, exported_cases, mixture, mixture_rows, table
 from kernling.baselines import FOGDClassifier
 from kernling.export import to_json
-from kernling.streams import MinMax, Standardise
+from kernling.tables import MinMax, Standardise
 from oracles import stream
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
@@ -96,9 +96,9 @@ MODELS = {
 MORE = {  # what JavaScript does besides
     "fourier": lambda: FOGDClassifier(random_state=0).fit(ROWS, np.arange(300) % 3),
     "parts": lambda: kl.KRLSRegressor(points=20).fit(ROWS, ROWS[:, 0]),
-    "vote": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, LABELS),
-    "vote of several classes": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, np.arange(300) % 3),
-    "blend": lambda: kl.AutoRegressor(points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
+    "vote": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, LABELS),
+    "vote of several classes": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, np.arange(300) % 3),
+    "blend": lambda: kl.AutoRegressor(memory=0, points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
     "clipped": lambda: kl.StreamPipeline([("a", Standardise(clip=1.0)), ("b", kl.AVMClassifier(delta=0.5))]).fit(ROWS, LABELS),
 }
 

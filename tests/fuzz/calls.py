@@ -18,7 +18,7 @@ from sklearn.base import clone
 import hostile
 import kernling
 from kernling.core.kernels import KINDS
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.tables import Encode, MinMax, Standardise
 
 HOSTILE = [np.nan, np.inf, -np.inf, 5e-324, 1e-300, 1e15, 1e38, 1e49, 1e51, 1e149, 1e151, 1e300, -1.7e308]
 MOST = 20  # failures in one report

@@ -18,7 +18,8 @@ import pyarrow.parquet
 
 import hostile
 from kernling.compiler import cache
-from kernling.streams import Encode, stream
+from kernling.io import stream
+from kernling.tables import Encode
 
 ROWS = 30
 WORDS = [

@@ -30,7 +30,7 @@ import hostile
 import kernling
 from kernling import models
 from kernling.estimators.base import OnlineEstimator
-from kernling.streams import Encode, MinMax, Standardise
+from kernling.tables import Encode, MinMax, Standardise
 from oracles import CASES, stream
 
 TIME = 120.0  # seconds for a forgery, code that must be compiled first included

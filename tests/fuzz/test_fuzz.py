@@ -8,7 +8,7 @@ from checks import estimators
 from forgery import refuse_damaged
 from fuzz import calls, files, swaps
 from kernling import registry
-from kernling.streams import Standardise
+from kernling.tables import Standardise
 
 MAIN = [cls for cls in estimators() if registry.METHODS[cls.learner.name].is_main]
 CALLS, FILES, SWAPS = 1_000_000, 20_000, 40_000

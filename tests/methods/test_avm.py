@@ -21,7 +21,7 @@ from oracles import stream
 
 def points_and_cores(model):
     """All stored points, and which of them are cores."""
-    inside, n = model._state.model, model.n_stored_
+    inside, n = model.state_.model, model.n_stored_
     return inside.points[:n] + inside.centre, inside.tags[0, :n] == 0.0
 
 
@@ -195,7 +195,7 @@ def test_max_cells_drops_what_lies_outside():
     X, y = stream("binary", 1000, seed=10)
     free = PublishedClassifier(gamma=2.0, delta=0.6).fit(X, y)
     assert free.n_dropped_ == 0
-    limited = PublishedClassifier(gamma=2.0, delta=0.6, max_cells=20, full="drop").fit(X, y)
+    limited = PublishedClassifier(gamma=2.0, delta=0.6, max_cells=20, when_full="drop").fit(X, y)
     assert limited.n_stored_ == limited.n_cells_ == 20 < free.n_cells_
     cores, _ = points_and_cores(limited)
     complete = int(np.flatnonzero((cores[-1] == X).all(axis=1))[0])  # from here on no cell opens
@@ -231,8 +231,8 @@ def test_a_limit_follows_a_stream_that_moves():
     X = centre + rng.uniform(-1.0, 1.0, (4000, 2))
     y = (X[:, 1] > centre[:, 0]).astype(int)
     replaced, dropped = (
-        np.mean(AVMClassifier(gamma=1.0, delta=0.5, max_cells=60, full=full).predict_then_learn(X, y) != y)
-        for full in ("replace", "drop")
+        np.mean(AVMClassifier(gamma=1.0, delta=0.5, max_cells=60, when_full=when_full).predict_then_learn(X, y) != y)
+        for when_full in ("replace", "drop")
     )
     assert replaced < 0.5 * dropped
 
@@ -320,7 +320,7 @@ def test_the_ball_is_reached_right_after_the_first_event(lam):
 def test_the_norm_does_not_drift_over_a_long_stream():
     X, y = stream("regression", 20_000, seed=13)
     model = PublishedRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.01).fit(X, y)
-    kept = model._state.model.clock[0] * math.sqrt(model._state.norm.square[0])
+    kept = model.state_.model.clock[0] * math.sqrt(model.state_.norm.square[0])
     assert kept == pytest.approx(norm(model), rel=1e-9)
 
 
@@ -403,6 +403,6 @@ def test_a9a(data_folder, output, expected):
 def test_ijcnn1(data_folder):
     X, y = both_parts(data_folder, "ijcnn1", 22)
     assert X.shape == (141691, 22)
-    rate, points = shuffled_mistakes(X.toarray(), y, gamma=1.0, lam=1.7857e-5, delta=1.0, max_cells=500, full="drop")
+    rate, points = shuffled_mistakes(X.toarray(), y, gamma=1.0, lam=1.7857e-5, delta=1.0, max_cells=500, when_full="drop")
     assert rate == pytest.approx(7.56, abs=0.15)  # the paper: 8.01
     assert points == 500

@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 
 import kernling
 from kernling import POLKClassifier, POLKRegressor, kernel
+from kernling.io import synthetic
 from kernling.papers import dataset
-from kernling.streams import synthetic
 from oracles import encoded, stream
 from oracles.common import loss_gradient
 from oracles.polk import POLK

@@ -8,7 +8,7 @@ from kernling.components import early, succession
 from kernling.estimators.contents import flatten
 from oracles.auto import AutoClasses, AutoValues, Succeeding
 
-SMALL = {"points": 30, "window": 50, "block_size": 16}
+SMALL = {"points": 30, "window": 50, "memory": 20_000, "block_size": 16}
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def changing(n: int, change: int, seed: int = 0, values: bool = False) -> tuple[
 def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
     monkeypatch.setattr("oracles.auto.SETTLE", early.SETTLE)
     values = cls is kl.AutoRegressor
-    X, y = changing(720, 250, values=values)
-    model = cls(points=15, window=40, block_size=16, gamma=0.4)
+    X, y = changing(480, 180, values=values)
+    model = cls(points=15, window=40, memory=3000, block_size=16, gamma=0.4)
     oracle = Succeeding(
         lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
         *(getattr(succession, name) for name in ("DELAY", "DECIDE", "YOUNG", "LIFE")),
@@ -58,10 +58,10 @@ def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
 
 @pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
 def test_blocks_chunks_and_single_events_lead_to_the_same_succession(cls, soon):
-    X, y = changing(1500, 700, values=cls is kl.AutoRegressor)
+    X, y = changing(800, 350, values=cls is kl.AutoRegressor)
     whole, chunks, single = cls(**SMALL), cls(**SMALL), cls(**SMALL | {"block_size": 5})
     said = whole.predict_then_learn(X, y)
-    parts = [chunks.predict_then_learn(X[part], y[part]) for part in np.split(np.arange(1500), [3, 200, 701, 753, 1000])]
+    parts = [chunks.predict_then_learn(X[part], y[part]) for part in np.split(np.arange(800), [3, 200, 351, 403, 600])]
     for x, target in zip(X, y, strict=True):
         single.learn_one(x, target)
     assert any(alarm.replaced for alarm in whole.alarms_)
@@ -88,14 +88,14 @@ def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
 
 
 def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
-    X, y = changing(2600, 500)
-    model = kl.AutoClassifier(**SMALL).partial_fit(X[:400], y[:400])
+    X, y = changing(1800, 400)
+    model = kl.AutoClassifier(**SMALL).partial_fit(X[:300], y[:300])
 
     def allocated() -> int:
         return sum(array.nbytes for array in flatten(model._state).values())
 
     first, most = allocated(), 0
-    for part in np.array_split(np.arange(400, 2600), 40):
+    for part in np.array_split(np.arange(300, 1800), 30):
         model.partial_fit(X[part], y[part])
         most = max(most, allocated())
     assert model.alarms_
@@ -105,7 +105,7 @@ def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
 
 def test_without_a_change_nothing_happens():
     X, y = changing(4000, 4000)
-    model = kl.AutoClassifier(points=30, window=50).fit(X, y)
+    model = kl.AutoClassifier(points=30, window=50, memory=20_000).fit(X, y)
     assert model.alarms_ == []
     assert not model.has_succeeded
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, kept_share
+from .common import Case, decay_of
 from .fogd import Features
 from .pairs import Pairwise, pair_slope
 
@@ -64,14 +64,14 @@ class AOGD(Pairwise):
     def change(self, o: int, z: np.ndarray, sign: float, weight: float, u: float) -> np.ndarray:
         p, w, others = self.params, self.history[o][-1], self.seen[o][-sign]
         if p["means"] == "single":
-            return kept_share(p) * self.listed(o, z, sign, weight, u)
+            return decay_of(p) * self.listed(o, z, sign, weight, u)
         if others:
             for step, partner in ((p["eta"], self.mean(o, -sign)), (p["second_eta"], self.example[o][-sign])):
                 d = sign * (z - partner)
                 w = w - step * (weight * pair_slope(p["loss"], w @ d) * d + p["lam"] * w)
         if sign not in self.example[o] or u < p["refresh"]:
             self.example[o][sign] = z
-        return kept_share(p) * w
+        return decay_of(p) * w
 
     def listed(self, o: int, z: np.ndarray, sign: float, weight: float, u: float) -> np.ndarray:
         """Algorithm 1 line by line: one mean of everything, taken for the other class, and one example with its label."""
@@ -111,7 +111,7 @@ class AOGDRank:
         if not self.seen or u < p["refresh"]:
             self.example = z, y
         self.seen.append((z, y))
-        self.history.append(kept_share(p) * w)
+        self.history.append(decay_of(p) * w)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return np.atleast_1d(output(self.params, self.history) @ self.z(x))

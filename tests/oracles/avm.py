@@ -39,7 +39,7 @@ class AVM(Models):
     def open_cell(self, x: np.ndarray) -> int | None:
         if sum(self.is_core) < (self.params["max_cells"] or math.inf):
             return self.store(x, is_core=True)
-        if self.params["full"] == "drop":
+        if self.params["when_full"] == "drop":
             return None
         k = min((k for k in range(len(self.points)) if self.is_core[k]), key=lambda k: self.visited[k])
         self.project(k)
@@ -95,7 +95,7 @@ CASES: dict[str, list[Case]] = {
         avm("binary", "hinge", 0.05, 0.5, output="auto"),
         avm("binary", "hinge", 0.05, 0.7, output="average", forget=8.0, eta=None),  # the scale falls below 1e-6
         avm("binary", "smooth_hinge", 0.05, 0.5, tau=0.7, kernel="cauchy", output="suffix", suffix=0.3),
-        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, full="drop", output="average"),
+        avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, when_full="drop", output="average"),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, output="average"),
         avm("multiclass", "hinge", 0.05, 0.7, max_cells=15, output="auto"),
         avm("binary", "logistic", 0.01, 0.6, max_cells=10, eta=None, zero_cells=True, output="suffix"),
@@ -130,7 +130,7 @@ CASES: dict[str, list[Case]] = {
         ),
         avm("regression", "l2", 0.3, 0.5, kernel="matern52"),
         avm("regression", "l2", 0.3, 0.5, forget=7.5),
-        avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12, full="drop"),
+        avm("regression", "l2", 0.5, 0.6, y_max=1.0, output="suffix", suffix=0.4, max_cells=12, when_full="drop"),
         avm("regression", "l2", 0.5, 0.6, output="average", max_cells=12, coverage="box"),
         avm("regression", "l2", 0.4, 0.6, output="average", approximate="bernoulli", beta=2.0, random_state=6),
         avm("regression", "l2", 1.5, 0.5),

@@ -95,14 +95,16 @@ def loss_gradient(params: dict[str, Any], f: np.ndarray, y: float) -> tuple[np.n
     return row, m
 
 
-def kept_share(params: dict[str, Any]) -> float:
+def decay_of(params: dict[str, Any]) -> float:
     """What one event leaves of the coefficients, so that ``forget`` events leave half."""
     return 0.5 ** (1.0 / params["forget"]) if params["forget"] else 1.0
 
 
 def annealed(params: dict[str, Any], t: int) -> float:
-    """The t of a step 1 / (lam t), which stops where 1 - 1 / t is the kept share."""
-    return min(t, 1.0 / (1.0 - kept_share(params))) if params["forget"] else t
+    """The t of a step 1 / (lam t), which stops where 1 - 1 / t is the kept share, or is that of a constant step."""
+    if params.get("eta"):
+        return 1.0 / (params["eta"] * params["lam"])
+    return min(t, 1.0 / (1.0 - decay_of(params))) if params["forget"] else t
 
 
 class Models:

@@ -9,7 +9,7 @@ from scipy.interpolate import RegularGridInterpolator
 
 from kernling.components.point_merging import TABLE
 
-from .common import Case, annealed, kept_share
+from .common import Case, annealed, decay_of
 from .terms import Terms
 
 
@@ -28,7 +28,7 @@ class NORMA(Terms):
             if self.full():
                 self.remove(self.oldest())
             self.append(x, eta * direction)
-        self.scale(kept_share(o))
+        self.scale(decay_of(o))
 
 
 class Pegasos(Terms):
@@ -44,7 +44,7 @@ class BOGD(Terms):
 
     def step(self, x, f, direction, margin, u):
         self.descend(x, direction, u)
-        self.scale(kept_share(self.params))
+        self.scale(decay_of(self.params))
 
     def descend(self, x, direction, u):
         o = self.params
@@ -109,7 +109,7 @@ class BSGD(Pegasos):
             q, self.points[best[0]], self.coef[best[0]] = best
 
     def share(self, p: float, q: float, kappa: float) -> float:
-        """h for coefficients p <= q, interpolated in the table, whose entries tests/methods/test_baselines.py checks."""
+        """h for coefficients p <= q, interpolated in the table, whose entries tests/baselines/test_baselines.py checks."""
         grid = np.arange(len(TABLE)) / (len(TABLE) - 1)
         return RegularGridInterpolator((grid / 2.0, grid), TABLE)((min(0.5, p / (p + q)), kappa)).item()
 
@@ -188,6 +188,7 @@ CASES: dict[str, list[Case]] = {
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="removal", kernel="poly", degree=2, coef0=1.0),
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="projection", kernel="exponential"),
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="merging"),
+        case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="merging", eta=0.4),
     ],
     "BSGDRegressor": [
         case(BSGD, "regression", lam=0.02, budget=20, maintenance="merging"),
@@ -197,6 +198,8 @@ CASES: dict[str, list[Case]] = {
         case(NPBSGD, "binary", False, lam=0.02, beta=10.0, random_state=1),
         case(NPBSGD, "binary", False, lam=0.05, beta=10.0, forget=60.0, random_state=4),
         case(NPBSGD, "multiclass", lam=0.02, beta=20.0, budget=20, kernel="matern32", random_state=2),
+        case(NPBSGD, "multiclass", lam=0.02, beta=20.0, budget=20, eta=0.4, loss="softmax", random_state=5),
+        case(NPBSGD, "binary", lam=0.02, beta=20.0, budget=20, eta=0.4, loss="logistic", random_state=6),
     ],
     "NPBSGDRegressor": [case(NPBSGD, "regression", lam=0.02, beta=15.0, budget=25, epsilon=0.05, random_state=3)],
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, kept_share, kernel_values, loss_gradient
+from .common import Case, decay_of, kernel_values, loss_gradient
 from .fogd import Features
 
 SMOOTHNESS = {"logistic": 1.0, "softmax": 0.5, "l2": 1.0, "huber": 1.0}
@@ -84,7 +84,7 @@ class DualSVRG:
             self.w = self.u
             self.period = []
             self.refresh()
-        self.w = self.w[0] * kept_share(o), self.w[1] * kept_share(o)
+        self.w = self.w[0] * decay_of(o), self.w[1] * decay_of(o)
 
     def mean(self) -> tuple[np.ndarray, np.ndarray]:
         """Of the period's models."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import Case, kept_share, kernel_values
+from .common import Case, decay_of, kernel_values
 from .fogd import Features
 
 WIDE = 512
@@ -52,7 +52,7 @@ class KRLS:
     @cached_property
     def system(self) -> tuple[np.ndarray, np.ndarray]:
         """A = rho I + S, and the right side."""
-        beta = kept_share(self.params)
+        beta = decay_of(self.params)
         Z, T = np.array(self.rows), np.array(self.targets)
         s = np.array(self.weights) * beta ** np.arange(len(Z) - 1.0, -1.0, -1.0)
         return self.params["ridge"] * beta**self.since * np.eye(Z.shape[1]) + (Z.T * s) @ Z, (Z.T * s) @ T

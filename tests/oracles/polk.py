@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from .common import Case, kept_share, kernel_values, loss_gradient
+from .common import Case, decay_of, kernel_values, loss_gradient
 
 
 def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.ndarray, float]:
@@ -73,7 +73,7 @@ class POLK:
         lossy = [b for b, g in enumerate(gradients) if g.any()]
         points = self.points + [self.waiting[b][0] for b in lossy]
         steps = [-eta / len(self.waiting) * gradients[b] for b in lossy]
-        target = np.vstack([kept_share(o) ** len(self.waiting) * (1.0 - eta * o["lam"]) * self.coef, *steps])
+        target = np.vstack([decay_of(o) ** len(self.waiting) * (1.0 - eta * o["lam"]) * self.coef, *steps])
         K = np.array([kernel_values(o, np.array(points), p) for p in points])
         order = None
         if self.uniforms:

@@ -11,7 +11,7 @@ from kernling.serve import log
 from kernling.serve import rows as rows_of_requests
 from kernling.serve.blocks import Block
 from kernling.serve.refusal import Refused
-from kernling.streams import tables
+from kernling.tables import table as raw_tables
 from serving import abandon, blocks_of, contents_of, events, send
 
 
@@ -228,7 +228,7 @@ def test_ids_survive_damage_to_one_of_their_copies_and_are_told_if_both_are(star
 
 
 def test_a_row_that_looks_like_a_record_is_none(start, tmp_path, monkeypatch):
-    for module in (text, rows_of_requests, tables):
+    for module in (text, rows_of_requests, raw_tables):
         monkeypatch.setattr(module, "flaw", lambda _: None)  # it has NUL characters, which are refused
     service = start()
     send(service, events(30), 10)

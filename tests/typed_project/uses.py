@@ -8,7 +8,8 @@ import kernling as kl
 from kernling.baselines import PegasosClassifier
 from kernling.evaluate import test_then_train
 from kernling.export import to_json
-from kernling.streams import Standardise, stream
+from kernling.io import stream
+from kernling.tables import Standardise
 
 
 def learn(X: np.ndarray, y: np.ndarray) -> kl.StreamPipeline:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..streams import Table
-from ..streams.tables import missing, numbers, places_of
+from ..io.base import cut_chunk
+from ..tables import Table
+from ..tables.table import missing, numbers, places_of
+from .data import with_targets
 
 if TYPE_CHECKING:
     from ..evaluate.metrics import Batch
-    from ..streams.base import Chunk
+    from ..io.base import Chunk
 
 STANDARD_OUTPUT = Path("-")
 PIECE = 256  # rows that are learned at once between rows without a target: fewer take longer, more answer with an older model
@@ -36,22 +37,22 @@ def usable(model: Any, X: Any) -> np.ndarray:
     return np.logical_and.reduce([np.isfinite(numbers(values)) for values in X.columns.values()])
 
 
-class Said(NamedTuple):
+class Predictions(NamedTuple):
     """Predictions of rows."""
 
     lines: list[str]  # for each row, empty where a value is missing that the model needs
-    usable: np.ndarray  # which rows these are not
+    usable: np.ndarray  # mask of predictable rows
     values: np.ndarray | None  # of the usable rows
 
 
-def said(model: Any, X: Any, method: str = "predict") -> Said:
+def predictions(model: Any, X: Any, method: str = "predict") -> Predictions:
     """Return the predictions of rows by a method of a model."""
     good = usable(model, X)
     lines = [""] * X.shape[0]
     values = getattr(model, method)(X if good.all() else X[good]) if good.any() else None
     for place, line in zip(np.flatnonzero(good), () if values is None else lines_of(values), strict=True):
         lines[place] = line
-    return Said(lines, good, values)
+    return Predictions(lines, good, values)
 
 
 class Answers:
@@ -88,19 +89,19 @@ class Answers:
             if y is None:
                 yield X, y
                 continue
-            unlabelled = missing(y)
-            for part in [slice(None)] if self._path is None else _pieces(unlabelled, getattr(model, "t_", 0)):
-                without = unlabelled[part]
+            cuts = () if self._path is None else _cuts(missing(y), getattr(model, "t_", 0))
+            for piece in cut_chunk(X, y, cuts):
                 if self._path is not None:
-                    self._expect(model, X[part], without)
-                if not without.all():
-                    yield (X[part][~without], y[part][~without]) if without.any() else (X[part], y[part])
+                    self._expect(model, piece[0], missing(piece[1]))
+                rows = with_targets(*piece)
+                if rows[0].shape[0]:
+                    yield rows
 
     def _expect(self, model: Any, X: Any, unlabelled: np.ndarray) -> None:
         lines: list[str | None] = ["" if one else None for one in unlabelled]
         learned = getattr(model, "t_", 0) > 0
         if learned and unlabelled.any():
-            for place, answer in zip(np.flatnonzero(unlabelled), said(model, X[unlabelled]).lines, strict=True):
+            for place, answer in zip(np.flatnonzero(unlabelled), predictions(model, X[unlabelled]).lines, strict=True):
                 lines[place] = answer
         for row, line in zip(places_of(X, self._rows).tolist(), lines, strict=True):
             self._lines += [*[""] * (row - self._rows), line]  # rows in between were dropped
@@ -126,14 +127,14 @@ class Answers:
             del self._lines[:known]
 
 
-def _pieces(unlabelled: np.ndarray, learned: int) -> list[slice]:
-    """Cut a chunk before rows without a target, so that they are predicted with what was learned by then.
+def _cuts(unlabelled: np.ndarray, learned: int) -> list[int]:
+    """Return where to cut a chunk: before rows without a target, so that they are predicted with what was learned by then.
 
     A cut needs ``PIECE`` rows with a target since the last one; at the beginning of a stream, as many as have been learned.
     """
-    cuts, targets, last = [0], np.cumsum(~unlabelled), 0
+    cuts, targets, last = [], np.cumsum(~unlabelled), 0
     for place in np.flatnonzero(unlabelled).tolist():
         if targets[place] - last >= max(1, min(PIECE, learned + last)):
             cuts.append(place)
             last = targets[place]
-    return [slice(first, end) for first, end in pairwise([*cuts, len(unlabelled)])]
+    return cuts

@@ -12,10 +12,10 @@ import typer
 from .resume import START, Start
 
 if TYPE_CHECKING:
+    from ..io import Stream
+    from ..io.base import Chunk
     from ..models import Saved
     from ..pipeline import StreamPipeline
-    from ..streams import Stream
-    from ..streams.base import Chunk
 
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
@@ -43,7 +43,7 @@ class Reading:
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
-    scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of numbers (default: standard, unless the method scales).")] = None
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
@@ -123,9 +123,9 @@ class Source:
         self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
+        from ..io import stream, synthetic
+        from ..io.synthetic import STREAMS
         from ..papers import dataset, dataset_names
-        from ..streams import stream, synthetic
-        from ..streams.synthetic import STREAMS
 
         reading, first = self.reading, self.data[0]
         for path in self.data if len(self.data) > 1 else ():
@@ -147,7 +147,7 @@ class Source:
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
     def options(self) -> dict[str, Any]:
-        """Return the options of ``kernling.streams.stream``."""
+        """Return the options of ``kernling.io.stream``."""
         reading = self.reading
         return {
             "target": _place(reading.target),
@@ -171,7 +171,8 @@ class Source:
             return rows
         import numpy as np
 
-        from ..streams import Stream, Table
+        from ..io import Stream
+        from ..tables import Table
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
@@ -186,8 +187,8 @@ class Source:
         return self._asked_for(self._after_skip())
 
     def _after_skip(self) -> "Iterator[Chunk]":
-        from ..streams.base import CHUNK
-        from ..streams.tables import places_of
+        from ..io.base import CHUNK
+        from ..tables.table import places_of
 
         given = 0
         for X, y in self.stream:
@@ -203,7 +204,7 @@ class Source:
         """Limit the rows to --rows, and count those that are learned."""
         import numpy as np
 
-        from ..streams.tables import missing, places_of
+        from ..tables.table import missing, places_of
 
         last = np.inf if self._last is None else self._last
         given = self.skip
@@ -234,7 +235,7 @@ class Source:
 
     def begin(self) -> "tuple[Chunk, Iterator[Chunk]]":
         """Return the first rows with a target, from which "auto" parameters are resolved whatever --rows is, and all chunks."""
-        from ..streams.base import first_rows
+        from ..io.base import first_rows
 
         first, chunks = first_rows(self._after_skip(), live=self.stream.once, usable=with_targets)
         X, y = (None, None) if first is None else with_targets(*first)
@@ -245,20 +246,20 @@ class Source:
 
     def task_of(self, y: Any) -> str:
         """Return the task of a named data set, or infer it from the targets."""
-        from ..estimators.by_task import task_of
+        from ..estimators.task_choice import task_of
 
         if y is None:
             raise ValueError(f"the rows of {self.name} have no target; name its column with --target")
         return self._task or task_of(y)
 
-    def steps(self, X: Any) -> list[tuple[str, Any]]:
-        """Return the preprocessing steps that the options ask for."""
+    def steps(self, X: Any, own: bool = False) -> list[tuple[str, Any]]:
+        """Return the preprocessing steps that the options ask for; ``own``: the model scales by itself."""
         from ..pipeline import OUTLIER
-        from ..streams import Encode, MinMax, Standardise, Table
+        from ..tables import Encode, MinMax, Standardise, Table
 
         reading = self.reading
         scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
-        scale = scalings[self._scale_of(X)]
+        scale = scalings[self._scale_of(X, own)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
         named = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
@@ -267,25 +268,26 @@ class Source:
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
-    def _scale_of(self, X: Any) -> str:
-        """Return the name of the scale; tables are scaled by default."""
-        from ..streams import Table
+    def _scale_of(self, X: Any, own: bool) -> str:
+        """Return the name of the scale; tables are scaled by default, unless the model does so itself."""
+        from ..tables import Table
 
-        return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
+        return self.reading.scale or ("standard" if isinstance(X, Table) and not own else "none")
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
         """Return a pipeline that ends in the model."""
-        from ..estimators.by_task import without_own_scales
+        from ..estimators.task_choice import scales_itself, without_own_scales
         from ..pipeline import StreamPipeline
 
-        if self._scale_of(X) != "none":
+        own = scales_itself(model)
+        if self._scale_of(X, own) != "none":
             model = without_own_scales(model)
-        return StreamPipeline([*self.steps(X), (MODEL, model)])
+        return StreamPipeline([*self.steps(X, own), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":
     """Return the rows that have a target; all rows if there are no targets."""
-    from ..streams.tables import missing
+    from ..tables.table import missing
 
     if y is None or not missing(y).any():
         return X, y
@@ -294,8 +296,8 @@ def with_targets(X: Any, y: Any) -> "Chunk":
 
 
 def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
-    """Return the options of ``kernling.streams.stream`` for a saved model; some options of the command line take precedence."""
-    from ..streams.steps import columns_of
+    """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
+    from ..tables.steps import columns_of
 
     for option in ("features", *COLUMNS, "hash", "scale"):
         if getattr(reading, option) is not None:

@@ -118,14 +118,14 @@ def advice(save: Path, source: Source, mend: bool) -> str:
 
 def _is_live(data: list[str]) -> bool:
     """Return whether some of the data can be read only once, so that the next rows are new rows."""
-    from ..streams.files import is_read_once
+    from ..io.files import is_read_once
 
     return any(map(is_read_once, data))
 
 
 def _head(name: str, size: int = HEAD) -> list[Any] | None:
     """Return the number and the checksum of the first bytes of a file; None for data sets and pipes."""
-    from ..streams.files import is_read_once, opened
+    from ..io.files import is_read_once, opened
 
     if not Path(name).exists() or is_read_once(name):
         return None

@@ -52,7 +52,7 @@ class Status:
         from rich.status import Status as Line
 
         from ..compiler import compiling
-        from ..streams import progress
+        from ..io import progress
 
         console = Console(stderr=True)
         self._line = Line(self._first, console=console) if self._visible and console.is_terminal else None

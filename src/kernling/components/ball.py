@@ -15,7 +15,7 @@ import numpy as np
 from ..compiler import inline, inner
 from ..core.block import point_values
 from ..core.expansion import EVENTS, SCALE, TOTAL
-from ..core.minibatch import function_products
+from ..core.matrices import function_products
 from ..core.updates import add, insert, scale_model
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ def open_cell(params, state, block, j):
     """Return the core of a new cell for event j; -1 if there is no room."""
     if state.stats[CELLS] < params.max_cells:
         state.stats[CELLS] += 1
-        return keep(state, block, j, 0.0)
+        return store(state, block, j, 0.0)
     state.stats[OVERFLOWS] += 1
     return replace_core(state, block, j) if params.replace else -1
 
@@ -55,7 +55,7 @@ def replace_core(state, block, j):
 
 
 @inline
-def keep(state, block, j, tag):
+def store(state, block, j, tag):
     """Store event j as a point, a core if its tag is 0; return its index."""
     c = insert(state.model, block, j, tag)
     state.model.tags[VISITED, c] = 0.0

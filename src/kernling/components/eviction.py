@@ -15,7 +15,7 @@ from ..core import losses
 from ..core.block import point_values
 from ..core.expansion import EVENTS, padded
 from ..core.kernels import is_isotropic, self_value
-from ..core.minibatch import point_matrix
+from ..core.matrices import point_matrix
 from ..core.shapes import declared
 from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
@@ -114,7 +114,7 @@ def lightest(model, block):
 
 
 @inner
-def keep(model, block, j, budget, victim):
+def store(model, block, j, budget, victim):
     """Store event j with coefficient 0: as a new point while there is room, else in place of the victim."""
     birth = model.clock[EVENTS]
     if model.size[0] < budget:

@@ -16,9 +16,10 @@ from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
-from ..core.minibatch import squared_norms
+from ..core.matrices import squared_norms
 from ..core.state import Widening
-from . import bins, least_squares, line, window
+from . import archive, bins, least_squares, line, window
+from .archive import Archive, new_archive
 from .bins import Bins, new_bins
 from .combination import RIDGE, new_combination
 from .early import Early
@@ -40,7 +41,8 @@ LINEAR_RECENT = Ridge(0.1, 0.998, 1000)
 BINNED = Ridge(1.0, 0.998, 1000)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
-CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow")
+MEMORY = ("memory", "memory_recent")
+CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow", *MEMORY)
 REGRESSORS = (
     *SQUARES,
     *(
@@ -60,6 +62,7 @@ REGRESSORS = (
         "average_cityblock_narrowest",
     ),
     "nearest_five",
+    *MEMORY,
 )
 
 
@@ -77,6 +80,7 @@ class Experts(NamedTuple):
     linear_recent: Line
     bins: Bins
     window: Window
+    archive: Archive
     mixture: Mixture | LeastSquares
     scales: Scales
     target: Scales
@@ -146,8 +150,8 @@ class Experts(NamedTuple):
         return given._replace(gamma=float(self.early.gamma[0]))
 
 
-def new_experts(model: Expansion, most: int, events: int, early: Early, of_classes: bool) -> Experts:
-    """Return untrained experts, with a maximum number of points and of latest events."""
+def new_experts(model: Expansion, most: int, events: int, memory: int, early: Early, of_classes: bool) -> Experts:
+    """Return untrained experts, with a maximum number of points, of latest events, and of bytes of the memory."""
     d, outputs = model.points.shape[1], model.coef.shape[1]
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
     return Experts(
@@ -158,6 +162,7 @@ def new_experts(model: Expansion, most: int, events: int, early: Early, of_class
         new_line(LINEAR_RECENT, d, outputs),
         new_bins(BINNED, d, outputs),
         new_window(events, d, model.points.dtype, powers, columns),
+        new_archive(d, memory),
         new_mixture(len(CLASSIFIERS), outputs) if of_classes else new_combination(len(REGRESSORS)),
         new_scales(d),
         new_scales(1),
@@ -173,6 +178,7 @@ def clear(experts: Experts) -> None:
     line.clear(experts.linear_recent, LINEAR_RECENT)
     least_squares.clear(experts.bins.sums, BINNED)
     window.clear(experts.window)
+    archive.clear(experts.archive)
 
 
 def begin(experts: Experts, events: float, gamma: float) -> None:
@@ -223,6 +229,7 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
         whitening=whitening,
         kernel_squares=squares,
         window=held._replace(points=latest, norms=norms),
+        archive=experts.archive.moved(factor, shift),
         early=early._replace(stretch=common.early.stretch, gamma=common.early.gamma),
     )
 
@@ -239,6 +246,7 @@ class Seen(NamedTuple):
     Z: np.ndarray  # all its features, and room for points to come
     new: np.ndarray  # the part of k(x, x) that the points do not explain
     bins: np.ndarray  # (1 + edges, events): 1 and whether columns exceed the edges
+    stored: np.ndarray  # (events, d) for the memory
 
 
 def look(experts: Experts, given: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
@@ -254,7 +262,8 @@ def look(experts: Experts, given: Kernel, rows: np.ndarray, X: np.ndarray, room:
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows))
+    stored = archive.as_stored(X - model.centre, stretch)
+    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
 
 
 def _stretched(experts: Experts, X: np.ndarray) -> np.ndarray:
@@ -275,25 +284,35 @@ def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current scores of the experts, (experts, outputs, events)."""
-    return np.stack([*_squares(experts, seen), *window.scores_of(experts.window, *_for_window(seen))])
+    outputs = experts.model.coef.shape[1]
+    latest = window.scores_of(experts.window, *_for_window(seen))
+    return np.stack([*_squares(experts, seen), *latest, *archive.scores_of(experts.archive, seen.stored, outputs)])
 
 
 def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Train all experts; return their scores of each event before it was learned, (experts, outputs, events)."""
-    squares = _learn_squares(experts, seen, class_targets(targets, experts.model.coef.shape[1]), weights)
-    return np.stack([*squares, *window.learn_classes(experts.window, *_for_window(seen), targets, weights)])
+    outputs = experts.model.coef.shape[1]
+    squares = _learn_squares(experts, seen, class_targets(targets, outputs), weights)
+    latest = window.learn_classes(experts.window, *_for_window(seen), targets, weights)
+    return np.stack([*squares, *latest, *archive.learn(experts.archive, seen.stored, targets, weights, outputs)])
 
 
 def values_of(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current predictions of the experts, (experts, events)."""
-    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, *_for_window(seen), seen.stretch)])
+    squares = _squares(experts, seen)
+    latest = window.values_of(experts.window, *_for_window(seen), seen.stretch)
+    return np.concatenate([*squares, latest, squares[0] + archive.scores_of(experts.archive, seen.stored, 0)[:, 0]])
 
 
 def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Train all experts; return their predictions of each event before it was learned, (experts, events)."""
+    """Train all experts; return their predictions of each event before it was learned, (experts, events).
+
+    The memory holds what the kernel expert left over of each value.
+    """
     squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
     latest = window.learn_values(experts.window, *_for_window(seen), seen.stretch, targets, weights)
-    return np.concatenate([*squares, latest])
+    rest = archive.learn(experts.archive, seen.stored, targets - squares[0][0], weights, 0)[:, 0]
+    return np.concatenate([*squares, latest, squares[0] + rest])
 
 
 def _for_window(seen: Seen) -> tuple[Kernel, np.ndarray, np.ndarray]:

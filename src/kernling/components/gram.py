@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compiler import add_product, by_address, inline, inner, jit, shaped
 from ..core.expansion import padded
-from ..core.minibatch import point_matrix
+from ..core.matrices import point_matrix
 from ..core.shapes import declared
 
 if TYPE_CHECKING:

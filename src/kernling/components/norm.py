@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler import inner
 from ..core.expansion import EVENTS, SCALE, padded
 from ..core.kernels import self_value
-from ..core.minibatch import point_matrix
+from ..core.matrices import point_matrix
 from ..core.shapes import declared
 from ..core.updates import scale_model
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.kernels import CAUCHY, EXPONENTIAL, MATERN32, MATERN52, RATIONAL_QUADRATIC, RBF, Kernel
-from ..core.minibatch import squared_norms
+from ..core.matrices import squared_norms
 
 ROWS = 256  # gradients of so many rows at most
 FLAT = 1e-12  # mean squared change along all columns that is none

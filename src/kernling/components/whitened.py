@@ -18,7 +18,7 @@ from ..compiler import jit
 from ..core import kernels
 from ..core.blas import blas, lapack
 from ..core.expansion import Expansion, padded
-from ..core.minibatch import kernel_matrix, kernel_values, point_matrix
+from ..core.matrices import kernel_matrix, kernel_values, point_matrix
 from ..core.shapes import declared
 from .gram import DEPENDENT, DEPENDENT_32
 

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 from ..compiler import inline, jit
 from ..core.expansion import check_room, padded
 from ..core.kernels import Kernel
-from ..core.minibatch import kernel_matrix, kernel_values, squared_norms
+from ..core.matrices import kernel_matrix, kernel_values, squared_norms
 from ..core.shapes import are_norms, declared
 from ..core.state import Widening
 from ..core.vector import exp

@@ -22,7 +22,7 @@ class Setup(NamedTuple):
     uniforms: int  # random numbers per event
     room: int  # points that one call of the step may add, if more than the block
     notes: int  # numbers recorded with the outputs of each event
-    keep: float  # factor by which the model is multiplied after each event; 1 without forgetting
+    decay: float  # factor by which the model is multiplied after each event; 1 without forgetting
 
 
 @inline

@@ -130,13 +130,13 @@ def scale_model(model, block, j, factor):
 def _scale_columns(columns, first, factor, total):
     number = columns.dtype.type
     averaged = columns.shape[0] > 1
-    keep = number(factor)
+    shrink = number(factor)
     shift = number((factor - 1.0) * total)
     for o in range(columns.shape[1]):
         for i in range(first, columns.shape[2]):
             if averaged:
                 columns[1, o, i] += shift * columns[0, o, i]
-            columns[0, o, i] = faded(keep * columns[0, o, i])
+            columns[0, o, i] = faded(shrink * columns[0, o, i])
 
 
 @inline
@@ -148,9 +148,9 @@ def renormalise(model, block, j):
 
 
 @inline
-def forget(model, block, j, keep):
-    """f <- keep * f."""
-    model.clock[SCALE] *= keep
+def forget(model, block, j, decay):
+    """f <- decay * f."""
+    model.clock[SCALE] *= decay
     renormalise(model, block, j)
 
 

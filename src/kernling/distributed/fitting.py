@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..pipeline import StreamPipeline, last_step
-from ..streams.steps import columns_of
+from ..tables.steps import columns_of
 from ..warned import warn
 from .cluster import connected
 from .partitions import Partition, Reading, partitions_of, width_of
@@ -70,7 +70,7 @@ def fit(
         True shows a progress line on standard error; a callable is called with a :class:`Progress`, after each part that was
         learned, and twice a second while parts are being learned.
     **reading
-        Options of :func:`kernling.streams.stream`, such as ``target="late"``; a fitted pipeline knows its columns.
+        Options of :func:`kernling.io.stream`, such as ``target="late"``; a fitted pipeline knows its columns.
 
     Raises
     ------

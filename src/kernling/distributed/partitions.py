@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..streams import Stream, stream
-from ..streams.base import CHUNK
-from ..streams.entry import libsvm_width
+from ..io import Stream, stream
+from ..io.base import CHUNK
+from ..io.sources import libsvm_width
 
 
 class Partition(NamedTuple):
@@ -22,7 +22,7 @@ class Partition(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Options of ``kernling.streams.stream``, and a pipeline that transforms rows for its last step."""
+    """Options of ``kernling.io.stream``, and a pipeline that transforms rows for its last step."""
 
     options: dict[str, Any]
     pipeline: Any = None

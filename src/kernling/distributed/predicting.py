@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..streams.steps import columns_of
+from ..tables.steps import columns_of
 from . import training
 from .cluster import connected
 from .partitions import Reading, partitions_of
@@ -27,7 +27,7 @@ def predict(client: Any, model: Any, data: Any, method: str = "predict", **readi
     method : str
         "predict", "decision_function" or "predict_proba".
     **reading
-        Options of :func:`kernling.streams.stream`; a pipeline knows its columns.
+        Options of :func:`kernling.io.stream`; a pipeline knows its columns.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.averages import LAST
-from ..estimators.merging import merge
+from ..merging.models import merge
 from ..merging.rules import at_time
 from ..pipeline import StreamPipeline
 from .cluster import need_distributed

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import averages, loop, scoring
+from ..core import averages
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
@@ -21,6 +21,8 @@ from ..core.limits import GAMMA as LARGEST_GAMMA
 from ..core.limits import LARGEST, TARGET, Diverged, largest_of_angles, largest_of_products
 from ..core.rows import as_rows, read_only
 from ..core.setup import Setup
+from ..driver import scoring
+from ..driver.events import Events, Interrupted, deferred_interrupt, learn_events
 from .certified import Certified
 from .checking import canonical, check_entries, checked, checked_weights
 from .constraints import NOTHING, SWITCH, InstanceOf, OneOf, Real, Whole
@@ -34,7 +36,7 @@ from .randomness import generator
 from .ranges import GAMMA
 from .resolve import scale_gamma, warn_if_uneven
 from .single import BUFFERS, SingleEvents
-from .standing import Standing
+from .snapshot import Snapshot
 from .stored import Stored
 from .turns import learning, thread_count
 
@@ -96,7 +98,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with Standing(self):
+        with Snapshot(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
@@ -119,7 +121,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with Standing(self) as before:
+        with Snapshot(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
             if fresh:
@@ -131,13 +133,14 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             few = not (fresh or record or cuts) and self._takes_few(X)
             is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
             # small batches restore the state, and a single step on points checks before it changes anything
-            careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
+            is_one_step = is_short and self._steps(len(y), record) <= 1 and not cuts
+            careful = not few and not (is_one_step and isinstance(self._state.model, Expansion))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
             before.learns_in_place = not careful
             learn = self._learn_few if few else self._learn
             parts = []
-            with loop.deferred_interrupt() if is_short else nullcontext():
+            with deferred_interrupt() if is_short else nullcontext():
                 for first, last in pairwise(sorted({0, *cuts, len(y)})):
                     if first in cuts:
                         self._add_class(y[first])
@@ -153,7 +156,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         X, y, weights = X[part], y[part], weights[part]
         try:
             return learn(X, *self._encoded_rows(y, weights), record)
-        except loop.Interrupted as stop:
+        except Interrupted as stop:
             self.__dict__.update(before)
             self._encoded_rows(y[: stop.rows], weights[: stop.rows])
             stop.rows = part.start + (len(y) if stop.rows is None else stop.rows)
@@ -171,14 +174,14 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     def _learn(self, X, targets, weights, record=False):
         """Learn validated rows and what their targets are to the method."""
         progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
-        events = loop.Events(as_rows(X), read_only(targets), read_only(weights))
+        events = Events(as_rows(X), read_only(targets), read_only(weights))
 
         def done(state, n):
             self._state = state
             if progress:
                 progress.advance(n, f"{self.n_stored_} points")
 
-        self._state, scores = loop.learn(
+        self._state, scores = learn_events(
             self.learner.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
         )
         return scores
@@ -204,21 +207,21 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 states.set_centre(self._state, X[0])
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
-        """Create an empty model from resolved parameters."""
+        """Create an empty model from resolved parameters, those of the first event: attributes may have been changed since."""
         self._drop_buffers()
         gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+        if gamma > LARGEST["float32"] and np.dtype(options["dtype"]) == np.float32:
             raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
-        self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
+        kernel = typed(Kernel(KINDS[options["kernel"]], gamma, options["degree"], options["coef0"]))
+        self._problem = Problem(options, self.task, d, outputs, np.dtype(options["dtype"]).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
             Setup(
                 kernel=kernel,
-                block_size=self.block_size,
+                block_size=options["block_size"],
                 tolerance=needs.tolerance,
                 dense=needs.dense,
                 output=averages.KINDS[needs.output],
@@ -228,7 +231,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 uniforms=needs.uniforms,
                 room=needs.room,
                 notes=needs.notes,
-                keep=needs.keep,
+                decay=needs.decay,
             )
         )
         self._rng = generator(self.random_state)
@@ -252,11 +255,11 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     def _largest_entry(self) -> float:
         """Return the largest number allowed in a row, which depends on the kernel and the features."""
-        d, name = self._problem.d, np.dtype(self._problem.dtype).name
+        d, name, options = self._problem.d, np.dtype(self._problem.dtype).name, self._problem.options
         found = LARGEST[name]
-        if self.kernel == "poly":
-            found = largest_of_products(d, name, self.gamma_, self.degree, self.coef0)
-        elif self.kernel == "linear":
+        if options["kernel"] == "poly":
+            found = largest_of_products(d, name, self.gamma_, options["degree"], options["coef0"])
+        elif options["kernel"] == "linear":
             found = largest_of_products(d, name)
         for part in self._state:
             if isinstance(part, Linear):
@@ -333,6 +336,11 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             )
         parts = scoring.frozen_parts(self._setup, states.trimmed(self._state))
         return scoring.Function(self._problem.kernel, parts, self._offset())
+
+    @property
+    def state_(self) -> Any:
+        """All that was learned: a NamedTuple of parts, whose arrays are read-only views, valid until the next event."""
+        return states.viewed(self._fitted())
 
     @property
     def nbytes_(self) -> int:

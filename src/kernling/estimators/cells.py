@@ -38,7 +38,7 @@ class Cells(OnlineEstimator):
     max_cells: int | None = parameter(
         default=1000, allowed=(NOTHING, Whole(1)), doc="Maximum number of cells; None: no limit, as in the paper."
     )
-    full: str = parameter(
+    when_full: str = parameter(
         default="replace",
         allowed=OneOf(("replace", "drop")),
         doc="What happens to an event outside of all cells when there are ``max_cells``: it takes the place of the core point "
@@ -52,8 +52,8 @@ class Cells(OnlineEstimator):
     n_replaced_ = property(lambda self: self._overflows("replace"), doc="Cells replaced because of ``max_cells``.")
     n_dropped_ = property(lambda self: self._overflows("drop"), doc="Events dropped because of ``max_cells``.")
 
-    def _overflows(self, full: str) -> int:
-        return int(self._fitted().stats[OVERFLOWS]) if self._problem.options["full"] == full else 0
+    def _overflows(self, when_full: str) -> int:
+        return int(self._fitted().stats[OVERFLOWS]) if self._problem.options["when_full"] == when_full else 0
 
 
 class Oracle(Budget):

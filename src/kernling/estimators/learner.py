@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from ..core.expansion import CHOICES, LIMIT, Expansion, new_expansion
 from ..core.fourier import Linear, new_linear
 from ..core.kernels import Kernel
 from ..core.losses import KINDS, Loss
-from ..core.run import Loop
 from ..core.setup import Setup
-from ..merging.rules import Merge
+from ..driver.loops import Loop
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merge
 
 FEWEST = 1024  # points for which there must be room, or rows are too wide
 
@@ -47,7 +49,7 @@ class Needs:
     uniforms: int = 0  # random numbers per event
     room: int = 0  # points that one call of the step may add, if more than the block
     notes: int = 0  # numbers that the learner records with the outputs of each event
-    keep: float = 1.0  # factor by which the model is multiplied after each event, to forget
+    decay: float = 1.0  # factor by which the model is multiplied after each event, to forget
 
 
 # ---------------------------------------------------------------------- parts of configure
@@ -71,7 +73,7 @@ def check_shrinkage(problem: Problem) -> None:
         raise ValueError(f"eta * lam must be less than 1, but eta={eta:g} and lam={lam:g}")
 
 
-def kept_share(problem: Problem) -> float:
+def decay_of(problem: Problem) -> float:
     """Return the factor by which coefficients shrink per event, for a half-life of ``forget`` events."""
     half_life = problem.options["forget"]
     return 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
@@ -79,8 +81,21 @@ def kept_share(problem: Problem) -> float:
 
 def horizon(problem: Problem) -> float:
     """Return the t at which steps of size 1 / (lam t) stop decreasing, so that the model shrinks by 1 - 1/t per event."""
-    kept = kept_share(problem)
+    kept = decay_of(problem)
     return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
+
+
+def steps_of(problem: Problem) -> tuple[float, float]:
+    """Return delay and horizon of steps 1 / (lam T): annealed, or all equal to ``eta`` if it is given, T = 1 / (eta lam)."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    if eta is None:
+        return 0.0, horizon(problem)
+    check_shrinkage(problem)
+    if problem.options["forget"] is not None:
+        raise ValueError(
+            "forget is for steps of size 1 / (lam t); with a constant eta, raise lam: 1 - eta lam is kept per event"
+        )
+    return 1.0 / (eta * lam), 1.0 / (eta * lam)
 
 
 def delay(problem: Problem) -> float:
@@ -190,8 +205,8 @@ class Learner:
         What the numbers of the two say, with the number of the paper's theorem.
     expected_bound : callable
         ``expected_bound(params)`` returns whether the bound holds only in expectation.
-    merge : Merge
-        Rules for merging two models.
+    merge : Merge, optional
+        Rules for merging two models; by default the mean of their functions.
     """
 
     module: str
@@ -204,7 +219,7 @@ class Learner:
     assumed: Callable[..., dict[str, float]] | None = None
     meanings: dict[str, str] = field(default_factory=dict)
     expected_bound: Callable[[Any], bool] = lambda params: False
-    merge: Merge = field(default_factory=Merge)
+    merge: Merge | None = None
 
     @property
     def name(self) -> str:

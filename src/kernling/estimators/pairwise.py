@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.run import Notes
+from ..driver.loops import Notes
 from .options import MeanOrLast, RandomFeatures
 from .parameters import parameter
 from .tasks import BaseOnlineClassifier

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core import loop, scoring
 from ..core.limits import TARGET, WEIGHT
-from ..core.run import Loop
+from ..driver import scoring
+from ..driver.events import Interrupted, Single, SmallBatches, deferred_interrupt, is_small
+from ..driver.loops import Loop
 from .checking import one_row
 from .constraints import short
 from .turns import TakesTurns, learning
@@ -90,10 +91,10 @@ class SingleEvents(TakesTurns):
         score = self._one.score(self._state, x, self._largest)
         return self._known(None) if score is None else score
 
-    def _make_ready(self) -> loop.Single | None:
+    def _make_ready(self) -> Single | None:
         """Prepare for single events, unless nothing has been learned."""
         if "_state" in self.__dict__:
-            self._one = loop.Single(*self._tools(), is_shared=self._is_shared, has_thresholds=self.pairwise)
+            self._one = Single(*self._tools(), is_shared=self._is_shared, has_thresholds=self.pairwise)
         return self._one
 
     def _tools(self) -> tuple[Any, ...]:
@@ -139,7 +140,7 @@ class SingleEvents(TakesTurns):
                 if state is None:
                     return False
                 self._take(state, scale)
-        except loop.Interrupted:
+        except Interrupted:
             raise
         except BaseException as stop:
             state = few.resumed()
@@ -147,7 +148,7 @@ class SingleEvents(TakesTurns):
                 raise
             self._take(state, scale)
             if isinstance(stop, KeyboardInterrupt):
-                raise loop.Interrupted("stopped between two events; the model can be used") from None
+                raise Interrupted("stopped between two events; the model can be used") from None
             raise
         return True
 
@@ -194,7 +195,7 @@ class SingleEvents(TakesTurns):
         return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 
     def _takes_few(self, X) -> bool:
-        return self._has_small_batches() and self._are_few(X) and loop.is_small(self._state, self._setup)
+        return self._has_small_batches() and self._are_few(X) and is_small(self._state, self._setup)
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
@@ -202,10 +203,10 @@ class SingleEvents(TakesTurns):
         with few.guard(self._state):
             self._state = few.learn(self._state, X, targets, NONE, weights, self._largest)
 
-    def _batches(self) -> loop.SmallBatches:
+    def _batches(self) -> SmallBatches:
         if self._few is None:
-            with loop.deferred_interrupt():  # the compiler would lose it
-                self._few = loop.SmallBatches(*self._tools(), is_shared=self._is_shared)
+            with deferred_interrupt():  # the compiler would lose it
+                self._few = SmallBatches(*self._tools(), is_shared=self._is_shared)
         return self._few
 
     def _of_few(self, X, read: Callable[[scoring.FewScores, int], np.ndarray]) -> np.ndarray | None:
@@ -215,7 +216,7 @@ class SingleEvents(TakesTurns):
         scorers = self.__dict__.setdefault("_scorers", [])  # each thread takes one out
         scorer = scorers.pop() if scorers else None
         if scorer is None or scorer.state is not self._state:
-            if not loop.is_small(self._state, self._setup):
+            if not is_small(self._state, self._setup):
                 return None
             scorer = scoring.FewScores(self._setup, self._state, self._notes() if self.pairwise else None)
         found = read(scorer, len(X)) if scorer.score(X, self._largest) else None

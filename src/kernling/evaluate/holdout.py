@@ -55,7 +55,7 @@ def batch(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import batch
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = batch(kl.AVMClassifier(gamma=4.0, delta=0.2), synthetic("checkerboard", 4000), test_size=0.25)
     >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
     3000 True
@@ -137,7 +137,7 @@ def held_out(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import held_out
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> X, y = synthetic("spirals", 4000).load()
     >>> model = kl.AVMClassifier(gamma=30.0, delta=0.1)
     >>> rows = held_out(model, (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.01, 1.0))
@@ -199,7 +199,7 @@ def folds(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import choose, folds
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
     >>> chosen = lambda X, y, fold: choose(make, grid, X, y, metric="accuracy", how="folds")
     >>> rows = folds(chosen, synthetic("spirals", 2000), n_folds=3)

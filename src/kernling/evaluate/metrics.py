@@ -388,7 +388,7 @@ class Risk(Metric):
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import Risk, batch
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = batch(kl.POLKClassifier(loss="softmax"), synthetic("multidist", 2000), metrics=["mistakes", "risk"])
     >>> print(Risk.label, 0.0 < rows[0]["risk"] < 1.0)
     risk True

@@ -20,8 +20,9 @@ from scipy import sparse
 from .. import models, registry
 from ..atomic import replaced
 from ..estimators.contents import plain, unplain
+from ..io import Stream, stream
 from ..pipeline import StreamPipeline
-from ..streams import Stream, Table, stream
+from ..tables import Table
 from .record import COLUMNS, Row, Shown, column
 
 TEXTS = tuple(name for name, one in COLUMNS.items() if one.shown is Shown.TEXT)
@@ -51,7 +52,7 @@ def model_of(row: Row) -> Any:
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import model_of, test_then_train
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = test_then_train(kl.AVMClassifier(gamma=2.0, delta=0.5), synthetic("spirals", 100))
     >>> model_of(rows[-1]).gamma
     2.0
@@ -146,7 +147,7 @@ def _parse(name: str, text: str) -> Any:
 
 
 def _pyarrow() -> Any:
-    from ..streams.files import need_pyarrow
+    from ..extras import need_pyarrow
 
     return need_pyarrow()
 

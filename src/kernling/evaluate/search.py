@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.ranges import Range, fitting, ranges_of
+from ..io import Stream
 from ..pipeline import StreamPipeline, last_step
-from ..streams import Stream
 from .measuring import measure
 from .metrics import metric as metric_of
 from .metrics import metric_class
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import search
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> found = search(kl.AVMClassifier(delta=0.2), synthetic("spirals", 1000), candidates=3, first=200)
     >>> sorted(row["candidate"] for row in found.rows)
     [0, 1, 2, 3]
@@ -120,7 +120,7 @@ def search(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import search
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> found = search(kl.AVMClassifier(), synthetic("spirals", 4000), candidates=9, first=300, seed=1)
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
     4000 ['delta', 'eta', 'gamma', 'lam', 'output'] 10
@@ -150,7 +150,7 @@ class Search:
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import Search
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = synthetic("spirals", 2000, chunk=500)
     >>> running = Search(kl.AVMClassifier(delta=0.2), rows.info, candidates=3, first=200)
     >>> for X, y in rows:
@@ -316,7 +316,7 @@ def _standard_error(values: np.ndarray) -> float:
 def _bases(X: Any, y: np.ndarray, model: Any) -> dict[str, float]:
     """Return the values that "auto" parameters have on these rows; for a pipeline, those of its last step on its input."""
     if isinstance(model, StreamPipeline):
-        X, model = clone(model).ahead(X, y), last_step(model)
+        X, model = clone(model).preview(X, y), last_step(model)
     return model.resolved(X)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from ..streams import stream
+from ..io import stream
 from .measuring import copy_with_seed, measure
 from .metrics import metric_class
 from .protocols import test_then_train
@@ -79,7 +79,7 @@ def choose(
     --------
     >>> import kernling as kl
     >>> from kernling.evaluate import choose
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> X, y = synthetic("spirals", 2000).load()
     >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
     >>> choose(make, grid, X, y, metric="mistakes", how="online").params

@@ -13,9 +13,9 @@ from ..core.fourier import Linear
 from ..estimators.base import OnlineEstimator
 from ..estimators.mixed import Mixed
 from ..pipeline import StreamPipeline
-from ..streams import schema
-from ..streams.encode import Encode
-from ..streams.parts import MinMax, Scale, Standardise
+from ..tables import schema
+from ..tables.encode import Encode
+from ..tables.scalers import MinMax, Scale, Standardise
 from .description import (
     Affine,
     Ball,
@@ -91,7 +91,7 @@ def _step(part: Any) -> Affine:
         if part.features != "linear":
             raise TypeError(f"AOGDMetric(features={part.features!r}) cannot be exported: use features='linear'")
         return Affine(np.zeros(part.n_features_in_), np.sqrt(part.weights_))
-    cure = "use kernling's own steps (kernling.streams.Standardise, MinMax, Encode)"
+    cure = "use kernling's own steps (kernling.tables.Standardise, MinMax, Encode)"
     raise TypeError(f"a {type(part).__name__} in a pipeline cannot be exported: {cure}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..streams.dates import DAY, DIGITS
+from ..tables.dates import DAY, DIGITS
 from .description import Affine, Column
 
 if TYPE_CHECKING:

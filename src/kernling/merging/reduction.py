@@ -16,7 +16,7 @@ from ..compiler import by_address, jit
 from ..components.coverage import BOX, Coverage
 from ..components.gram import DEPENDENT, DEPENDENT_32
 from ..components.pruning import Pruning, pursue
-from ..core.minibatch import function_products, own_matrix, squared_norms
+from ..core.matrices import function_products, own_matrix, squared_norms
 
 
 class Reduction(NamedTuple):

@@ -24,7 +24,7 @@ import numpy as np
 from ..core.averages import AVERAGE, LAST, SUFFIX, growth, suffix_start, write_mix
 from ..core.expansion import EVENTS, EXACT, NEXT, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear
-from ..core.minibatch import squared_norms
+from ..core.matrices import squared_norms
 from ..core.state import Timed, Value, added, trimmed
 from .reduction import Reduction, united
 
@@ -132,9 +132,17 @@ def events_of(state: Any) -> float:
 
 
 def merged_states(
-    rule: Merge, setup: Any, params: Any, pair: tuple[Any, Any], start: Any, shares: np.ndarray, units: Units, budget: float
+    rule: Merge | None,
+    setup: Any,
+    params: Any,
+    pair: tuple[Any, Any],
+    start: Any,
+    shares: np.ndarray,
+    units: Units,
+    budget: float,
 ) -> tuple[Any, float]:
     """Return the merged state, and a bound on its distance from the mean."""
+    rule = rule or Merge()
     kind = Kind.of(rule, setup, params)
     states = [trimmed(state) for state in (*pair, start) if state is not None]
     events = sum(map(events_of, states[:2])) - sum(map(events_of, states[2:]))
@@ -172,11 +180,12 @@ def merged_states(
     return merged, error
 
 
-def at_time(rule: Merge, setup: Any, params: Any, state: Any, events: float) -> Any:
+def at_time(rule: Merge | None, setup: Any, params: Any, state: Any, events: float) -> Any:
     """Return the same functions, with the clock set to this many events, which sets coming step sizes and weights of averages.
 
     All times are scaled alike, which keeps their order; core points keep their tag, 0.
     """
+    rule = rule or Merge()
     kind = Kind.of(rule, setup, params)
     state = trimmed(state)
     factor = events / max(events_of(state), 1.0)

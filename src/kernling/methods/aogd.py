@@ -36,15 +36,16 @@ import numpy as np
 from ..compiler import inline, inner
 from ..components.pairwise import pair_loss, pair_slope, side_of
 from ..components.sides import Sides, join_mean, keep_example, new_sides
-from ..core import losses, run
+from ..core import losses
 from ..core.averages import AUTO, KINDS, RATE, SHARE
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear, output_score
 from ..core.limits import GAMMA
 from ..core.votes import TIE, update_votes
+from ..driver import loops
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
-from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
+from ..estimators.learner import FeatureLearner, Needs, Problem, decay_of, empty_linear
 from ..estimators.options import Forgets, MeanAndExample, PairLoss, RandomFeatures, VotedMean
 from ..estimators.pairwise import PairwiseClassifier
 from ..estimators.parameters import parameter
@@ -170,7 +171,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     mean_events = float(o["mean_events"] or np.inf)
     steps = o["eta"], o["second_eta"], o["refresh"], o["lam"]
     params = Params(pair_loss(o["loss"]), *steps, mean_events, o["means"] == "single", KINDS[o["output"]])
-    return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, keep=kept_share(problem))
+    return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, decay=decay_of(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -178,7 +179,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, new_sides(model))
 
 
-LEARNER = FeatureLearner(__name__, run.feature_loop(step, note), configure, start)
+LEARNER = FeatureLearner(__name__, loops.feature_loop(step, note), configure, start)
 
 
 class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeatures, PairwiseClassifier):

@@ -32,10 +32,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..compiler import inline, inner
 from ..components.pairwise import pair_loss, pair_slope
 from ..components.sides import pooled_examples, pooled_means
-from ..core import losses, run, scoring
+from ..core import losses
 from ..core.fourier import Linear, feature_table
 from ..core.rows import as_rows
 from ..core.shapes import declared
+from ..driver import loops, scoring
 from ..estimators.checking import canonical, checked
 from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear
 from ..estimators.options import MeanAndExample, MeanOrLast, PairLoss, RandomFeatures
@@ -123,7 +124,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     return State(model, Classes(np.zeros(0), none, none))
 
 
-LEARNER = FeatureLearner(__name__, run.feature_loop(step), configure, start)
+LEARNER = FeatureLearner(__name__, loops.feature_loop(step), configure, start)
 
 
 class AOGDMetric(

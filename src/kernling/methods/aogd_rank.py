@@ -22,12 +22,12 @@ import numpy as np
 
 from ..compiler import inline
 from ..components.pairwise import pair_move, pair_product
-from ..core import run
 from ..core.expansion import EVENTS
 from ..core.fourier import Linear
 from ..core.shapes import declared
+from ..driver import loops
 from ..estimators.examples import Example
-from ..estimators.learner import FeatureLearner, Needs, Problem, empty_linear, kept_share
+from ..estimators.learner import FeatureLearner, Needs, Problem, decay_of, empty_linear
 from ..estimators.options import Forgets, MeanAndExample, MeanOrLast, RandomFeatures
 from ..estimators.published import Published
 from ..estimators.tasks import BaseOnlineRegressor
@@ -74,7 +74,7 @@ def step(params, state, features, j, f, y, weight, u):
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     params = Params(o["eta"], o["second_eta"], o["refresh"], o["lam"])
-    return params, Needs(output=o["output"], uniforms=1, keep=kept_share(problem))
+    return params, Needs(output=o["output"], uniforms=1, decay=decay_of(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -99,7 +99,7 @@ def merged_values(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = FeatureLearner(
     __name__,
-    run.feature_loop(step),
+    loops.feature_loop(step),
     configure,
     start,
     merge=Merge(arrays={"mean": of_all_events, "values": merged_values, "example": of_the_larger}),

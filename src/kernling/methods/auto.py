@@ -9,13 +9,16 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
 - ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
   power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
-  (components/window.py).
+  (components/window.py);
+- ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
+  (components/archive.py).
 
 Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
 ``stacked`` by softmax, which gives the probabilities (components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
-their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
+at the nearest events.  The prediction is a least-squares combination of all
 predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
@@ -57,10 +60,10 @@ from ..core.blas import one_thread
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import GAMMA
-from ..core.loop import WORK
 from ..core.rows import Rows
 from ..core.setup import Setup
-from ..estimators.constraints import Whole
+from ..driver.events import WORK
+from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
@@ -203,9 +206,9 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> Experts:
     def generation(begun: float) -> Experts:
-        first = new_early(problem.options["gamma"] or 1.0 / problem.d, problem.d, problem.dtype, begun)
-        of_classes = problem.task == "classification"
-        return new_experts(empty_expansion(needs, problem), params.most, problem.options["window"], first, of_classes)
+        o, of_classes = problem.options, problem.task == "classification"
+        first = new_early(o["gamma"] or 1.0 / problem.d, problem.d, problem.dtype, begun)
+        return new_experts(empty_expansion(needs, problem), params.most, o["window"], bytes_of(o["memory"]), first, of_classes)
 
     return generation(0.0)._replace(succession=succession.new_succession(), successor=generation(-1.0))
 
@@ -270,6 +273,11 @@ class _Auto(Mixed):
     )
     block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
+    memory: int | str = parameter(
+        default="16MB",
+        allowed=Bytes(),
+        doc='Size of the memory of past events in bytes, or as text such as "64MB"; 0: none. The other parts come in addition.',
+    )
 
     @property
     def alarms_(self) -> list[Alarm]:
@@ -280,8 +288,8 @@ class _Auto(Mixed):
 class AutoClassifier(_Auto, OnlineClassifier):
     """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000; twice as many for some thousand
-    events after a change of the stream, when a successor learns beside it.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much for some
+    thousand events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
@@ -296,8 +304,8 @@ class AutoClassifier(_Auto, OnlineClassifier):
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000; twice as many for some thousand
-    events after a change of the stream, when a successor learns beside it.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much for some
+    thousand events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")

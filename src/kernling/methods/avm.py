@@ -18,7 +18,7 @@ Departures from the paper, each with its reason:
   its first events.
 - Events without a loss open no cell by default (``zero_cells``): in the paper they do, though nothing is learned from them.
 - ``max_cells``: once it is reached, an event outside of all cells takes the place of the core whose cell has not been visited
-  for longest, and whose term in all models so far is projected on the five nearest points, or is dropped (``full``).  The
+  for longest, and whose term in all models so far is projected on the five nearest points, or is dropped (``when_full``).  The
   paper's experiments used such a limit without mentioning it (500 cells on ijcnn1).
 - The margin rule for regression, which the paper does not specify: approximate when the residual is within epsilon.
 - Without ``y_max`` the ball uses the largest absolute target seen so far.
@@ -33,13 +33,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import inline
-from ..components.cells import CELLS, FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, keep, merged_stats, open_cell
+from ..components.cells import CELLS, FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, merged_stats, open_cell, store
 from ..components.coverage import CORE, VISITED, Coverage, cell_distance, find_cell
 from ..components.norm import Norm, new_norm, norm_add, project_on_ball
-from ..core import losses, run
+from ..core import losses
 from ..core.expansion import EVENTS, SCALE, Expansion
 from ..core.shapes import declared
 from ..core.updates import add, anneal
+from ..driver import loops
 from ..estimators.cells import Cells
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Real
 from ..estimators.examples import Example
@@ -100,7 +101,7 @@ def step(params, state, block, j, f, y, weight, u):
         if c >= 0:
             model.tags[VISITED, c] = model.clock[EVENTS]
     else:
-        c = keep(state, block, j, 1.0) if lossy else -1
+        c = store(state, block, j, 1.0) if lossy else -1
     stats[LARGEST_WEIGHT] = max(stats[LARGEST_WEIGHT], weight)
     stats[LARGEST_Y] = max(stats[LARGEST_Y], abs(y))
     if lossy and c >= 0:
@@ -135,7 +136,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         beta=o["beta"],
         rho=o["rho"],
         max_cells=float(o["max_cells"] or math.inf),
-        replace=o["full"] == "replace",
+        replace=o["when_full"] == "replace",
         zero_cells=o["zero_cells"],
         project=o["loss"] == "l2" and o["lam"] <= 1.0,
         y_max=o.get("y_max") or 0.0,
@@ -169,7 +170,7 @@ def apart(params: Params, a: State, b: State) -> Reduction:
 
 LEARNER = Learner(
     __name__,
-    run.kernel_loop(step),
+    loops.kernel_loop(step),
     configure,
     start,
     bound,
@@ -194,7 +195,7 @@ class _AVM(Cells, HarmonicSteps, Averaged, IsotropicKernel):
         },
         values={"kernel": "rbf", "degree": 3, "suffix": 0.5},
         required_with={"beta": ("approximate", "bernoulli"), "rho": ("approximate", "bernoulli")},
-        off={"eta": None, "max_cells": None, "full": "replace", "zero_cells": True, "coef0": 0.0, "forget": None},
+        off={"eta": None, "max_cells": None, "when_full": "replace", "zero_cells": True, "coef0": 0.0, "forget": None},
     )
     lam: float = parameter(
         default=0.00001,

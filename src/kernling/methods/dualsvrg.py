@@ -43,15 +43,16 @@ from ..components.memory import (
     subtract_gradient,
 )
 from ..components.stats import DUALSVRG_STATS, HEAVIEST_EVENT, merged_dualsvrg_stats
-from ..core import losses, run
+from ..core import losses
 from ..core.expansion import EVENTS, SCALE, TOTAL, Expansion
 from ..core.fourier import Linear, feature_score
 from ..core.shapes import declared
 from ..core.updates import add, insert, renormalise
+from ..driver import loops
 from ..estimators.cells import Oracle
 from ..estimators.constraints import NOTHING, POSITIVE, OneOf, Whole
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, empty_linear, kept_share
+from ..estimators.learner import Learner, Needs, Problem, decay_of, empty_expansion, empty_linear
 from ..estimators.options import Forgets, RandomFeatures, TubeRegressor
 from ..estimators.parameters import parameter
 from ..estimators.published import Published
@@ -151,7 +152,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     )
     tie = 1e-9 if problem.dtype is np.float64 else 1e-5
     tolerance = tie * params.threshold if params.oracle == COVERAGE else -1.0
-    return params, Needs(tolerance=tolerance, dense=True, keep=kept_share(problem))
+    return params, Needs(tolerance=tolerance, dense=True, decay=decay_of(problem))
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -174,7 +175,7 @@ def within_bound(params: Params, a: State, b: State) -> Reduction:
 
 LEARNER = Learner(
     __name__,
-    run.dual_loop(step),
+    loops.dual_loop(step),
     configure,
     start,
     bound,

@@ -47,13 +47,13 @@ from ..core.expansion import EVENTS, Expansion
 from ..core.fourier import Linear, feature_table, new_linear
 from ..core.kernels import ISOTROPIC, Kernel
 from ..core.limits import SCORE, Diverged
-from ..core.loop import WORK
-from ..core.minibatch import rows_between, squared_norms
+from ..core.matrices import rows_between, squared_norms
 from ..core.rows import Rows, as_rows, columns_between, row_count
+from ..driver.events import WORK
 from ..estimators.checking import canonical, checked
 from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, empty_expansion, kept_share
+from ..estimators.learner import Learner, Needs, Problem, decay_of, empty_expansion
 from ..estimators.options import Forgets
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
@@ -161,11 +161,11 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["features"] == "fourier" and o["kernel"] not in ISOTROPIC:
         raise ValueError(f"random Fourier features need a kernel of the distance, not {o['kernel']!r}; use kernel='rbf'")
-    keep = kept_share(problem)
-    period = 0 if keep == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
+    decay = decay_of(problem)
+    period = 0 if decay == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
     most = o["points"] if o["features"] == "points" else 0
     params = Params(
-        ridge=Ridge(o["ridge"], keep, period),
+        ridge=Ridge(o["ridge"], decay, period),
         novelty=least_novelty(o["novelty"], problem.dtype),
         most=most,
         unit=1.0 if o["features"] == "linear" else math.sqrt(o["gamma"]),

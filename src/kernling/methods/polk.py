@@ -35,13 +35,13 @@ from ..components.stats import EPS, HEAVIEST_ROW, LARGEST_ERROR, LARGEST_ORDER, 
 from ..core import losses
 from ..core.expansion import Expansion
 from ..core.kernels import self_value
-from ..core.loop import learn_waiting
-from ..core.minibatch import Waiting, batch_loop, gather, new_waiting
 from ..core.shapes import declared
 from ..core.updates import read_scores, scale_model
+from ..driver.events import learn_waiting
+from ..driver.minibatch import Waiting, batch_loop, gather, new_waiting
 from ..estimators.constraints import NOTHING, OneOf, Real, Whole
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, empty_expansion, kept_share, loss_of
+from ..estimators.learner import Learner, Needs, Problem, check_shrinkage, decay_of, empty_expansion, loss_of
 from ..estimators.options import Forgets, LossClassifier, RegularisedSteps, SquaredLossRegressor
 from ..estimators.parameters import parameter
 from ..estimators.published import Published
@@ -55,7 +55,7 @@ class Params(NamedTuple):
     loss: losses.Loss
     eta: float
     lam: float
-    keep: float  # factor by which the model is multiplied after each event, to forget
+    decay: float  # factor by which the model is multiplied after each event, to forget
     parsimony: float
     diminishing: bool
     random_order: bool
@@ -86,7 +86,7 @@ def step(params, state, batch):
             batch.chosen[n] = b
             n += 1
     gather(model, batch, n, work.cross, work.own)
-    scale_model(model, block, rows, params.keep ** float(rows) * (1.0 - eta * params.lam))
+    scale_model(model, block, rows, params.decay ** float(rows) * (1.0 - eta * params.lam))
     u = waiting.uniforms[0] if params.random_order else -1.0
     error = add_and_prune(model, state.gram, work, block.X[:n], block.norms, eps, params.max_points, u)
     remember(state.stats, model.size[0], eps, error)
@@ -126,7 +126,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
         loss=loss_of(problem),
         eta=o["eta"],
         lam=o["lam"],
-        keep=kept_share(problem),
+        decay=decay_of(problem),
         parsimony=o["parsimony"],
         diminishing=o["step"] == "diminishing",
         random_order=o["prune"] == "random",

@@ -46,10 +46,10 @@ from ..components.neighbours import event_row, move_to_nearest, point_row, proje
 from ..components.passive import Task, event_loss, note_norm, note_score, steepness, step_against_loss
 from ..components.recent_scores import RecentScores, new_scores
 from ..components.stats import CHANCES, SPA_STATS, STEEPEST, TERMS_PROJECTED, UNPROVEN
-from ..core import run
 from ..core.expansion import Expansion
 from ..core.kernels import self_value
 from ..core.shapes import declared
+from ..driver import loops
 from ..estimators.constraints import NOTHING, POSITIVE, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -157,7 +157,7 @@ def merged_stats(merging: Merging, name: str) -> np.ndarray:
 
 LEARNER = Learner(
     __name__,
-    run.kernel_loop(step, note_norm),
+    loops.kernel_loop(step, note_norm),
     configure,
     start,
     bound,

@@ -14,10 +14,10 @@ from ..evaluate.measuring import data_facts
 from ..evaluate.metrics import METRICS
 from ..evaluate.protocols import ProgressiveRun, feed
 from ..evaluate.rows import Row, load_data, model_of
-from ..streams import Stream, stream, synthetic
-from ..streams.base import Chunk
-from ..streams.synthetic import STREAMS
-from ..streams.tables import places_of
+from ..io import Stream, stream, synthetic
+from ..io.base import Chunk
+from ..io.synthetic import STREAMS
+from ..tables.table import places_of
 from .datasets import CATALOGUE, Dataset, dataset
 
 
@@ -40,7 +40,7 @@ def run_again(row: Row, data: Any = None) -> list[Row]:
     >>> import kernling as kl
     >>> from kernling.evaluate import online
     >>> from kernling.papers import run_again
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> row = online(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("spirals", 2000), permutations=2)[-1]
     >>> run_again(row)[-1]["mistakes"] == row["mistakes"]
     True

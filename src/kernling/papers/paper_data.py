@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ..evaluate.rows import Row
-from ..streams import synthetic
+from ..io import synthetic
 from .datasets import dataset
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..extras import need
-from ..streams import libsvm
-from ..streams.base import _joined
-from ..streams.columns import Columns
-from ..streams.csv_text import read_csv
-from ..streams.tables import Table, joined
+from ..io import libsvm
+from ..io.base import _joined
+from ..io.csv_text import read_csv
+from ..tables.columns import Columns
+from ..tables.table import Table, joined
 
 Contents = dict[str, bytes]  # a part's files, in the catalogue's order
 
@@ -62,6 +62,14 @@ def prepare_kddcup(parts: dict[str, Contents], columns: int):
         values, place = np.unique(table[name].astype(str), return_inverse=True)
         blocks.append(np.eye(len(values))[place])
     return {"train": (np.hstack(blocks), table[list(table)[-1]].astype(str))}
+
+
+def prepare_kdd08(parts: dict[str, Contents], columns: int):
+    """Prepare KDD Cup 2008: numbers between blanks, those of Features.txt in [0, 1], the label first in lines of Info.txt."""
+    features, info = (np.loadtxt(io.BytesIO(content), ndmin=2) for content in parts["train"].values())
+    if len(features) != len(info):
+        raise ValueError(f"Features.txt has {len(features)} lines, and Info.txt {len(info)}")
+    return {"train": (_unit(features)(features), np.where(info[:, 0] > 0.0, 1, -1))}
 
 
 def prepare_idx(parts: dict[str, Contents], columns: int):

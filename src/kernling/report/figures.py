@@ -54,7 +54,7 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     >>> import kernling as kl
     >>> from kernling.evaluate import test_then_train
     >>> from kernling.report import curve
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
     >>> figure = curve(rows, "events", "mistakes_window")
     >>> print(len(figure.axes[0].lines[0].get_xdata()))
@@ -95,7 +95,7 @@ def experts(rows: Iterable[Row]) -> Any:
     >>> import kernling as kl
     >>> from kernling.evaluate import test_then_train
     >>> from kernling.report import experts
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = test_then_train(kl.AutoClassifier(), synthetic("moving", 2000), every=500)
     >>> print(len(experts(rows).axes[0].lines[0].get_xdata()))
     4
@@ -134,7 +134,7 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
     >>> import kernling as kl
     >>> from kernling.evaluate import test_then_train
     >>> from kernling.report import sweep
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = [test_then_train(kl.AVMClassifier(gamma=4.0, delta=d), synthetic("spirals", 2000))[-1] for d in (0.1, 0.2, 0.4)]
     >>> print(len(sweep(rows, "delta").axes))
     2
@@ -178,7 +178,7 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     --------
     >>> import kernling as kl
     >>> from kernling.report import surface
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> X, y = synthetic("spirals", 2000).load()
     >>> figure = surface(kl.AVMClassifier(gamma=30.0, delta=0.1).fit(X, y), X, y)
     >>> print(figure.axes[0].get_xlabel())

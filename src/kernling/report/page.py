@@ -49,7 +49,7 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     >>> import kernling as kl
     >>> from kernling.evaluate import test_then_train
     >>> from kernling.report import page
-    >>> from kernling.streams import synthetic
+    >>> from kernling.io import synthetic
     >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
     >>> page(rows, "run.html", "AVM on moving classes")
     >>> print(open("run.html").read().count("<svg"))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import safetensors.numpy
 
-from ..streams.tables import objects
+from ..tables.table import objects
 
 META, NUMBERS = "block", "numbers"
 

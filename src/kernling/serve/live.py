@@ -12,8 +12,8 @@ import numpy as np
 
 from ..estimators.tasks import probabilities
 from ..pipeline import last_step
-from ..streams.schema import names_of
-from ..streams.tables import Table
+from ..tables.schema import names_of
+from ..tables.table import Table
 from .blocks import Block, joined
 from .learners import share
 from .progress import Progress

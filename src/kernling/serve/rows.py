@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from ..core.limits import LARGEST
-from ..streams.tables import objects
+from ..tables.table import objects
 from ..text import flaw
 from .refusal import Refused, bad_row
 from .settings import Settings

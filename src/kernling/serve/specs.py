@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import registry
 from ..pipeline import StreamPipeline, last_step
-from ..streams.schema import Schema
+from ..tables.schema import Schema
 from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings

@@ -43,7 +43,7 @@ def certificate(params: Any, state: Any, problem: Any) -> dict[str, float]:
         return found
     slope *= stats[HEAVIEST_ROW] * math.sqrt(stats[LARGEST_SELF])
     found["norm_bound"] = float(slope / params.lam)
-    if are_alike(problem) and not params.diminishing and params.keep == 1.0 and stats[LARGEST_SHARE] <= 1.0 + ROUNDING:
+    if are_alike(problem) and not params.diminishing and params.decay == 1.0 and stats[LARGEST_SHARE] <= 1.0 + ROUNDING:
         found["neighbourhood"] = float(neighbourhood(params.eta, params.lam, params.parsimony, slope))
     return found
 

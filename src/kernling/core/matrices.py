@@ -1,0 +1,70 @@
+"""Matrices of kernel values between rows of tables, and inner products of functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiler import jit, shaped
+from . import kernels
+from .block import as_distances, products
+from .expansion import Expansion
+from .kernels import Kernel
+from .rows import centred_row
+
+STRIP = 1024  # points whose kernel values are computed at once
+
+
+@jit
+def kernel_values(kernel, A, a_norms, B, b_norms, out):
+    """Write the kernel values of two tables of rows minus the same centre, with known squared norms."""
+    if out.size > 0:
+        products(A, B, out)
+        if kernels.is_isotropic(kernel):
+            as_distances(out, 0, A.shape[0], a_norms, b_norms)
+        kernels.transform(kernel, shaped(out, (out.size,)))
+
+
+def kernel_matrix(kernel: Kernel, A: np.ndarray, a_norms: np.ndarray, B: np.ndarray, b_norms: np.ndarray) -> np.ndarray:
+    """Return the kernel values of two tables."""
+    out = np.empty((len(A), len(B)), A.dtype)
+    kernel_values(kernel, A, a_norms, B, b_norms, out)
+    return out
+
+
+def squared_norms(X: np.ndarray) -> np.ndarray:
+    """Return the squared norms of the rows of a table."""
+    return np.einsum("ic,ic->i", X, X)
+
+
+def own_matrix(kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Return the kernel values between all rows of a table: exactly symmetric, as their computed products need not be."""
+    values = kernel_matrix(kernel, X, norms, X, norms).astype(np.float64, copy=False)
+    return 0.5 * (values + values.T)
+
+
+def point_matrix(kernel: Kernel, model: Expansion) -> np.ndarray:
+    """Return the kernel values between all points of a model."""
+    n = int(model.size[0])
+    return own_matrix(kernel, model.points[:n], model.norms[:n])
+
+
+def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return <f_o, g_o> for functions with coefficients a and b (outputs, points), one number per output."""
+    used = np.flatnonzero(a.any(axis=0) | b.any(axis=0))
+    points, a, b = np.ascontiguousarray(points[used]), a[:, used], b[:, used]
+    norms = squared_norms(points)
+    total = np.zeros(len(a))
+    for first in range(0, len(points), STRIP):
+        strip = slice(first, first + STRIP)
+        values = kernel_matrix(kernel, points[strip], norms[strip], points, norms).astype(np.float64, copy=False)
+        total += np.einsum("oi,oi->o", a[:, strip], b @ values.T)
+    return total
+
+
+@jit
+def rows_between(rows, first, centre, out):
+    """Write rows from ``first`` on, minus the centre."""
+    for i in range(out.shape[0]):
+        centred_row(rows, first + i, centre, out[i])

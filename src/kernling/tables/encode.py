@@ -1,0 +1,497 @@
+"""Encoding of tables as numeric rows, with a treatment for each column; and restoring steps from model files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.constraints import short
+from ..warned import warn
+from . import dates
+from .fill import Fill
+from .frames import as_table, has_names, one_row
+from .plain import PlainRows, PlainStatistics
+from .scalers import SCALED, MinMax, Scale, Standardise
+from .schema import Column, Schema, dates_of, decide, names_of
+from .table import RowError, Table, category, listed, no_column, numbers
+
+MOST = 2**31 - 1  # columns
+
+
+class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
+    """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
+
+    - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
+    - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
+      frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
+      expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
+    - Dates (a date type, or ISO 8601 text) become sine and cosine of month, weekday and, if present, time of day,
+      and the number of elapsed days, which is scaled like other numbers.
+
+    Treatments are inferred from the first rows, and later rows never change the number of columns.  The input may be a
+    :class:`Table`, a pandas or polars frame, an Arrow table, a dictionary of columns (of values, for a single event), a list of
+    dictionaries, or a 2-D array, whose columns are called x0, x1, ...  Afterwards, columns are matched by name, in any order,
+    and new columns are ignored with a warning; the columns of an array are matched by position.
+
+    Parameters
+    ----------
+    categorical : sequence of str or mapping of str to sequence
+        Columns to treat as categories, even if their values look like numbers.  The categories are those given, or those of the
+        first rows.
+    hash : int or None
+        Hash all categories into this many columns, which come after all others; rows are then sparse.
+    scale : Standardise or MinMax, optional
+        Running scaling of numbers and elapsed days; columns of 0 and 1 and angles are not scaled.
+    numeric, date, ignore : sequence of str
+        Columns to treat as numbers, as dates (numbers are seconds since 1970), or to ignore, whatever the first rows look like.
+    missing : {"error", "impute"}
+        With "impute", a value that is missing, above 1e70 or of the wrong type is replaced by the running mean of the values
+        before it.  If a value is missing in the first rows, an indicator column is added.  A missing category
+        then has its own column, and otherwise counts as one of the others.
+    limit : int
+        Maximum number of categories of a column that have their own columns.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The treatment of each column and its number of encoded columns; prints as a table.
+    scale_ : Standardise or MinMax
+        The fitted scaling of numeric columns, if ``scale`` is given.
+    imputed_ : int
+        Number of learned rows in which a number, boolean or date was imputed.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from kernling.tables import Encode, MinMax
+    >>> encode = Encode({"from": ["EWR", "JFK"]}, scale=MinMax())
+    >>> print(encode.fit_transform(pandas.DataFrame({"from": ["JFK", "EWR", "JFK"], "km": [3.0, 4.0, 5.0]})))
+    [[0.  1.  0.  0. ]
+     [1.  0.  0.  0.5]
+     [0.  1.  0.  1. ]]
+    >>> print(encode.schema_)
+    from  category (2 values)  3 columns
+    km    number               1 column
+    """
+
+    takes_tables = True
+
+    def __init__(
+        self,
+        categorical: Sequence[str] | Mapping[str, Sequence[Any]] = (),
+        hash: int | None = None,
+        scale: Any = None,
+        *,
+        numeric: Sequence[str] = (),
+        date: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        missing: str = "error",
+        limit: int = 64,
+    ):
+        self.categorical = categorical
+        self.hash = hash
+        self.scale = scale
+        self.numeric = numeric
+        self.date = date
+        self.ignore = ignore
+        self.missing = missing
+        self.limit = limit
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X, y=None):
+        """Fit names, treatments and scales to the rows, discarding earlier state."""
+        learned = clone(self).begin(X)
+        learned._learn(X, lambda part, values: part.fit_transform(values))
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(vars(learned))
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Update the scales with the rows; names and treatments are determined by the first rows."""
+        self.learn_transform(X)
+        return self
+
+    def learn_transform(self, X: Any) -> Any:
+        """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself."""
+        self.begin(X)
+        return self._learn(X, lambda part, values: part.learn_checked(values))
+
+    def begin(self, X: Any) -> Encode:
+        """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
+        if hasattr(self, "schema_"):
+            return self
+        given = self._checked()
+        table = as_table(X)
+        unknown = [name for name in given if name not in table.columns]
+        if unknown:
+            option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
+            raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
+        schema = decide(table, given, self.missing == "impute", self.limit)
+        self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale))
+        if self.missing == "impute":
+            self._fill.begin(self._values(table)[0])
+        return self
+
+    def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None) -> None:
+        self.schema_, self.scale_ = schema, scale
+        self.n_features_in_ = len(schema)
+        if named:
+            self.feature_names_in_ = np.array([column.name for column in schema], dtype=object)
+        self._places = {column.name: {word: place for place, word in enumerate(column.categories)} for column in schema}
+        scaled = names_of(schema, "number", "date")
+        self._scaled = len(scaled)
+        self._measured = [*scaled, *names_of(schema, "boolean")]  # a matrix of these is filled, then scaled in part
+        place = {name: place for place, name in enumerate(self._measured)}
+        dense = [column for column in schema if self.hash is None or column.treatment != "category"]
+        ends = np.cumsum([0, *(column.width for column in dense)]).tolist()
+        self._layout = list(zip(dense, ends[:-1], strict=True))
+        self._width = ends[-1]
+        self._plan = [
+            (
+                column,
+                first,
+                *((None, self._places[column.name]) if column.treatment == "category" else (place[column.name], None)),
+            )
+            for column, first in self._layout
+            if column.width
+        ]
+        self._is_plain = self.hash is None and not names_of(schema, "date")
+        self._plain_rows = PlainRows.of(schema, scale) if self.missing == "impute" and type(scale) is Standardise else None
+        firsts = {column.name: first for column, first in self._layout}
+        self._firsts = [firsts[name] for name in self._measured]
+        self._fill = Fill(len(self._measured)) if fill is None else fill
+        self._told: tuple[str, ...] = ()  # columns already warned about
+
+    def _checked(self) -> dict[str, Any]:
+        """Validate the parameters and return the given treatments."""
+        if self.hash is not None and (not isinstance(self.hash, int) or not 1 <= self.hash <= MOST):
+            raise ValueError(f"hash must be an integer of columns from 1 to {MOST}, not {self.hash!r}")
+        if not isinstance(self.limit, int) or not 1 <= self.limit <= MOST:
+            raise ValueError(f"limit must be an integer of at least 1, not {self.limit!r}")
+        if self.missing not in ("error", "impute"):
+            raise ValueError(
+                f"missing must be 'error' or 'impute', not {self.missing!r}; stream(missing='drop') drops such rows"
+            )
+        if self.scale is not None and not hasattr(self.scale, "learn_transform"):
+            raise TypeError(f"scale must be Standardise() or MinMax(), not {self.scale!r}")
+        words = self.categorical if isinstance(self.categorical, Mapping) else {}
+        chosen = {"category": self.categorical, "number": self.numeric, "date": self.date, "ignore": self.ignore}
+        given: dict[str, Any] = {}
+        for treatment, names in (*chosen.items(), *(("category", values) for values in words.values())):
+            if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+                option = {"category": "categorical", "number": "numeric"}.get(treatment, treatment)
+                raise TypeError(f"{option} must be a list of names, not {names!r}")
+        for treatment, names in chosen.items():
+            for name in names:
+                if name in given:
+                    raise ValueError(f"column {name!r} cannot be both {given[name]} and {treatment}")
+                given[str(name)] = treatment
+        for name, values in words.items() if self.hash is None else ():
+            given[str(name)] = [category(value, name) for value in values]
+            if len(set(given[str(name)])) < len(given[str(name)]):
+                raise ValueError(f"the categories of {name!r} must be distinct")
+        return given
+
+    # ------------------------------------------------------------------ rows
+
+    def transform(self, X) -> Any:
+        """Encode the rows with the current state, without learning."""
+        if not hasattr(self, "schema_"):  # faster than scikit-learn's check
+            check_is_fitted(self)
+        plain = self._plain_table(X)
+        if plain is not None:
+            return self._transformed(plain)
+        table = self._table(X)
+        values, times = self._values(table)
+        absent = np.isnan(values)
+        if absent.any():
+            values = self._fill.filled(values)
+        return self._rows(table, self._transformed(values), absent, times)
+
+    def _learn(self, X: Any, scaled: Any) -> Any:
+        plain = self._plain_table(X)
+        if plain is not None:
+            return self._learned(plain, scaled)
+        table = self._table(X)
+        values, times = self._values(table)
+        absent = np.isnan(values)
+        return self._rows(table, self._learned(values, scaled), absent, times)
+
+    def transform_one(self, x: Any) -> np.ndarray:
+        """Encode one event, a dictionary of values or a 1-D array."""
+        found = self._plain_row(x)
+        if found is None:
+            return self.transform(one_row(x))[0]
+        row, values = found
+        return self._joined(row, self._transformed(values))
+
+    def learn_transform_one(self, x: Any) -> np.ndarray:
+        """Learn one event and return it encoded with the updated state."""
+        found = self._plain_row(x)
+        if found is None:
+            return self.learn_transform(one_row(x))[0]
+        row, values = found
+        return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
+
+    def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
+        if type(x) is not dict or not self._is_plain:
+            return None
+        row, values = np.zeros(self._width), np.empty((1, len(self._measured)))
+        for column, first, place, known in self._plan:
+            value = x.get(column.name)
+            if known is None:
+                if not isinstance(value, (float, int)) or not -SCALED <= value <= SCALED:
+                    return None
+                values[0, place] = value
+            elif isinstance(value, str) and value:
+                row[first + column.place(value, known)] = 1.0
+            else:
+                return None
+        if len(x) > len(self._plan):
+            self._check_names(x)
+        return row, values
+
+    def _joined(self, row: np.ndarray, values: np.ndarray) -> np.ndarray:
+        row[self._firsts] = values[0]
+        return row
+
+    def _table(self, X: Any) -> Table:
+        """Return the rows as a table with all required columns."""
+        table = as_table(X)
+        if not has_names(X):
+            found, own = len(table.names), self.n_features_in_
+            if found != own:
+                raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
+            return Table(dict(zip((column.name for column in self.schema_), table.columns.values(), strict=True)))
+        self._check_names(table.columns)
+        return table
+
+    def _check_names(self, found: Mapping[str, Any]) -> None:
+        lacking = [column.name for column in self.schema_ if column.treatment != "ignore" and column.name not in found]
+        if len(lacking) == 1:
+            raise ValueError(no_column(lacking[0], found))
+        if lacking:
+            raise ValueError(f"there are no columns {listed(lacking)}; the columns are {listed(found)}")
+        new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
+        if new:
+            self._warn("", f"the columns {listed(sorted(new))} were not present in the first rows and are ignored")
+
+    def _warn(self, about: str, message: str) -> None:
+        """Warn once per column; the empty name stands for new columns."""
+        if about not in self._told:
+            self._told += (about,)
+            warn(message)
+
+    def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return numbers, elapsed days and booleans as columns, NaN where missing, and all dates."""
+        values = np.empty((len(table), len(self._measured)))
+        columns = {column.name: column for column in self.schema_}
+        times = {name: dates_of(table, name) for name in names_of(self.schema_, "date")}
+        for place, name in enumerate(self._measured):
+            if name in times:
+                values[:, place] = dates.elapsed(times[name], columns[name].origin)
+            elif self.missing == "error":
+                values[:, place] = table.numbers(name)
+            else:
+                values[:, place] = numbers(table.columns[name])
+        if not _usable(values).all():
+            self._look_at_gaps(table, values)
+        return values, times
+
+    def _look_at_gaps(self, table: Table, values: np.ndarray) -> None:
+        """Raise for missing values, or set them to NaN and warn about values that cannot be parsed."""
+        if self.missing == "error":
+            for name, column in zip(self._measured, values.T, strict=True):
+                _check_present(name, table.missing(name))
+                _check_dates(table, name, np.isnan(column))
+            raise ValueError(f"the rows contain infinity or numbers above {SCALED:g}; fill or drop such values before encoding")
+        values[~_usable(values)] = np.nan
+        for name, column in zip(self._measured, values.T, strict=True):
+            wrong = np.isnan(column) & ~table.missing(name)
+            if wrong.any():
+                kind = next(one.treatment for one in self.schema_ if one.name == name)
+                value = str(table.columns[name][int(wrong.argmax())])
+                self._warn(name, f"{short(value)} in column {short(name)} cannot be used as a {kind} and counts as missing")
+
+    def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
+        rows = np.zeros((len(table), self._width))
+        index = {name: place for place, name in enumerate(self._measured)}
+        for column, first in self._layout:
+            if column.treatment == "category":
+                rows[np.arange(len(table)), first + self._codes(table, column)] = 1.0
+            elif column.is_measured:
+                place = index[column.name]
+                rows[:, first] = values[:, place]
+                if column.gaps:
+                    rows[:, first + column.width - 1] = absent[:, place]
+            if column.treatment == "date":
+                angles = dates.angles(times[column.name], column.clock)
+                rows[:, first + 1 : first + 1 + angles.shape[1]] = angles
+        return rows if self.hash is None else self._hashed(table, rows)
+
+    def _codes(self, table: Table, column: Column) -> np.ndarray:
+        """Return for each row the index of the category column that is 1."""
+        words, codes = table.categories(column.name)
+        known = self._places[column.name]
+        places = np.array([column.place(word, known) for word in words], dtype=np.intp)[codes]
+        gaps = table.missing(column.name)
+        if gaps.any():
+            self._check_gaps(column.name, gaps)
+            places[gaps] = column.width - 1 if column.gaps else column.place("", known)
+        return places
+
+    def readable(self, X: Any) -> np.ndarray:
+        """Return a mask of the rows that can be encoded: all rows if missing values are imputed."""
+        table = self._table(X)
+        good = np.ones(len(table), dtype=bool)
+        for column in self.schema_ if self.missing == "error" else ():
+            if column.treatment == "date":
+                good &= ~np.isnat(dates_of(table, column.name))
+            elif column.is_measured:
+                good &= _usable(numbers(table.columns[column.name]))
+            elif column.treatment == "category":
+                good &= ~table.missing(column.name)
+        return good
+
+    def _hashed(self, table: Table, dense: np.ndarray) -> sparse.csr_matrix:
+        n, width = len(table), self.hash or 0
+        hashed = sparse.csr_matrix((n, width))
+        for name in names_of(self.schema_, "category"):
+            words, codes = table.categories(name)
+            self._check_gaps(name, table.missing(name))
+            columns = np.array([zlib.crc32(f"{name}={word}".encode()) % width for word in words], dtype=np.int32)
+            hashed = hashed + sparse.csr_matrix((np.ones(n), columns[codes], np.arange(n + 1)), (n, width))
+        return sparse.hstack([sparse.csr_matrix(dense), hashed], format="csr")
+
+    def _check_gaps(self, name: str, gaps: np.ndarray) -> None:
+        if self.missing == "error":
+            _check_present(name, gaps)
+
+    # ------------------------------------------------------------------ what it is now
+
+    @property
+    def is_running(self) -> bool:
+        """Whether learning changes how a row is encoded."""
+        return self.scale is not None or self.missing == "impute"
+
+    @property
+    def columns_out(self) -> int:
+        """Number of columns of encoded rows."""
+        return self._width + (self.hash or 0)
+
+    @property
+    def imputed_(self) -> int:
+        """Number of learned rows in which a number, boolean or date was imputed."""
+        return self._fill.rows
+
+    def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
+        """Return the fill value, if any, and the scale of each column of numbers, booleans and dates."""
+        fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
+        scales: list[Scale | None] = [None] * len(self._measured)
+        if self.scale_ is not None and self._scaled:
+            shift, width, *rest = self.scale_.scale_now()
+            scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
+        return dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Return the names of the encoded columns."""
+        check_is_fitted(self)
+        names = [name for column, _ in self._layout for name in column.names_out()]
+        return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "schema_")
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON-compatible data."""
+        given = self._checked()
+        scale = getattr(self, "scale_", None) or self.scale
+        names: Any = list(self.categorical)
+        if isinstance(self.categorical, Mapping):
+            names = {name: given[name] for name in names} if self.hash is None else {name: [] for name in names}
+        return {
+            "part": "Encode",
+            "categorical": names,
+            "numeric": list(self.numeric),
+            "date": list(self.date),
+            "ignore": list(self.ignore),
+            "missing": self.missing,
+            "limit": self.limit,
+            "hash": self.hash,
+            "scale": None if scale is None else scale.to_state(),
+            "schema": [column._asdict() for column in getattr(self, "schema_", ())],
+            "fill": self._fill.to_state() if hasattr(self, "schema_") else None,
+            "named": hasattr(self, "feature_names_in_"),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Encode:
+        """Restore a step from the result of ``to_state``."""
+        scale = None if state["scale"] is None else part_from_state(state["scale"])
+        params = {name: state[name] for name in ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit")}
+        params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
+        part = cls(**params, scale=None if scale is None else clone(scale))
+        given = part._checked()
+        schema = Schema(Column.from_plain(column) for column in state["schema"])
+        names = [column.name for column in schema]
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in given):
+            raise ValueError("the names of columns must be distinct strings")
+        if schema:
+            if not set(given) <= set(names):
+                raise ValueError("the treatments do not match the columns")
+            measured = sum(column.is_measured for column in schema)
+            part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured))
+            if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
+                raise ValueError(f"the scale is for {scale.n_features_in_} columns, but {part._scaled} are scaled")
+        return part
+
+
+def _usable(values: np.ndarray) -> np.ndarray:
+    """Return a mask of the values that are neither missing nor too large for running means and scales."""
+    return np.abs(values) <= SCALED
+
+
+def _check_present(name: str, gaps: np.ndarray) -> None:
+    if gaps.any():
+        row = int(gaps.argmax())
+        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before encoding", row)
+
+
+def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = str(table.columns[name][row])
+        raise RowError(f"row {row + 1}: {short(value)} in column {short(name)} is not an ISO 8601 date such as 2026-01-31", row)
+
+
+def part_from_state(state: dict[str, Any]) -> Any:
+    """Restore a step of any class from the result of ``to_state``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.tables import MinMax, part_from_state
+    >>> part = MinMax()
+    >>> _ = part.learn_transform(np.array([[0.0], [4.0]]))
+    >>> print(part_from_state(part.to_state()).transform(np.array([[1.0]])))
+    [[0.25]]
+    """
+    kinds: dict[str, Any] = {"Encode": Encode, "MinMax": MinMax, "Standardise": Standardise}
+    if state.get("part") not in kinds:
+        raise ValueError(f"part must be one of {sorted(kinds)}, not {state.get('part')!r}")
+    return kinds[state["part"]].from_state(state)

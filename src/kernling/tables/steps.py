@@ -1,0 +1,181 @@
+"""Steps of pipelines: learning a chunk, and conversion to plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from types import MethodType
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from .. import registry
+from ..estimators.contents import entry, plain, unplain
+from .encode import part_from_state
+from .schema import names_of
+
+
+class last_has:
+    """A decorator of a method that is there if the last step has one of that name; faster than scikit-learn's."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, method: Callable) -> Any:
+        self.method, self.__doc__ = method, method.__doc__
+        return self
+
+    def __get__(self, pipeline: Any, owner: Any = None) -> Any:
+        if pipeline is None:
+            return self.method
+        getattr((pipeline.__dict__.get("steps_") or pipeline.steps)[-1][1], self.name)  # raises AttributeError if it is missing
+        return MethodType(self.method, pipeline)
+
+
+class Steps(_BaseComposition):
+    """Named steps, accessed and displayed as in scikit-learn's pipelines; the fitted ones if the pipeline is fitted."""
+
+    steps: list[tuple[str, Any]]
+    steps_: list[tuple[str, Any]]
+
+    def __init__(self, steps: list[tuple[str, Any]]):
+        self.steps = steps
+
+    @property
+    def _now(self) -> list[tuple[str, Any]]:
+        return getattr(self, "steps_", self.steps)
+
+    @property
+    def named_steps(self) -> Bunch:
+        """The steps by name."""
+        return Bunch(**dict(self._now))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, place: int | str | slice) -> Any:
+        """Return a step by index or name, or a pipeline of some of the steps: ``pipeline[:-1]``."""
+        if not isinstance(place, slice):
+            return self.named_steps[place] if isinstance(place, str) else self._now[place][1]
+        part = type(self)(self.steps[place])
+        if hasattr(self, "steps_"):
+            part.steps_ = self.steps_[place]
+            for name in ("n_features_in_", "feature_names_in_") if not place.start else ():
+                if hasattr(self, name):
+                    setattr(part, name, getattr(self, name))
+        return part
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the output columns of the last step, a transformer; with a model, use ``pipeline[:-1]``."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features, dtype=object)
+        names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object) if names is None else names
+        for name, part in self._now:
+            if not hasattr(part, "get_feature_names_out"):
+                raise AttributeError(f"step {name!r}, {part!r}, has no output columns: use pipeline[:-1]")
+            names = part.get_feature_names_out() if getattr(part, "takes_tables", False) else part.get_feature_names_out(names)
+        return names
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, including those of the steps if deep."""
+        return self._get_params("steps", deep=deep)
+
+    def set_params(self, **params: Any) -> Steps:
+        """Set parameters; those of a step are named step__parameter."""
+        self._set_params("steps", **params)
+        return self
+
+    def _sk_visual_block_(self) -> Any:
+        """Return the diagram of notebooks: the steps one below the other."""
+        from sklearn.pipeline import Pipeline
+
+        return Pipeline(self._now)._sk_visual_block_()
+
+
+def learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
+    """Train a step on a chunk and return the transformed rows."""
+    if hasattr(part, "learn_transform"):
+        return part.learn_transform(X)
+    if not hasattr(part, "partial_fit"):
+        return part.fit_transform(X)
+    if not get_tags(part).target_tags.required:
+        part.partial_fit(X, y)
+        return part.transform(X)
+    if not hasattr(part, "t_"):
+        part.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # initialised, without learning anything
+    rows = part.transform(X)
+    part.partial_fit(X, y)
+    return rows
+
+
+def columns_of(model: Any) -> dict[str, Any]:
+    """Return the options of :func:`kernling.io.stream` for reading the columns of a fitted estimator or pipeline."""
+    names = getattr(model, "feature_names_in_", None)
+    first: Any = getattr(model, "steps_", model.steps)[0][1] if hasattr(model, "steps") else None
+    if names is None or not hasattr(first, "schema_"):
+        return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
+    ignored = names_of(first.schema_, "ignore")
+    return {
+        "features": [name for name in names.tolist() if name not in ignored],
+        "categorical": names_of(first.schema_, "category", "date"),  # as written: "007" is not 7
+    }
+
+
+def check_own(step: Any, name: str) -> None:
+    """Raise for a step that cannot be stored in a model file."""
+    if not hasattr(step, "to_contents") or hasattr(step, "steps"):
+        cure = "use kernling's own steps (kernling.tables.Standardise, MinMax, Encode), or pickle the pipeline"
+        raise TypeError(f"step {name!r} is a {type(step).__name__}, which cannot be stored in a model file: {cure}")
+
+
+def described_steps(header: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the names and descriptions of the steps of a model file."""
+    steps = entry(header, "steps", list)
+    for pair in steps:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not dict:
+            raise ValueError(f"a step is {pair!r:.60}, but must be a name and a description")
+    return [(name, held) for name, held in steps]
+
+
+def restored_part(name: str, held: dict[str, Any]) -> Any:
+    """Restore a step that scales or encodes from its description in a model file."""
+    try:
+        return part_from_state(held)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
+        raise ValueError(f"step {name!r} has an entry that is missing or of another type") from error
+
+
+def check_chain(steps: list[tuple[str, Any]]) -> None:
+    """Raise unless each of these steps, from a model file, takes the columns that the one before it gives."""
+    for name, step in steps:
+        if not hasattr(step, "n_features_in_"):
+            raise ValueError(f"step {name!r} has learned nothing")
+    for (name, step), (following, after) in pairwise(steps):
+        given = getattr(step, "columns_out", step.n_features_in_)
+        if given != after.n_features_in_:
+            raise ValueError(f"step {name!r} gives {given} columns, but step {following!r} takes {after.n_features_in_}")
+
+
+def plain_step(step: Any) -> dict[str, Any]:
+    """Return an unfitted step as JSON-compatible data."""
+    if hasattr(step, "to_state"):
+        return clone(step).to_state()
+    check_own(step, type(step).__name__)
+    params = {name: plain(value, name) for name, value in step.get_params(deep=False).items()}
+    return {"estimator": type(step).__name__, "learner": step.learner.name, "params": params}
+
+
+def step_from_plain(held: dict[str, Any]) -> Any:
+    """Create a step from the result of ``plain_step``."""
+    if "part" in held:
+        return part_from_state(held)
+    return estimator_class(held)(**{name: unplain(value) for name, value in held["params"].items()})
+
+
+def estimator_class(held: dict[str, Any]) -> Any:
+    """Return the class named in a description."""
+    return registry.estimator(entry(held, "learner", str), entry(held, "estimator", str))
