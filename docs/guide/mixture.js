@@ -15,16 +15,11 @@ exports.nearest = (f, k) => {
 };
 exports.blend = (f, k, value, said = f.experts.map((expert) => clip(value(expert)[0], f.reach))) =>
   [f.shift + f.width * clip(dot(f.weights, said), f.reach)];
-exports.vote = (f, k, value, own = f.experts.map(value), two = own[0].length === 1) => {
-  const best = (a) => a.findIndex((x) => x >= Math.max(...a) - f.tie), scaled = (x, i) => clip(x / f.scale[i], f.reach);
-  const scores = own.map((s, i) => (two ? [s[0], -s[0]] : s.map((x) => x - sum(s) / s.length)).map((x) => scaled(x, i)));
-  const mixed = (weights) => f.bias.map((_, c) => dot(weights, scores.map((s) => s[c]))), logits = mixed(f.pull).map((x, c) => x + f.bias[c]);
-  const chosen = [...scores, mixed(f.blend), logits].map(best), stacked = best(logits), bins = f.right.length;
-  const winner = best(logits.map((_, c) => dot(f.votes, chosen.map((b) => Number(b === c))) + (c === stacked ? f.ahead : 0)));
-  [logits[winner], logits[stacked]] = [logits[stacked], logits[winner]];
-  const ratios = logits.filter((_, c) => c !== winner).map((x) => Math.exp(x - logits[winner])), r = sum(ratios), s = Math.max(...ratios);
-  const place = between(bins / (1 + r) - 0.5, 0, bins - 1), low = Math.min(Math.floor(place), bins - 2);
-  const right = between(f.right[low] + (place - low) * (f.right[low + 1] - f.right[low]), s / (r + s) + f.barely, 1 - f.barely);
-  logits[winner] += Math.log(right / (1 - right)) + Math.log(r);
-  return two ? [logits[0] - logits[1]] : logits;
+exports.stacks = (f, k, value, own = f.experts.map(value), two = own[0].length === 1) => {
+  const away = own.map((s, i) => s.map((x, c) => x - f.mean[i][c])).map((s) => (two ? [-s[0], s[0]] : s.map((x) => x - sum(s) / s.length)));
+  const scores = away.map((s, i) => s.map((x) => x / f.scale[i]).map((z) => z / Math.sqrt(1 + Math.abs(z))));
+  const logits = f.pull.map((w, s) => f.bias[s].map((x, c) => x + dot(w, scores.map((own) => own[c]))));
+  const shares = logits.map((l) => l.map((x) => 1 / sum(l.map((other) => Math.exp(other - x)))));
+  const said = f.bias[0].map((_, c) => Math.log(dot(f.trust, shares.map((s) => s[c]))));
+  return two ? [said[1] - said[0]] : said;
 };

@@ -160,30 +160,15 @@ def _blend(function: dict[str, Any], row: Row) -> np.ndarray:
     return np.array([function["shift"] + function["width"] * mixed])
 
 
-def _vote(function: dict[str, Any], row: Row) -> np.ndarray:
-    scores = np.array([_value(expert, row) for expert in function["experts"]])
-    two = scores.shape[1] == 1
-    scores = np.hstack([scores, -scores]) if two else scores
-    scores = (scores - scores.mean(axis=1, keepdims=True)) / np.array(function["scale"])[:, np.newaxis]
-    scores = np.clip(scores, -function["reach"], function["reach"])
-    logits = function["bias"] + np.array(function["pull"]) @ scores
-
-    def best(numbers: np.ndarray) -> int:
-        return int(np.flatnonzero(numbers >= numbers.max() - function["tie"])[0])
-
-    votes, stacked = np.zeros(len(logits)), best(logits)
-    combined = np.array(function["blend"]) @ scores
-    for numbers, weight in zip([*scores, combined, logits], function["votes"], strict=True):
-        votes[best(numbers)] += weight
-    votes[stacked] += function["ahead"]
-    winner = best(votes)
-    logits[[winner, stacked]] = logits[[stacked, winner]]
-    ratios = np.exp(np.delete(logits, winner) - logits[winner])
-    r, s, bins = ratios.sum(), ratios.max(), len(function["right"])
-    right = np.interp(1.0 / (1.0 + r), (np.arange(bins) + 0.5) / bins, function["right"])
-    right = min(max(right, s / (r + s) + function["barely"]), 1.0 - function["barely"])
-    logits[winner] += math.log(right / (1.0 - right)) + math.log(r)
-    return np.array([logits[0] - logits[1]]) if two else logits
+def _stacks(function: dict[str, Any], row: Row) -> np.ndarray:
+    away = np.array([_value(expert, row) for expert in function["experts"]]) - np.array(function["mean"])
+    two = away.shape[1] == 1
+    away = np.hstack([-away, away]) if two else away - away.mean(axis=1, keepdims=True)
+    z = away / np.c_[function["scale"]]
+    logits = np.array(function["bias"]) + np.array(function["pull"]) @ (z / np.sqrt(1.0 + np.abs(z)))
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    said = np.log(function["trust"] @ (powers / powers.sum(axis=1, keepdims=True)))
+    return np.array([said[1] - said[0]]) if two else said
 
 
 FUNCTIONS = {
@@ -194,7 +179,7 @@ FUNCTIONS = {
     "linear": _linear_part,
     "average": _average,
     "nearest": _nearest,
-    "vote": _vote,
+    "stacks": _stacks,
     "blend": _blend,
 }
 

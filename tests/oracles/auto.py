@@ -241,9 +241,8 @@ class Auto:
         return self.running.scaled(x) if self.params["standardise"] else x
 
     def stored(self, z: np.ndarray) -> np.ndarray:
-        """The row as the memory sees it; rows that are not scaled are relative to the first one."""
-        first = self.events[0][0] if self.events else z
-        return (z if self.params["standardise"] else z - first).astype(np.float32) * self.stretch.astype(np.float32)
+        """The row as the memory sees it."""
+        return z.astype(np.float32) * self.stretch.astype(np.float32)
 
     def rows_for_squares(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The row as each of the experts by least squares sees it."""
@@ -305,13 +304,9 @@ class AutoClasses(Auto):
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 10
-        self.votes, self.pull, self.bias = np.full(M + 2, 1 / (M + 2)), np.full(M, 3 / M), np.zeros(K)
-        self.blend = np.full(M, 1 / M)
-        self.seen_scores: list[np.ndarray] = []
-        self.seen_targets: list[np.ndarray] = []
-        self.seen_weights: list[float] = []
-        self.sure = np.zeros((2, 20))
-        self.pull_squares, self.bias_squares, self.scale = np.ones(M), np.ones(K), np.ones(M)
+        self.mean, self.spread = np.zeros((M, K)), np.ones(M)
+        self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
+        self.trust = np.full(3, 1 / 3)
 
     def columns(self) -> int:
         return self.outputs
@@ -319,78 +314,53 @@ class AutoClasses(Auto):
     def entry(self, sums, y, weight):
         return np.array([passive_aggressive(f, y, weight) for f in sums])
 
-    def best(self, f: np.ndarray) -> int:
-        if self.outputs == 1:
-            return int(f[1] >= f[0] - 1e-10)
-        return int(np.flatnonzero(f > f.max() - 1e-10)[0])
-
-    def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
-        """Centred scores of the experts, those as the stacked expert sees them, and everybody's choice."""
+    def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""
         local = [*self.window.sums(z * self.stretch), *self.archive.scores(self.stored(z))]
         scores = np.array([*self.square_scores(x, z), *local])
-        scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores - scores.mean(axis=1, keepdims=True)
-        seen = np.clip(scores / np.sqrt(self.scale)[:, np.newaxis], -4.0, 4.0)
-        return scores, seen, [*map(self.best, seen), self.best(self.blend @ seen), self.best(self.bias + self.pull @ seen)]
-
-    def winner(self, chosen: list[int]) -> int:
-        votes = np.bincount(chosen, self.votes, len(self.bias))
-        votes[chosen[-1]] += 1e-9
-        return self.best(votes)
+        scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
+        away = scores - self.mean
+        away -= away.mean(axis=1, keepdims=True)
+        seen = compressed(away, self.spread)
+        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
+        return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        _, seen, chosen = self.opinions(x, self.seen(x))
-        logits = self.bias + self.pull @ seen
-        winner, likeliest = self.winner(chosen), chosen[-1]
-        logits[[winner, likeliest]] = logits[[likeliest, winner]]
-        self.calibrate(logits, winner)
-        return logits[1:] - logits[:1] if self.outputs == 1 else logits
-
-    def calibrate(self, logits: np.ndarray, winner: int) -> float:
-        """Replace the winner's probability by how often such winners were right; returns what it was."""
-        p = np.exp(logits - logits[winner])
-        others = np.delete(p, winner)
-        centres = (np.arange(20) + 0.5) / 20
-        right = np.interp(1.0 / p.sum(), centres, (self.sure[1] + 10.0 * centres) / (self.sure[0] + 10.0))
-        right = np.clip(right, others.max() / (others.sum() + others.max()) + 1e-9, 1.0 - 1e-9)
-        logits[winner] += np.log(right / (1.0 - right) * others.sum())
-        return 1.0 / p.sum()
+        said = np.log(self.trust @ np.exp(self.opinions(x, self.seen(x))[2]))
+        return said[1:] - said[:1] if self.outputs == 1 else said
 
     def mix(self, x, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
-        scores, seen, chosen = self.opinions(x, z)
-        logits = self.bias + self.pull @ seen
-        said, pair = logits.copy(), [self.winner(chosen), chosen[-1]]
-        said[pair] = said[pair[::-1]]
-        place = min(int(20.0 * self.calibrate(said, pair[0])), 19)
-        self.sure[:, place] = 0.999 * self.sure[:, place] + weight * np.array([1.0, pair[0] == label])
-        self.votes = self.votes * np.exp(-0.2 * weight * (np.array(chosen) != label))
-        self.votes = 0.9997 * self.votes / self.votes.sum() + 0.0003 / len(self.votes)
-        p = np.exp(logits - logits.max())
-        slope = weight * (p / p.sum() - (np.arange(len(p)) == label))
-        for name, gradient in (("bias", slope), ("pull", seen @ slope)):
-            squares = 0.999 * getattr(self, f"{name}_squares") + gradient**2
-            setattr(self, f"{name}_squares", squares)
-            setattr(self, name, getattr(self, name) - 0.3 * gradient / np.sqrt(squares + 1.0))
-        self.pull = np.maximum(self.pull, 0.0)
-        self.combine(seen, label, weight)
-        rate = max(0.001, 1.0 / (len(self.events) + 2.0))
-        self.scale = (1.0 - rate) * self.scale + rate * np.maximum((scores**2).mean(axis=1), 1e-9)
+        scores, away, said = self.opinions(x, z)
+        for stack, own in zip(self.stacks, np.exp(said), strict=True):
+            stack.learn(compressed(away, self.spread), own, label, weight)
+        trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
+        self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
+        rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
+        self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
+        self.mean = (1.0 - rate) * self.mean + rate * scores
 
-    def combine(self, seen: np.ndarray, label: int, weight: float) -> None:
-        """Weights by least squares on all scores so far, of which all classes are rows, but for one of two."""
-        targets = np.where(np.arange(len(self.bias)) == label, 1.0, -1.0)
-        rows = slice(1, 2) if len(targets) == 2 else slice(None)
-        self.seen_scores.append(seen[:, rows])
-        self.seen_targets.append((targets - targets.mean())[rows])
-        self.seen_weights.append(weight)
-        n = len(self.seen_weights)
-        s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
-        S, B = (
-            np.einsum("t,tik,tmk->im", s, self.seen_scores, self.seen_scores),
-            np.einsum("t,tik,tk->i", s, self.seen_scores, self.seen_targets),
-        )
-        ridge, equal = 10.0 * 0.998 ** (n % 1000), 1.0 / len(B)
-        self.blend = np.linalg.solve(S + ridge * np.eye(len(B)), B + ridge * equal)
+
+def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    z = away / np.sqrt(spread)[:, np.newaxis]
+    return z / np.sqrt(1.0 + np.abs(z))
+
+
+class Stack:
+    """Softmax of a weighted sum of scores, by Newton steps; half of a curvature is that of the event's own gradient."""
+
+    def __init__(self, fade: float, experts: int, classes: int):
+        self.fade, self.pull, self.bias = fade, np.full(experts, 1.0 / experts), np.zeros(classes)
+        self.squares, self.bias_squares = np.zeros((experts, experts)), np.zeros(classes)
+
+    def learn(self, seen: np.ndarray, p: np.ndarray, label: int, weight: float) -> None:
+        slope = p - (np.arange(len(p)) == label)
+        gradient, hessian = seen @ slope, seen @ (np.diag(p) - np.outer(p, p)) @ seen.T
+        kept = 1.0 - self.fade * (1.0 - p @ p)
+        self.squares = kept * self.squares + weight * (np.outer(gradient, gradient) + hessian) / 2.0
+        self.bias_squares = kept * self.bias_squares + weight * (slope**2 + p * (1.0 - p)) / 2.0
+        self.pull = self.pull - weight * np.linalg.solve(self.squares + 10.0 * np.eye(len(gradient)), gradient)
+        self.bias = self.bias - weight * slope / (self.bias_squares + 2.0)
 
 
 class AutoValues(Auto):

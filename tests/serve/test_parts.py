@@ -47,6 +47,7 @@ def test_a_file_with_much_that_is_needed_stays(tmp_path, monkeypatch):
     log._end_file()
     log.append([Record(1, 3, 0, 1, b"e")])
     log.cut(1, 10)
+    log.cut(2, 3)  # in the middle of its record
     log.tidy()
     assert len(list((tmp_path / "log").glob("*.log"))) == 2
     log.cut(2, 5)
@@ -101,6 +102,12 @@ def test_records_after_a_damaged_one_are_found(tmp_path, removed):
     log = Log(tmp_path / "log")
     assert [one.is_whole for one in log.scan()] == [False, True, True]
     assert len(log.damage()) == 1
+    log.clean(lambda found: found.is_whole)
+    log.close()
+    again = Log(tmp_path / "log")
+    assert [one.first for one in again.scan()] == [1, 2]
+    assert again.damage() == []
+    assert len(list((tmp_path / "log").glob("*.damaged"))) == 1
 
 
 def test_only_commits_without_their_end_are_incomplete(tmp_path):

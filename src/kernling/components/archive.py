@@ -113,18 +113,19 @@ class Archive(NamedTuple):
         targets[places] = recoded(self.targets[places], change)
         return self._replace(targets=targets)
 
-    def moved(self, factor: np.ndarray, shift: np.ndarray) -> Archive:
-        """Return a memory without spare room whose rows are multiplied by a factor and shifted."""
-        rows = ((part * factor + shift).astype(np.float32) for part in (self.points, self.cores))
-        return self._replace(**dict(zip(("points", "cores"), rows, strict=True)))
+    def moved(self, factor: np.ndarray) -> Archive:
+        """Return the memory with rows multiplied by a factor for each column."""
+        return self._replace(
+            points=(self.points * factor).astype(np.float32),
+            cores=(self.cores * factor).astype(np.float32),
+        )
 
     def merged(self, other: Archive, start: Archive | None, merging: Merging) -> Archive:
         """Return the latest events of both, in new cells; those of a common start are kept once."""
         begun = 0 if start is None else start.size[CLOCK]
-        theirs = other.moved(np.ones(other.points.shape[1]), merging.shift)._events()
         later = other.times >= begun
         clock = int(self.size[CLOCK] + other.size[CLOCK] - begun)
-        found = {name: np.concatenate([own, theirs[name][later]]) for name, own in self._events().items()}
+        found = {name: np.concatenate([own, getattr(other, name)[later]]) for name, own in self._events().items()}
         ages = np.concatenate([self.size[CLOCK] - self.times, (other.size[CLOCK] - other.times)[later]])
         found["times"] = clock - ages
         order = np.argsort(-ages, kind="stable")

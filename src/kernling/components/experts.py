@@ -229,7 +229,7 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
         whitening=whitening,
         kernel_squares=squares,
         window=held._replace(points=latest, norms=norms),
-        archive=experts.archive.moved(factor, shift),
+        archive=experts.archive.moved(factor),
         early=early._replace(stretch=common.early.stretch, gamma=common.early.gamma),
     )
 
@@ -262,7 +262,7 @@ def look(experts: Experts, given: Kernel, rows: np.ndarray, X: np.ndarray, room:
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    stored = archive.as_stored(X - model.centre, stretch)
+    stored = archive.as_stored(X, stretch)
     return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
 
 

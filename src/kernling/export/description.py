@@ -164,32 +164,22 @@ class Nearest(NamedTuple):
     weights: np.ndarray  # (points,)
 
 
-class Vote(NamedTuple):
-    """A vote of experts and of two that see their scores, combined and stacked, with calibrated log probabilities.
+class Stacks(NamedTuple):
+    """Log probabilities: the logarithm of a mean of several softmaxes of weighted sums of the experts' scores.
 
-    An expert with one output f for two classes has the scores f and -f, of the second class and the first; its scores count
-    minus their mean, over ``scale``, clipped to [-reach, reach].  The combined expert's scores are
-    the sum of ``blend`` times these.  The stacked expert's scores, ``bias`` + the sum of ``pull``
-    times these, are the log probabilities.  Each expert's ``votes`` go to its best class, ``ahead`` more from the stacked one;
-    the class with most votes wins, and changes places with the stacked expert's best if it is another.  Best is the first
-    class within ``tie`` of the largest number.
-
-    Let r be the sum of p_k / p_winner over the other classes, and s the largest of these.  Then the winner's log probability
-    grows by log(q / (1 - q)) + log(r), with q interpolated from ``right`` at 1 / (1 + r), between the centres of equal bins,
-    and limited to [s / (r + s) + barely, 1 - barely].  The output for two classes is the difference of the two.
+    An expert with one output f for two classes has the scores -f and f, of the first class and the second; ``mean`` likewise.
+    Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``; each number z becomes
+    z / sqrt(1 + |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
+    logarithm of the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the second minus
+    that of the first.
     """
 
     experts: tuple[Sum, ...]
+    mean: np.ndarray  # (experts, outputs)
     scale: np.ndarray  # (experts,)
-    reach: float
-    blend: np.ndarray  # (experts,)
-    pull: np.ndarray  # (experts,)
-    bias: np.ndarray  # (classes,); of two classes, the second first
-    votes: np.ndarray  # (experts + 2,), the combined and the stacked expert's last
-    ahead: float
-    tie: float
-    right: np.ndarray  # (bins,) of the winner's probability
-    barely: float
+    pull: np.ndarray  # (stacks, experts)
+    bias: np.ndarray  # (stacks, classes)
+    trust: np.ndarray  # (stacks,)
 
 
 class Blend(NamedTuple):
@@ -241,5 +231,5 @@ class Description(NamedTuple):
     steps: tuple[Affine, ...]
     scale: Running | None = None
     kernels: tuple[KernelValues, ...] = ()
-    function: Sum | Vote | Blend | None = None  # None: the output is the rows after the last step
+    function: Sum | Stacks | Blend | None = None  # None: the output is the rows after the last step
     output: Labels | Value | Inside | None = None  # None without function

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..components import combination, least_squares, mixture, scaling, window
+from ..components import combination, least_squares, scaling, window
 from ..components.bins import NEVER, Bins
 from ..components.experts import MEMORY, SQUARES, Experts
 from ..components.least_squares import LeastSquares
@@ -27,9 +27,9 @@ from .description import (
     LinearSum,
     Nearest,
     Running,
+    Stacks,
     StepSum,
     Sum,
-    Vote,
 )
 
 Expert = Sum | Average | Nearest
@@ -39,7 +39,7 @@ LEFT_OUT = (
 )
 
 
-def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ...], Vote | Blend]:
+def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ...], Stacks | Blend]:
     """Return the kernels and the function of experts, which have no spare room."""
     own, centre = KernelFunction.of(kernel), experts.model.centre
     city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
@@ -54,7 +54,7 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
     if isinstance(experts.mixture, Mixture):
         silent = [_sum([], np.zeros(experts.model.coef.shape[1]), len(centre)) for _ in MEMORY]
         held = _without_memory(experts.mixture) if experts.archive.stored else experts.mixture
-        return tuple(kernels), _vote(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
+        return tuple(kernels), _stacks(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
     corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out
     blend = _blend(experts.mixture, experts.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
     if experts.window.stored:
@@ -134,32 +134,16 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 # ---------------------------------------------------------------------- combinations
 
 
-def _vote(held: Mixture, experts: tuple[Sum, ...]) -> Vote:
-    two = len(experts[0].offset) == 1
-    return Vote(
-        experts=experts,
-        scale=np.sqrt(held.scale),
-        reach=mixture.REACH,
-        blend=held.blend,
-        pull=held.pull,
-        bias=held.bias[::-1] if two else held.bias,
-        votes=held.votes,
-        ahead=mixture.AHEAD,
-        tie=mixture.TIE,
-        right=held.calibration(),
-        barely=mixture.BARELY,
-    )
+def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust)
 
 
 def _without_memory(held: Mixture) -> Mixture:
-    """Return weights with which the experts of the memory have no vote, and their part is that of the kernel expert."""
-    own, first = SQUARES.index("kernel"), len(held.pull) - len(MEMORY)
-    votes, pull, blend = held.votes.copy(), held.pull.copy(), held.blend.copy()
-    votes[first : first + len(MEMORY)] = 0.0
-    for weights in (pull, blend):
-        weights[own] += weights[first:].sum()
-        weights[first:] = 0.0
-    return held._replace(votes=votes, pull=pull, blend=blend)
+    """Return weights with which the experts of the memory count nothing, and their part is that of the kernel expert."""
+    own, first, pull = SQUARES.index("kernel"), held.pull.shape[1] - len(MEMORY), held.pull.copy()
+    pull[:, own] += pull[:, first:].sum(axis=1)
+    pull[:, first:] = 0.0
+    return held._replace(pull=pull)
 
 
 def _blend(held: LeastSquares, target: Scales, experts: tuple[Expert, ...]) -> Blend:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .description import Average, Blend, FourierSum, KernelSum, KernelValues, LinearSum, Nearest, Running, StepSum, Sum, Vote
+from .description import Average, Blend, FourierSum, KernelSum, KernelValues, LinearSum, Nearest, Running, Stacks, StepSum, Sum
 from .kernel_nodes import centred, kernel_values, power
 
 if TYPE_CHECKING:
@@ -143,73 +143,26 @@ def _blend(graph: Graph, function: Blend, rows: Rows) -> str:
     return graph.add("Add", graph.add("Mul", value, function.width), function.shift)
 
 
-def _vote(graph: Graph, function: Vote, rows: Rows) -> str:
-    """Return log probabilities, or log odds: the steps of ``Vote``, with arrays of (rows, experts, classes)."""
-    scores = _expert_scores(graph, function, rows)
-    combined = _best(graph, _weighted(graph, scores, function.blend), function)
-    logits = graph.add("Add", _weighted(graph, scores, function.pull), function.bias)
-    stacked = _best(graph, logits, function)
-    votes = [
-        _weighted(graph, graph.cast(_best(graph, scores, function)), function.votes[:-2]),
-        graph.add("Mul", graph.cast(combined), function.votes[-2]),
-        graph.add("Mul", graph.cast(stacked), function.votes[-1] + function.ahead),
-    ]
-    winner = _best(graph, graph.total(votes), function)
-    top, other = (_at(graph, logits, place) for place in (stacked, winner))
-    swapped = graph.add("Where", winner, top, graph.add("Where", stacked, other, logits))
-    calibrated = graph.add("Where", winner, graph.add("Add", top, _growth(graph, function, swapped, top, winner)), swapped)
-    return calibrated if len(function.experts[0].offset) > 1 else graph.add("Gemm", calibrated, np.array([[1.0], [-1.0]]))
+def _stacks(graph: Graph, function: Stacks, rows: Rows) -> str:
+    """Return log probabilities, or log odds: the steps of ``Stacks``, with arrays of (rows, stacks, classes)."""
+    logits = graph.add("Add", graph.add("MatMul", function.pull, _expert_scores(graph, function, rows)), function.bias)
+    logits = graph.add("Add", graph.add("LogSoftmax", logits, axis=2), np.log(function.trust)[:, np.newaxis])
+    mixed = graph.add("ReduceLogSumExp", logits, np.array([1]), keepdims=0)
+    return mixed if len(function.experts[0].offset) > 1 else graph.add("Gemm", mixed, np.array([[-1.0], [1.0]]))
 
 
-def _expert_scores(graph: Graph, function: Vote, rows: Rows) -> str:
-    """Return the scores of all experts, centred, scaled and clipped, (rows, experts, classes)."""
+def _expert_scores(graph: Graph, function: Stacks, rows: Rows) -> str:
+    """Return the scores of all experts, centred, scaled and compressed, (rows, experts, classes)."""
     scores = []
-    for expert in function.experts:
-        score = value_of(graph, expert, rows)
-        if len(expert.offset) == 1:
-            score = graph.beside([score, graph.add("Neg", score)])
-        scores.append(graph.add("Unsqueeze", score, np.array([1])))
-    all_scores = graph.beside(scores)
-    centre = graph.add("ReduceMean", all_scores, np.array([2]), keepdims=1)
-    return _clipped(
-        graph, graph.add("Div", graph.add("Sub", all_scores, centre), function.scale[:, np.newaxis]), function.reach
-    )
+    for expert, mean in zip(function.experts, function.mean, strict=True):
+        away = graph.add("Sub", value_of(graph, expert, rows), mean)
+        if len(mean) == 1:
+            away = graph.beside([graph.add("Neg", away), away])
+        scores.append(graph.add("Unsqueeze", away, np.array([1])))
+    away = graph.beside(scores)
+    centre = graph.add("ReduceMean", away, np.array([2]), keepdims=1)
+    scaled = graph.add("Div", graph.add("Sub", away, centre), function.scale[:, np.newaxis])
+    return graph.add("Div", scaled, graph.add("Sqrt", graph.add("Add", graph.add("Abs", scaled), 1.0)))
 
 
-def _weighted(graph: Graph, scores: str, weights: np.ndarray) -> str:
-    """Return the weighted sum over experts, (rows, classes)."""
-    return graph.add("ReduceSum", graph.add("Mul", scores, weights[:, np.newaxis]), np.array([1]), keepdims=0)
-
-
-def _best(graph: Graph, values: str, function: Vote) -> str:
-    """Return a mask of the first class within a tie of the largest value."""
-    classes = len(function.bias)
-    least = graph.add("Sub", graph.add("ReduceMax", values, np.array([-1]), keepdims=1), function.tie)
-    place = graph.add("ArgMax", graph.cast(graph.add("GreaterOrEqual", values, least), np.int32), axis=-1, keepdims=1)
-    return graph.add("Equal", place, np.arange(classes))
-
-
-def _at(graph: Graph, values: str, mask: str) -> str:
-    """Return the value at a mask, (rows, 1)."""
-    return graph.add("ReduceSum", graph.add("Where", mask, values, 0.0), np.array([1]), keepdims=1)
-
-
-def _growth(graph: Graph, function: Vote, logits: str, top: str, winner: str) -> str:
-    """Return by how much calibration changes the winner's logit, (rows, 1)."""
-    bins = len(function.right)
-    shares = graph.add("Where", winner, 0.0, graph.add("Exp", graph.add("Sub", logits, top)))
-    rest = graph.add("Max", graph.add("ReduceSum", shares, np.array([1]), keepdims=1), TINY)
-    second = graph.add("ReduceMax", shares, np.array([1]), keepdims=1)
-    place = graph.add("Sub", graph.add("Div", float(bins), graph.add("Add", rest, 1.0)), 0.5)
-    place = graph.add("Min", graph.add("Max", place, 0.0), bins - 1.0)
-    low = graph.add("Min", graph.add("Floor", place), bins - 2.0)
-    index = graph.cast(low, np.int64)
-    rise = graph.add("Mul", graph.add("Sub", place, low), graph.add("Gather", np.diff(function.right), index))
-    right = graph.add("Add", graph.add("Gather", function.right, index), rise)
-    least = graph.add("Add", graph.add("Div", second, graph.add("Add", rest, second)), function.barely)
-    right = graph.add("Min", graph.add("Max", right, least), 1.0 - function.barely)
-    odds = graph.add("Div", right, graph.add("Sub", 1.0, right))
-    return graph.add("Add", graph.add("Log", odds), graph.add("Log", rest))
-
-
-_VALUES: dict[type, Any] = {Sum: _sum, Average: _average, Nearest: _nearest, Vote: _vote, Blend: _blend}
+_VALUES: dict[type, Any] = {Sum: _sum, Average: _average, Nearest: _nearest, Stacks: _stacks, Blend: _blend}

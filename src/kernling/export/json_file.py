@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..atomic import replaced
-from .description import Average, Blend, FourierSum, Inside, KernelSum, Labels, LinearSum, Nearest, StepSum, Sum, Value, Vote
+from .description import Average, Blend, FourierSum, Inside, KernelSum, Labels, LinearSum, Nearest, Stacks, StepSum, Sum, Value
 from .from_model import describe
 
 VERSION = 1  # of the schema
@@ -21,7 +21,7 @@ KINDS: dict[type, str] = {
     Sum: "sum",
     Average: "average",
     Nearest: "nearest",
-    Vote: "vote",
+    Stacks: "stacks",
     Blend: "blend",
     Labels: "labels",
     Value: "value",

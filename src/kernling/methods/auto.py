@@ -13,8 +13,8 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
   (components/archive.py).
 
-Experts vote for classes; two that weigh the scores of the others take part in the vote: ``combined`` by least squares, and
-``stacked`` by softmax, which gives the probabilities (components/mixture.py).
+Probabilities are means of softmaxes of weighted sums of the experts' scores, which minimise log-loss and forget slowly or fast
+(components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
 their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
@@ -239,7 +239,7 @@ def bound(params: Params, t: int) -> float:
 
 
 def certificate(params: Params, state: Experts, problem: Problem) -> dict[str, float]:
-    """Return, for classes, ``mistakes`` of the vote and ``mistakes_bound``, given those of the best expert."""
+    """Return, for classes, ``log_loss`` of the mixture and ``log_loss_bound``, given that of the best stack."""
     found: dict[str, float] = {"points": state.model.stored, "points_bound": params.most}
     return found | state.mixture.certificate() if isinstance(state.mixture, Mixture) else found
 
@@ -252,9 +252,9 @@ LEARNER = Learner(
     bound,
     certificate,
     meanings={
-        "mistakes": "Mistakes of the vote, since it began: at the first event, or after a change of the stream.",
-        "best_expert_mistakes": "Mistakes of the best expert.",
-        "mistakes_bound": "The vote makes at most this many mistakes, given those of the best expert.",
+        "log_loss": "Log-loss of the probabilities, of all events since the mixture began: the first, or after a change.",
+        "best_stack_log_loss": "The same of the best of the stacks that are averaged.",
+        "log_loss_bound": "The log-loss is at most this, given that of the best stack.",
     },
     finish=write_coefficients,
     merge=Merge(within_limit, align=in_common_coordinates),
@@ -286,19 +286,19 @@ class _Auto(Mixed):
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
-    """A mixture of experts that vote, trained in one pass and in fixed memory: a good first model for any stream.
+    """A mixture of experts, trained in one pass and in fixed memory: a good first model for any stream.
 
     By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much for some
     thousand events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
-    loss = "softmax"  # of the stacked expert, which gives the probabilities
+    loss = "softmax"  # of the stacks, which give the probabilities
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """Return the weight of each expert in the vote."""
-        return dict(zip((*CLASSIFIERS, "combined", "stacked"), self._fitted().answering.mixture.votes.tolist(), strict=True))
+        """Return the weight of each expert's scaled scores in the sum that gives the probabilities; it may be negative."""
+        return dict(zip(CLASSIFIERS, self._fitted().answering.mixture.expert_weights().tolist(), strict=True))
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
