@@ -175,8 +175,8 @@ def test_of_stored_ids_the_last_ones_are_known():
     known.begin(0, 6, [Piece(0, 2, ["a", "b"]), Piece(2, 4, ["c", "a"]), Piece(4, 6, ["d", "e"])])
     assert [one in known for one in "abcde"] == [False, False, False, True, True]
     known = KnownIds(3)
-    known.begin(0, 5, [Piece(0, 2, ["a", "b"]), Piece(2, 5, ["c", "a", "d"])])
-    assert [one in known for one in "abcd"] == [True, False, True, True]  # "a" was learned again
+    known.begin(0, 6, [Piece(0, 1, ["x"]), Piece(1, 3, ["a", "b"]), Piece(3, 6, ["c", "a", "d"])])
+    assert [one in known for one in "xabcd"] == [False, True, False, True, True]  # "a" was learned again
 
 
 def test_pieces_of_stored_ids(tmp_path):
