@@ -274,7 +274,7 @@ def _write(archive, place, x, target, weight, time):
 
 @inner
 def _place_for(archive, x, cell, gaps, sums):
-    """Return a place in the nearest cell: if it is full, it is divided, or loses its oldest event if there are no more cells."""
+    """Return a place in the nearest cell: a full one is divided, or loses its oldest event if there are no more cells."""
     size = archive.size
     if size[CELLS] == 0:
         size[CELLS] = 1
