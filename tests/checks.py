@@ -65,7 +65,7 @@ def one_per_kind_of_state() -> set[type]:
         X, y = stream(case.stream, EVENTS)
         model = cls(**case.params)
         model._begin(model.get_params(deep=False) | model.resolved(X), X.shape[1], outputs(case.stream, y))
-        chosen.setdefault(type(model._state[0]), cls.learner.name)
+        chosen.setdefault(type(model.state_[0]), cls.learner.name)
     return {cls for cls in estimators() if cls.learner.name in chosen.values()}
 
 
@@ -129,12 +129,12 @@ def events_seen(model) -> int:
 
 def allocated(model) -> int:
     """The size of the model's arrays in bytes, with spare room."""
-    return sum(array.nbytes for array in flatten(model._state).values())
+    return sum(array.nbytes for array in flatten(model.state_).values())
 
 
 def state_of(model) -> dict[str, np.ndarray]:
     """A copy of everything that learning changes, without spare room."""
-    arrays = {name: array.copy() for name, array in flatten(trimmed(model._state)).items()}
+    arrays = {name: array.copy() for name, array in flatten(trimmed(model.state_)).items()}
     if hasattr(model, "_counts"):
         arrays["counts"] = model._counts.copy()
     if getattr(model, "_target_scale", None) is not None:

@@ -28,7 +28,7 @@ def relative(running, anew) -> float:
 
 def drift(model) -> dict[str, float]:
     """The relative error of everything that the model keeps up to date."""
-    state = trimmed(model._state)
+    state = trimmed(model.state_)
     found: dict[str, float] = {}
     expansion = next((part for part in state if isinstance(part, Expansion)), None)
     if expansion is not None:

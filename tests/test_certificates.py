@@ -24,7 +24,7 @@ def stream_of(cls):
 
 def norm(model):
     """The norm of the last model, over all outputs."""
-    part = model._state.model
+    part = model.state_.model
     coef, points = part.clock[0] * part.coef[0, :, : part.stored], part.points[: part.stored] + part.centre
     params = model.get_params(deep=False) | {"gamma": model.gamma_}
     K = np.array([kernel_values(params, points, p) for p in points]).reshape(len(points), len(points))
@@ -104,7 +104,7 @@ def lost(model, X, y):
 
 
 def farthest_from_points(model, X):
-    return cdist(X, model._state.model.points[: model.n_stored_] + model._state.model.centre).min(axis=1).max()
+    return cdist(X, model.state_.model.points[: model.n_stored_] + model.state_.model.centre).min(axis=1).max()
 
 
 def in_features(model, distance):
@@ -251,7 +251,7 @@ def test_avm_regret(output, suffix, delta):
             away[seed, t] = change @ K @ change
     away[:, 0] = best @ K @ best
     found = model.certificate(confidence=0.5)
-    run = avm_theory.run_of(model._params, model._state, model._problem)
+    run = avm_theory.run_of(model._params, model.state_, model._problem)
     H, W = avm_theory.constants(run)
     assert (away.mean(axis=0)[[0, *range(3, T)]] <= W).all()
     assert (away.mean(axis=0)[1:3] <= 2.0 * W).all()
@@ -423,7 +423,7 @@ def test_dualsvrg_failures_are_no_more_likely_than_certified():
     for seed in range(20):
         model = kl.DualSVRGClassifier.published(gamma=gamma, lam=lam, oracle="always", n_components=n, random_state=seed)
         model.fit(X, y)
-        angles = X @ model._state.linear.frequencies.T
+        angles = X @ model.state_.linear.frequencies.T
         worst.append(np.abs(np.cos(angles[:, None] - angles[None]).mean(axis=2) - K).max())
     certified = [model.certificate(error=error, diameter=2.0)["failure_probability"] for error in errors]
     assert certified[0] == 1.0 > certified[1] > certified[2] > certified[3]

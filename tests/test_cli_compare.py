@@ -48,7 +48,9 @@ def test_tune_gives_a_model_and_the_options_for_it():
     write(synthetic("spirals", 1500), "spirals.csv", ("x1", "x2"))
     data = ("spirals.csv", "--target", "target")
     searched = ("--range", "gamma=0.0001:50", "--range", "loss=hinge,logistic", "--candidates", 9, "--first", 200)
-    output = call("tune", *data, "--set", "delta=0.1", *searched, "--scale", "standard", "--save", "m.kern").stdout
+    output = call(
+        "tune", *data, "--learner", "avm", "--set", "delta=0.1", *searched, "--scale", "standard", "--save", "m.kern"
+    ).stdout
     model = kernling.load("m.kern")
     assert model.t_ == 1500
     assert output.splitlines()[-1] == f"--set gamma={model.model_.gamma!r} --set loss={model.model_.loss}"
@@ -79,12 +81,12 @@ def tried(path="r.csv"):
 
 def test_what_is_set_is_not_searched():
     options = ("--rows", 400, "--candidates", 4, "--first", 100, "--results", "r.csv")
-    output = call("tune", "spirals", "--set", "gamma=5", *options).stdout
+    output = call("tune", "spirals", "--learner", "avm", "--set", "gamma=5", *options).stdout
     assert {one["gamma"] for one in tried()} == {5}
     assert len({one["lam"] for one in tried()}) == 5  # four candidates, and the default
     assert "gamma" not in output.splitlines()[-1]
     everything = [word for one in ("gamma=5", "lam=0.1", "delta=1", "eta=1", "output=last") for word in ("--set", one)]
-    assert "no parameter is left to search" in call("tune", "spirals", *everything, code=2).stderr
+    assert "no parameter is left to search" in call("tune", "spirals", "--learner", "avm", *everything, code=2).stderr
     assert "fixed by --set" in call("tune", "spirals", "--set", "gamma=5", "--range", "gamma=1:9", code=2).stderr
 
 
@@ -106,7 +108,7 @@ def damaged(folder, rows=1500):
 
 def test_tune_saves_the_best_before_the_damage(folder):
     options = ("--candidates", 3, "--first", 200, "--save", "m.kern", "--results", "r.csv", "--scale", "standard", "--dense")
-    told = call("tune", damaged(folder), *options, "--n-features", 2, code=1)
+    told = call("tune", damaged(folder), "--learner", "avm", *options, "--n-features", 2, code=1)
     assert "line 1501" in told.stderr
     assert "with --resume m.kern\n" in told.stderr
     assert kernling.load("m.kern").t_ == 1500
@@ -124,7 +126,11 @@ def test_compare_shows_and_writes_what_came_before_the_damage(folder):
 
 @pytest.mark.parametrize("command", ["tune", "compare"])
 def test_ctrl_c_keeps_what_was_learned(folder, command):
-    own = ["--save", "m.kern", "--first", "300"] if command == "tune" else ["--learners", "avm,spa", "--every", "1000"]
+    own = (
+        ["--learner", "avm", "--save", "m.kern", "--first", "300"]
+        if command == "tune"
+        else ["--learners", "avm,spa", "--every", "1000"]
+    )
     arguments = [command, "-", "--format", "csv", "--target", "target", "--results", "r.csv", *own]
     program = [sys.executable, "-m", "kernling", *arguments]
     process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -199,7 +205,9 @@ def test_tune_compares_on_the_rows_of_another_file(scale):
     options = ("--target", "target", "--set", "delta=0.1", "--range", "gamma=30,0.0001", "--grid", "--first", 400, *scale)
     best = {}
     for name in ("held.csv", "upside_down.csv"):
-        output = call("tune", "train.csv", *options, "--validation", name, "--save", "m.kern", "--results", "r.csv").stdout
+        output = call(
+            "tune", "train.csv", "--learner", "avm", *options, "--validation", name, "--save", "m.kern", "--results", "r.csv"
+        ).stdout
         best[name] = kernling.load("m.kern").model_.gamma
         wrong = read_rows("r.csv")[0]["mistakes_validation"]
         assert f"{100 * wrong:.2f} %" in output

@@ -13,6 +13,7 @@ from kernling.io.synthetic import STREAMS
 from kernling.papers import dataset_names
 from kernling.papers import tables as papers
 from kernling.papers.cells import parameters_of
+from kernling.papers.verdicts import verdict
 
 TABLE = """
 title = "A table"
@@ -59,7 +60,7 @@ protocol = "held"
 metric = "mistakes"
 orders = 1
 moments = [0.1, 1.0, 5]
-draw = [["events", "mistakes"]]
+draw = [["events", "mistakes"], ["events", "risk"]]
 
 [data.board]
 synthetic = "checkerboard"
@@ -69,6 +70,7 @@ test = 200
 [[methods]]
 name = "AVM"
 learner = "avm"
+risk = true
 params = { gamma = 4.0, delta = 0.5 }
 """
 SWEEP = """
@@ -79,7 +81,7 @@ search = "folds"
 spread = "error"
 metric = "auc"
 orders = 3
-draw = [["delta", "auc"]]
+draw = [["delta", "auc"], ["delta", "seconds"]]
 vary = { delta = [0.3, 1.0] }
 
 [data.board]
@@ -160,6 +162,8 @@ def test_figures_are_measured_at_moments_or_over_values_and_drawn(table):
     call("reproduce", "one/figure2", "--record")
     curve = kept(table / "one/figure1.jsonl")["board", "AVM"]["curve"]
     assert curve["events"] == [40, 130, 220, 310, 400]
+    assert len(curve["risk"]) == 5
+    assert min(curve["risk"]) > 0
     rows = [json.loads(line) for line in (table / "one/figure2.jsonl").read_text().splitlines()]
     assert [row["at"] for row in rows] == [{"delta": 0.3}, {"delta": 1.0}]
     assert rows[0]["size"] > rows[1]["size"]
@@ -167,7 +171,8 @@ def test_figures_are_measured_at_moments_or_over_values_and_drawn(table):
     assert rows[0]["ours_std"] == pytest.approx(100 * np.std(rows[0]["values"], ddof=1) / np.sqrt(3))
     assert rows[0]["ours"] > 55 > rows[0]["constant"]
     pictures = {path.name for path in (table / "figures").iterdir()}
-    assert pictures == {"one-figure1-board-mistakes-events.png", "one-figure2-board-auc-delta.png"}
+    drawn = "figure1-board-mistakes-events figure1-board-risk-events figure2-board-auc-delta figure2-board-seconds-delta"
+    assert pictures == {f"one-{name}.png" for name in drawn.split()}
 
 
 def test_ctrl_c_shows_what_is_done(table, monkeypatch):
@@ -198,6 +203,43 @@ def test_unknown_tables_data_sets_and_methods_are_refused(table):
     assert "'SVM'" in call("reproduce", "one/table1", "--methods", "SVM", code=1).stderr
 
 
+def test_list_counts_what_is_reproduced_better_worse_and_not_run(table):
+    path = table / "one/table1.toml"
+    path.write_text(path.read_text() + '\n[[causes]]\ndata = ["diabetes"]\nmethods = ["AVM-Hinge"]\nwhy = "rows by chance"\n')
+    call("reproduce", "one/table1", "--data", "data", "--record")
+    one = papers.named("one/table1")[0]
+    rows = {(row["data"], row["method"]): row for row in papers.results(one)}
+    ours = rows["diabetes", "AVM-Hinge"]
+    kinds = {}
+    for printed, std in (
+        (ours["ours"] + 0.4, 0.5),
+        (ours["ours"] + 0.6, 0.5),
+        (ours["ours"] - 0.6, 0.5),
+        (ours["ours"] - 2.0, 0.5),
+    ):
+        said = verdict(one, ours | {"printed": printed, "printed_std": std})
+        kinds[round(printed - ours["ours"], 1)] = said.kind, said.far_worse
+    assert kinds == {0.4: ("reproduced", False), 0.6: ("better", False), -0.6: ("worse", False), -2.0: ("worse", True)}
+    assert verdict(one, rows["poker", "AVM-Hinge"]).kind == "no data"
+    assert verdict(one, rows["diabetes", "Other"]).kind == "not run"
+    path.write_text(path.read_text().replace("value = 30.0", "value = 1.0"))
+    output = call("reproduce", "--list").output
+    assert "rows by chance" in output
+    assert "one/figure1" in output
+    assert "name a table" in call("reproduce", code=2).stderr
+
+
+def test_a_data_set_like_another_has_its_settings_and_printed_results_on_other_rows(table):
+    path = table / "one/table1.toml"
+    path.write_text(
+        path.read_text().replace("[data.poker]", '[data.more]\nlike = "diabetes"\ndataset = "cod-rna"\n\n[data.poker]')
+    )
+    cells = {(one.data, one.method): one for one in papers.named("one/table1")[0].cells()}
+    assert cells["more", "RBP"].asked == cells["diabetes", "RBP"].asked | {"data": {"dataset": "cod-rna"}}
+    assert cells["more", "AVM-Hinge"].printed == cells["diabetes", "AVM-Hinge"].printed
+    assert ("more", "Other") not in cells, "what is only printed is shown once"
+
+
 FOUND = papers.tables()
 
 
@@ -225,6 +267,17 @@ def test_what_the_tables_name_exists(one):
                 for name, values in part.get("grid", {}).items():
                     given |= set(values[0]) if isinstance(values[0], dict) else {name}
             assert given <= set(known), method["name"]
+    for cause in one.facts.get("causes", []):
+        assert set(cause.get("data", [])) <= set(one.facts["data"])
+        assert set(cause.get("methods", [])) <= {method["name"] for method in one.facts["methods"]}
     for about in one.facts.get("data", {}).values():
         assert {*about.get("params", {}), *about.get("grid", {})} <= used, "a parameter that no method has"
+        assert about.get("like", next(iter(one.facts["data"]))) in one.facts["data"]
         assert about.get("synthetic") in STREAMS or about["dataset"] in dataset_names() or "why" in about
+
+
+@pytest.mark.parametrize("one", FOUND, ids=lambda one: one.name)
+def test_what_is_far_worse_has_a_cause(one):
+    for row in papers.results(one):
+        said = verdict(one, row)
+        assert said.cause or not said.far_worse, f"{row['data']}, {row['method']}: {row.get('ours')}, printed {row['printed']}"

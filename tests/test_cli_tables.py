@@ -9,6 +9,7 @@ import pytest
 import kernling
 from commands import call
 from kernling.evaluate import ConstantAnswer
+from kernling.tables import Encode
 
 N = 2001
 RNG = np.random.default_rng(3)
@@ -162,3 +163,18 @@ def test_the_task_is_found_and_large_targets_are_learned():
 def test_csv_on_standard_input_is_recognised(mark):
     text = TABLE.to_csv(index=False, sep=mark)
     assert "events" in call("run", "-", "--target", "late", stdin=text).output
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--learner", "avm"], ["--metrics", "auc,mistakes"], ["--predictions", "out.txt"]], ids=" ".join
+)
+def test_each_row_is_encoded_once(options, monkeypatch):
+    rows = 9000  # more than a chunk
+    table = pandas.concat([TABLE] * 5, ignore_index=True)[:rows]
+    table.to_csv("rows.csv", index=False)
+    counted = []
+    for name in ("_learn", "transform"):
+        usual = getattr(Encode, name)
+        monkeypatch.setattr(Encode, name, lambda self, X, *rest, usual=usual: counted.append(len(X)) or usual(self, X, *rest))
+    call("run", "rows.csv", "--target", "late", *options)
+    assert sum(counted) == rows

@@ -37,7 +37,7 @@ def test_a_late_class_copies_the_coefficients_once_and_no_spare_room(monkeypatch
     monkeypatch.setattr(Widening, "of", counted)
     X = np.random.default_rng(0).normal(size=(60, 5))
     model = kl.AVMClassifier(gamma=1.0, delta=0.1, block_size=1000).partial_fit(X[:1], [0]).partial_fit(X, np.arange(60))
-    groups, outputs, capacity = model._state.model.coef.shape
+    groups, outputs, capacity = model.state_.model.coef.shape
     assert outputs == model.n_stored_ == 60
     assert capacity > 1000
     assert copies == [groups * (k if k > 2 else 1) * k for k in range(1, 60)]  # outputs and points before each class

@@ -331,6 +331,34 @@ def test_forged_arrays(cls, ways, path):
     forgery.use_all(whole, forgery.of_arrays(whole, ways), path, X, y)
 
 
+def test_a_factor_that_makes_infinite_outputs(path):
+    """No part contradicts another, but the smallest numbers there are cannot be divided by."""
+    whole, X, _ = saved(kernling.AutoRegressor, path)
+    path.write_bytes(forged(whole, lambda _header, arrays: arrays["state.whitening.factor"].fill(1e-320)))
+    model = kernling.load(path)
+    for predict in (lambda: model.predict(X), lambda: model.predict_one(X[0])):
+        with pytest.raises(ValueError, match="overflow"):
+            predict()
+
+
+CHANGES = {"kernel": "linear", "dtype": "float32", "block_size": 7, "points": 100, "standardise_target": False, "ridge": 9.0}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_parameters_that_were_changed_since_the_first_event(path, name):
+    """They apply to the next fit, before saving and after it."""
+    X, y = stream("regression", 120)
+    model = kernling.KRLSRegressor(points=30).partial_fit(X[:60], y[:60]).set_params(**{name: CHANGES[name]})
+    kernling.save(model, path)
+    again = kernling.load(path)
+    assert again.get_params()[name] == CHANGES[name]
+    for part in (slice(0, 0), slice(60, 120)):
+        if len(X[part]):
+            model.partial_fit(X[part], y[part])
+            again.partial_fit(X[part], y[part])
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("cls", MAIN)
 def test_forged_headers(cls, path):

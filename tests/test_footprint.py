@@ -27,6 +27,16 @@ for name in {names}:
             y = X[:, 0] * X[:, 1] > 0 if model.task == "classification" else X[:, 0] * X[:, 1]
             model().fit(X, y).predict(X)
 """
+NUMBA_ALONE = """
+import numba
+import numpy as np
+
+@numba.njit
+def total(values):
+    return values.sum()
+
+total(np.ones(3))
+"""
 SCRIPT = Path(__file__).with_name("footprint.py")
 
 
@@ -50,13 +60,16 @@ def process(program: str, modules: str = USUAL, **environment: str) -> Process:
     return Process(**json.loads(done.stdout))
 
 
-def differences(program: str, **environment: str) -> dict[str, tuple[object, object]]:
-    """Compare a process that runs a program before it imports other libraries with two that do not use kernling."""
+def differences(program: str, other: str = "", **environment: str) -> dict[str, tuple[object, object]]:
+    """Compare a process that runs a program before it imports other libraries with two that run one without kernling."""
     modules, found = process(program, **environment)
-    plain, again = (process("", " ".join([USUAL, *modules]), **environment).found for _ in range(2))
+    others = [process(other, " ".join([USUAL, *modules]), **environment) for _ in range(2)]
+    plain, again = (one.found for one in others)
     varies = {name for name in plain if plain[name] != again.get(name)}  # such as a time, or the name of a temporary file
     assert len(varies) < 10
-    names = (plain.keys() | found.keys()) - varies
+    only_there = set(others[0].modules) - set(modules)  # imported by the other program
+    apart = {name for name in plain if {name.partition(":")[0], name.replace(":", ".")} & only_there}
+    names = (plain.keys() | found.keys()) - varies - apart
     return {name: (plain.get(name), found.get(name)) for name in sorted(names) if plain.get(name) != found.get(name)}
 
 
@@ -68,6 +81,13 @@ def test_fitting_and_predicting_change_nothing(run_python):
     program = FIT.format(names=MAIN)
     run_python(program)  # compiles
     assert differences(program) == {}
+
+
+@pytest.mark.parametrize("names", [["perceptron"], pytest.param(MAIN, marks=pytest.mark.long)], ids=" ".join)
+def test_compiling_changes_what_numba_changes_when_it_compiles_alone(names, tmp_path):
+    """Numba initialises itself at the first function, whoever compiles it."""
+    assert differences(FIT.format(names=names), NUMBA_ALONE, KERNLING_CACHE=str(tmp_path)) == {}
+    assert list(tmp_path.rglob("*.bin")), "something has been compiled"
 
 
 def test_importing_the_package_imports_no_library(run_python):

@@ -144,6 +144,19 @@ def test_learning_in_the_middle_of_a_prediction_is_refused():
     assert model.learn_one(X[0], 0).t_ == 51
 
 
+def test_an_entry_that_an_exception_left_behind_does_not_count():
+    """A prediction whose end was interrupted: this thread learns, and predicts in its turn."""
+    model, done = kl.AVMClassifier(gamma=1.0, delta=1.0).fit(X[:50], LABELS[:50]), []
+    turns, me = model._turns, threading.get_ident()
+    turns.meanwhile(lambda: done.append(turns.predicting[me]))
+    turns.predicting[me] = done[0]
+    assert model.partial_fit(X[50:60], LABELS[50:60]).t_ == 60
+    turns.predicting[me] = done[0]
+    turns.meanwhile(lambda: done.append(turns.predicting[me].lock.locked()))
+    assert done[1], "it holds a lock that others wait for"
+    assert not turns.predicting
+
+
 def test_a_thread_that_learns_waits_for_predictions_and_is_not_kept_waiting_by_new_ones():
     model, inside, leave = kl.AVMClassifier(gamma=1.0, delta=1.0).fit(X[:50], LABELS[:50]), threading.Event(), threading.Event()
     usual, answers = model._scores, []

@@ -98,7 +98,7 @@ def test_class_weight_of_whole_numbers(path):
 def test_single_precision(dtype, path):
     model = classifier(dtype=dtype).partial_fit(X, y)
     copy = round_trip(model, path)
-    assert copy._state.model.points.dtype == np.float32
+    assert copy.state_.model.points.dtype == np.float32
     assert_same(copy.partial_fit(X, y), model.partial_fit(X, y))
 
 

@@ -74,9 +74,12 @@ def test_types_are_announced():
     assert files("kernling").joinpath("py.typed").is_file()
 
 
-def test_first_model_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
-    readme = Path(__file__).parents[1].joinpath("README.md").read_text()
-    program, printed = (re.search(rf"```{kind}\n(.*?)```", readme, re.DOTALL)[1] for kind in ("python", "text"))
+@pytest.mark.parametrize("place", [0, 1], ids=["a table", "dictionaries"])
+def test_programs_of_the_readme_print_what_it_says(place, tmp_path, monkeypatch, capsys):
+    root = Path(__file__).parents[1]
+    readme = root.joinpath("README.md").read_text()
+    program, printed = (re.findall(rf"```{kind}\n(.*?)```", readme, re.DOTALL)[place] for kind in ("python", "text"))
     monkeypatch.chdir(tmp_path)
+    Path("docs").symlink_to(root / "docs")
     exec(compile(program, "README.md", "exec"), {})
     assert capsys.readouterr().out == printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -64,15 +65,12 @@ def _status(target: Path) -> os.stat_result | None:
 
 
 def _remove_stale(target: Path) -> None:
-    for left in target.parent.glob(f".{_literal(target.name)}.*.tmp"):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE:
-                left.unlink()
-
-
-def _literal(name: str) -> str:
-    """Return a pattern that matches this name only."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    with os.scandir(target.parent) as files:
+        for left in files:
+            if left.name.startswith(f".{target.name}.") and left.name.endswith(".tmp"):
+                with suppress(OSError):
+                    if time.time() - left.stat().st_mtime > STALE:
+                        os.unlink(left)
 
 
 def flush(path: Path) -> None:
@@ -82,3 +80,19 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_regular(path: Path) -> bytes:
+    """Read a regular file; raise OSError for everything else, such as a link to a device, which may have no end.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kernling.atomic import read_regular
+    >>> _ = Path("numbers.txt").write_text("1 2 3")
+    >>> read_regular(Path("numbers.txt"))
+    b'1 2 3'
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.read_bytes()

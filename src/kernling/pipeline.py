@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -17,7 +17,7 @@ from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
 from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.stored import take_names
-from .estimators.task_choice import TaskDeferred
+from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
 from .estimators.turns import TakesTurns, learning, predicting
 from .tables.encode import Encode
 from .tables.frames import named_row, one_row
@@ -34,6 +34,7 @@ from .tables.steps import (
     restored_part,
     step_from_plain,
 )
+from .tables.table import Table
 
 OUTLIER = 5.0  # deviations
 
@@ -95,15 +96,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
+        Numbers are scaled once: by the model, if it does so itself (``standardise``, as Auto does), otherwise by ``Encode``.
+
         Parameters
         ----------
         model : estimator, optional
-            The last step; by default AutoClassifier or AutoRegressor, without scaling of their own.
+            The last step; by default AutoClassifier or AutoRegressor.
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events are learned one by one from the start.
         **columns
-            Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.
+            Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.  With a
+            ``scale``, the model does not scale.
 
         Examples
         --------
@@ -119,8 +123,9 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if model is None:
             model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
-        encode = Encode(**{"scale": Standardise(clip=OUTLIER), "missing": "impute"} | columns)
-        return cls([("encode", encode), ("model", model)])
+        scale = columns.pop("scale", None if scales_itself(model) else Standardise(clip=OUTLIER))
+        encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
+        return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
 
     # ------------------------------------------------------------------ learning
 
@@ -145,18 +150,22 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     @last_has("predict_then_learn")
     @learning
-    def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None):
-        """Learn the rows; return the output of ``method`` for each row before the last step learned it."""
-        return self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+    def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None, return_rows=False):
+        """Learn the rows; return the output of ``method`` for each row before the last step learned it.
 
-    def _learn(self, how: str, X, y, **options) -> Any:
-        """Let all steps learn the rows, the last one by this method; return its result."""
+        With ``return_rows``, the result is a pair: this output, and the rows as the last step has received them.
+        """
+        found = self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+        return found if return_rows else found[0]
+
+    def _learn(self, how: str, X, y, **options) -> tuple[Any, Any]:
+        """Let all steps learn the rows, the last one by this method; return its result, and the rows that it was given."""
         with StepsSnapshot(self) as before:
             X = self._stream(X, y)
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
-                return getattr(last, how)(X, y, **_given(**options))
+                return getattr(last, how)(X, y, **_given(**options)), X
             except Interrupted as stop:
                 if before.last is None or stop.rows in (None, X.shape[0]):
                     raise Interrupted("stopped after this call, whose rows have been learned") from None
@@ -213,22 +222,28 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def begin(self, X, y=None):
         """Determine names, categories and parameters such as ``gamma="scale"`` from these rows, without learning them.
 
-        Without this call, the first rows that are learned are used.  The last step is included only if targets are given.
+        Without this call, the first rows that are learned are used.  The last step is included only if targets are given.  If
+        the same table is learned next, its rows are not encoded again.
         """
         if hasattr(self, "steps_"):
             return self
         with StepsSnapshot(self):
             self._new()
-            X = self._rows(X, reset=True)
-            for _, part in self.steps_[:-1]:
+            rows, twins = self._rows(X, reset=True), []
+            for name, part in self.steps_[:-1]:
                 if hasattr(part, "begin"):
-                    part.begin(X)
-                X = learned_and_transformed(copy.deepcopy(part), X, y)
+                    part.begin(rows)
+                twins.append((name, copy.deepcopy(part)))
+                rows = learned_and_transformed(twins[-1][1], rows, y)
             self._remember_columns()
             if y is not None:
                 self._choose(y)
-                self.steps_[-1][1].partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+                self.steps_[-1][1].partial_fit(rows, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
+            self._begun = _Begun(X, y, twins, rows) if isinstance(X, Table) else None  # arrays may change until then
         return self
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_begun"}
 
     def preview(self, X, y=None) -> Any:
         """Return the rows as the last step would receive them if they were learned next, without learning them."""
@@ -249,6 +264,10 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     def _prepared(self, X, y) -> Any:
         """Fit all steps but the last; return the transformed rows."""
+        begun = self.__dict__.pop("_begun", None)
+        if begun and begun.X is X and begun.y is y:
+            self.steps_ = [*begun.steps, self.steps_[-1]]
+            return begun.rows
         fresh = not hasattr(self, "steps_")
         if fresh:
             self._new()
@@ -470,6 +489,15 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
                 raise TypeError(f"step {name!r}, {step!r}, cannot learn from a stream: it has no partial_fit")
         if not hasattr(steps[-1], "partial_fit"):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
+
+
+class _Begun(NamedTuple):
+    """Rows from which a pipeline has begun, and what encoding them gives."""
+
+    X: Table
+    y: Any
+    steps: list[tuple[str, Any]]  # all but the last, once they have learned the rows
+    rows: Any  # encoded
 
 
 def last_step(model: Any) -> Any:

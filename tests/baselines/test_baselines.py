@@ -208,7 +208,7 @@ def test_the_inverse_matrix_does_not_drift(name):
     y = np.where(np.random.default_rng(2).random(len(y)) < 0.1, 1 - y, y)
     params = dict(threshold=0.0) if name.startswith("P") else dict(lam=1e-3, maintenance="projection")
     model = made(name, gamma=0.2, budget=60, **params).fit(X, y)
-    gram, n = model._state.gram, model.n_stored_
+    gram, n = model.state_.gram, model.n_stored_
     points = terms(model)[0]
     matrix = kernel("rbf", 0.2)(points, points)
     assert np.linalg.cond(matrix) > 1e6

@@ -36,7 +36,7 @@ def test_what_leaves_goes_on_through_its_features():
     X, y = stream("binary", 200)
     merged = model(10, n_leaving=10, features="linear").fit(X, y)
     forgotten = model(10, n_leaving=10, features="linear", maintain="remove").fit(X, y)
-    assert merged._state.linear.coef.any()
-    assert not forgotten._state.linear.coef.any()
+    assert merged.state_.linear.coef.any()
+    assert not forgotten.state_.linear.coef.any()
     assert forgotten.n_stored_ <= 10
     assert np.abs(forgotten.dual_coef_).sum() <= forgotten.certificate()["coefficient_bound"]

@@ -34,9 +34,9 @@ def test_the_switch_to_features(rank):
     change = np.abs(after.decision_function(PROBES) - before.decision_function(PROBES)).max()
     assert change < 1e-10 if rank == 30 else change > 1e-3
     assert after.certificate()["features"] == rank
-    assert np.linalg.matrix_rank(after._state.M) == rank
-    span, *_ = np.linalg.lstsq(after._state.M.T, after._expansion()[1], rcond=None)
-    np.testing.assert_allclose(after._state.M.T @ span, after._expansion()[1], atol=1e-10)
+    assert np.linalg.matrix_rank(after.state_.M) == rank
+    span, *_ = np.linalg.lstsq(after.state_.M.T, after._expansion()[1], rcond=None)
+    np.testing.assert_allclose(after.state_.M.T @ span, after._expansion()[1], atol=1e-10)
 
 
 def test_kernels_of_the_inner_product():

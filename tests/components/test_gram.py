@@ -205,7 +205,7 @@ def test_single_precision_makes_no_matrix_asymmetric():
     model = kl.POLKClassifier(parsimony=0.0, max_points=None, gamma=1 / 32, batch_size=32, dtype="float32")
     model.partial_fit(X, np.arange(300) % 2)
     assert model.n_stored_ == 288
-    assert drift(model._state.gram, model.n_stored_) < 1e-11
+    assert drift(model.state_.gram, model.n_stored_) < 1e-11
 
 
 def test_a_singular_matrix_gets_a_ridge():

@@ -8,6 +8,7 @@ import threading
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from interrupting import Interrupt
 from kernling.core.blas import _library, one_thread
 
 LEARN = """
@@ -34,7 +35,7 @@ for model in models:
 merged = kl.merge([kl.POLKClassifier(parsimony=0.01, eta=2.0, **common).fit(X[i::2], y[i::2]) for i in range(2)])
 bits = hashlib.sha256()
 for model in [*models, merged]:
-    for array in flatten(model._state).values():
+    for array in flatten(model.state_).values():
         bits.update(array.tobytes())
     bits.update(model.decision_function(X).tobytes())
 print(bits.hexdigest())
@@ -162,3 +163,19 @@ other.join()
 assert threads() == {3}
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=600)
+
+
+def test_the_setting_is_given_back_after_an_exception_at_any_instruction_of_entering():
+    with threadpool_limits(3, user_api="blas"):
+        before, looked = blas_threads(), Interrupt()
+
+        def nested():
+            with one_thread, one_thread:
+                threading.get_ident()
+
+        looked(nested)
+        places = [place for place in looked.seen if place[0].co_name in ("__enter__", "begin")]
+        assert len(places) > 50
+        for place in places:
+            assert Interrupt(place)(nested)
+            assert blas_threads() == before, place

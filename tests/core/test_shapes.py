@@ -107,7 +107,7 @@ def test_all_arrays_are_declared(cls):
     case = CASES[cls.__name__][0]
     X, y = stream(case.stream, 30)
     model = checks.learn(checks.make(cls, case), X, y)
-    for name, array, entry in declarations(model._state, "state"):
+    for name, array, entry in declarations(model.state_, "state"):
         assert entry is not None, name
         assert len(entry.shape) == array.ndim, name
     model.verify_state()

@@ -22,7 +22,7 @@ def test_room_grows_by_itself(block_size, params):
     params = {"gamma": 1.0, "delta": 0.0, "zero_cells": True, "max_cells": None, **params}
     model = kernling.AVMRegressor(block_size=block_size, **params).partial_fit(X, y)
     assert model.n_stored_ == model.n_cells_ == 1000
-    np.testing.assert_allclose(model._state.model.points[:1000] + model._state.model.centre, X, atol=1e-15)
+    np.testing.assert_allclose(model.state_.model.points[:1000] + model.state_.model.centre, X, atol=1e-15)
     one_by_one = kernling.AVMRegressor(**params)
     for first in range(0, 1000, 50):
         one_by_one.partial_fit(X[first : first + 50], y[first : first + 50])

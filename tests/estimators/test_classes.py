@@ -62,6 +62,31 @@ def test_one_class_becomes_two(second):
     np.testing.assert_allclose(model.decision_function(PROBES), reference.decision_function(PROBES), atol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [1, 40])
+def test_a_call_that_fails_after_late_classes_leaves_the_model_as_it_was(rows):
+    """Outputs are added in the memory of those that are there."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.permutation(60)
+
+    class Fails(AVMClassifier):
+        def _learn_segment(self, learn, X, y, weights, record, part):
+            found = super()._learn_segment(learn, X, y, weights, record, part)
+            if len(self.classes_) == 20 + rows and self.fails:
+                raise ArithmeticError
+            return found
+
+    model = Fails(gamma=0.5, delta=0.1)
+    model.fails = False
+    model.partial_fit(X[:20], y[:20])
+    before, model.fails = model.decision_function(X), True
+    with pytest.raises(ArithmeticError):
+        model.partial_fit(X[20 : 20 + rows], y[20 : 20 + rows])
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    model.fails = False
+    again = AVMClassifier(gamma=0.5, delta=0.1).partial_fit(X, y)
+    np.testing.assert_array_equal(model.partial_fit(X[20:], y[20:]).decision_function(X), again.decision_function(X))
+
+
 def test_predictions_on_the_way_know_only_the_classes_seen():
     X, y = stream("multiclass", 300)
     y = np.sort(y)[::-1]  # classes come one after the other, the last one first

@@ -259,7 +259,7 @@ def test_risk_of_a_pipeline_and_of_both_parts_of_a_model():
     row = held_out(scaled, (X[:200], y[:200]), (X[200:], y[200:]), metrics=["risk"])[0]
     assert row["risk"] > 0.0
     dual = kl.DualSVRGClassifier(gamma=1.0, lam=0.1, oracle="budget", budget=5, random_state=0).fit(X, y)
-    points, free = dual._state.model, dual._state.linear
+    points, free = dual.state_.model, dual.state_.linear
     coef = points.clock[0] * points.coef[0, 0, :5]
     gram = np.exp(-cdist(points.points[:5], points.points[:5], "sqeuclidean"))
     assert squared_norm(dual) == pytest.approx(coef @ gram @ coef + free.coef[0, 0] @ free.coef[0, 0])

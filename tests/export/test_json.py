@@ -96,9 +96,9 @@ MODELS = {
 MORE = {  # what JavaScript does besides
     "fourier": lambda: FOGDClassifier(random_state=0).fit(ROWS, np.arange(300) % 3),
     "parts": lambda: kl.KRLSRegressor(points=20).fit(ROWS, ROWS[:, 0]),
-    "stacks": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, LABELS),
-    "stacks of several classes": lambda: kl.AutoClassifier(points=20, window=30).fit(ROWS, np.arange(300) % 3),
-    "blend": lambda: kl.AutoRegressor(points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
+    "stacks": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, LABELS),
+    "stacks of several classes": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, np.arange(300) % 3),
+    "blend": lambda: kl.AutoRegressor(memory=0, points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
     "clipped": lambda: kl.StreamPipeline([("a", Standardise(clip=1.0)), ("b", kl.AVMClassifier(delta=0.5))]).fit(ROWS, LABELS),
 }
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 import onnx
+import onnxruntime
 
 import kernling as kl
 from benchmarks.onnx_runs import Exported
@@ -94,12 +95,12 @@ def test_numbers_are_not_rounded_on_the_way(tmp_path):
     assert_same(kl.StreamPipeline(steps).partial_fit(X, X[:, 0] / 3.0), X, tmp_path)
 
 
-@pytest.mark.parametrize("model", [kl.AVMClassifier(delta=0.5, loss="logistic"), kl.AutoClassifier()])
+@pytest.mark.parametrize("model", [kl.AVMClassifier(delta=0.5, loss="logistic"), kl.AutoClassifier(memory=0)])
 def test_one_class_so_far(model, tmp_path):
     assert_same(model.partial_fit(ROWS, np.full(len(ROWS), 3)), ROWS, tmp_path)
 
 
-@pytest.mark.parametrize("model", [kl.AVMClassifier(), kl.AutoClassifier(), kl.AutoRegressor()])
+@pytest.mark.parametrize("model", [kl.AVMClassifier(), kl.AutoClassifier(memory=0), kl.AutoRegressor(memory=0)])
 def test_a_model_that_has_learned_nothing(model, tmp_path):
     given = {"classes": ["a", "b"]} if hasattr(model, "decision_function") else {}
     y = LABELS if given else ROWS[:, 0]
@@ -116,14 +117,14 @@ def test_mixtures_of_every_age(task, events, dtype, tmp_path):
 def test_mixtures_of_rows_in_the_unit_interval(tmp_path):
     """Nothing is scaled while all numbers are in [0, 1], but for rows with another one."""
     X = np.random.default_rng(0).uniform(size=(300, 3))
-    model = kl.AutoClassifier().partial_fit(X, X[:, 0] > X[:, 1])
+    model = kl.AutoClassifier(memory=0).partial_fit(X, X[:, 0] > X[:, 1])
     assert_same(model, np.vstack([X[:50], X[:50] + np.eye(50, 3)]), tmp_path)
 
 
 def test_a_mixture_of_rows_that_lie_on_an_edge(tmp_path):
     """A step is behind its edge."""
-    model = kl.AutoClassifier().partial_fit(ROWS, (ROWS[:, 0] > 0.3) | (ROWS[:, 1] > 0.5))
-    bins = model._state.bins
+    model = kl.AutoClassifier(memory=0).partial_fit(ROWS, (ROWS[:, 0] > 0.3) | (ROWS[:, 1] > 0.5))
+    bins = model.state_.bins
     rows = np.repeat(ROWS[:1], len(bins.edges), axis=0)
     rows[np.arange(len(rows)), bins.columns] = bins.edges
     assert np.abs(model.decision_function(rows) - model.decision_function(np.nextafter(rows, np.inf))).max() > 1e-3
@@ -133,7 +134,22 @@ def test_a_mixture_of_rows_that_lie_on_an_edge(tmp_path):
 def test_a_mixture_on_wide_rows(tmp_path):
     """Above 512 columns, linear experts have a diagonal matrix, and the kernel expert no columns."""
     X = np.random.default_rng(0).normal(size=(60, 600))
-    assert_same(kl.AutoRegressor().partial_fit(X, X[:, 0]), X, tmp_path)
+    assert_same(kl.AutoRegressor(memory=0).partial_fit(X, X[:, 0]), X, tmp_path)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_memory_is_left_out_and_that_is_said(task, tmp_path):
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    product = X[:, 0] * X[:, 1]
+    y = {"two classes": product > 0.0, "three classes": np.digitize(product, [-0.5, 0.5]), "values": product}[task]
+    model = (kl.AutoRegressor if task == "values" else kl.AutoClassifier)(points=30, window=50).fit(X, y)
+    with pytest.warns(UserWarning, match="leaves out the memory of past events"):
+        kl.to_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    if task == "values":
+        assert np.abs(session.run(["value"], {"rows": X})[0] - y).mean() < 0.3 * np.abs(y).mean()
+    else:
+        assert (session.run(["label"], {"rows": X})[0] == y).mean() > 0.85
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -141,7 +157,7 @@ def test_the_nearest_of_equal_neighbours(dtype, tmp_path):
     """Of events that are as near as the fifth up to rounding, those stored first count."""
     X = np.random.default_rng(0).integers(2, size=(400, 12)).astype(np.float64)
     y = np.random.default_rng(1).normal(size=400)
-    assert_same(kl.AutoRegressor(dtype=dtype).partial_fit(X, y), np.roll(X, 1, axis=1), tmp_path)
+    assert_same(kl.AutoRegressor(memory=0, dtype=dtype).partial_fit(X, y), np.roll(X, 1, axis=1), tmp_path)
 
 
 def test_far_from_the_origin(tmp_path):
@@ -168,7 +184,7 @@ def avm(dtype):
 
 
 def auto(dtype):
-    return kl.AutoClassifier(dtype=dtype)
+    return kl.AutoClassifier(memory=0, dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -246,3 +246,81 @@ def test_a_damaged_idx_header_is_refused():
     for bad in (good[:-1], good[:10], np.array([0x0803, 2**30, 2**30, 2**30], ">i4").tobytes() + bytes(8)):
         with pytest.raises(ValueError, match="IDX"):
             recipes._idx(bad, 3)
+
+
+# ---------------------------------------------------------------------- files that a user may have, made up
+
+RNG = np.random.default_rng(0)
+
+
+def libsvm_text(rows, columns, targets):
+    lines = (f"{target} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(RNG.normal(size=columns))) for target in targets)
+    return "\n".join(line for line, _ in zip(lines, range(rows), strict=True)) + "\n"
+
+
+def connection(kind, word):
+    """A line of KDD Cup 99: 41 columns, of which the second to fourth are words, and the label."""
+    return ",".join(["0", word, "http", "SF", *map(str, RNG.integers(0, 9, 37)), kind])
+
+
+MADE_UP = {
+    "kdd08": {
+        "Features.txt": "\n".join("  ".join(f"{v:e}" for v in RNG.normal(size=117)) for _ in range(40)) + "\n",
+        "Info.txt": "\n".join(f"{1 if i % 8 == 0 else -1} " + " ".join(["7"] * 10) for i in range(40)) + "\n",
+    },
+    "year": {
+        "YearPredictionMSD": libsvm_text(60, 90, range(1922, 1982)),
+        "YearPredictionMSD.t": libsvm_text(20, 90, range(1990, 2010)),
+    },
+    "cod-rna": {
+        "cod-rna": libsvm_text(50, 8, [1, -1] * 25),
+        "cod-rna.t": libsvm_text(30, 8, [1, -1, -1] * 10),
+    },
+    "kddcup99-full": {
+        "kddcup.data": "\n".join(connection(*pair) for pair in [("normal.", "tcp"), ("smurf.", "icmp"), ("rare.", "udp")] * 20)
+        + "\n"
+    },
+}
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Files of the right form with few rows, and a catalogue that expects as many."""
+    monkeypatch.setenv("KERNLING_DATA", str(tmp_path))
+    for name, contents in MADE_UP.items():
+        for file, text in contents.items():
+            (tmp_path / file).write_text(text)
+        parts, columns = {}, 38 + 3 + 1 + 1 if name == "kddcup99-full" else CATALOGUE[name].columns
+        for part, (_, files) in CATALOGUE[name].parts.items():
+            if all(file.name in contents for file in files):
+                parts[part] = contents[files[0].name].count("\n"), tuple(file._replace(sha256=None) for file in files)
+        monkeypatch.setitem(CATALOGUE, name, CATALOGUE[name]._replace(parts=parts, columns=columns))
+    return tmp_path
+
+
+def test_kdd08_from_its_two_files(made_up):
+    X, y = dataset("kdd08").load()
+    assert X.shape == (40, 117)
+    assert (X.min(), X.max()) == (0.0, 1.0)
+    assert np.array_equal(y, np.where(np.arange(40) % 8 == 0, 1, -1))
+    (made_up / "Info.txt").write_text("1 2\n" * 39)
+    with pytest.raises(ValueError, match=r"40 lines, and Info[.]txt 39"):
+        dataset("kdd08").load()
+
+
+def test_year_and_cod_rna_have_the_rows_of_both_files(made_up):
+    X, y = dataset("year").load("all")
+    assert X.shape == (80, 90)
+    assert y[:60].max() == 1.0, "the target's scale is that of the training part"
+    both, labels = dataset("cod-rna").load("train+test")
+    assert both.shape == (80, 8)
+    assert np.array_equal(labels[50:], dataset("cod-rna").load("test")[1])
+    with pytest.raises(ValueError, match=r"must be one of 'train', 'test', 'all', not 'train\+other'"):
+        dataset("cod-rna").load("train+other")
+
+
+def test_all_of_kdd_cup_99(made_up):
+    X, y = dataset("kddcup99-full").load()
+    assert X.shape == (60, 43)
+    assert (X.min(), X.max()) == (0.0, 1.0)
+    assert sorted(set(y)) == ["normal.", "rare.", "smurf."]

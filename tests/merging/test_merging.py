@@ -173,10 +173,10 @@ def test_what_was_learned_before_a_common_start_counts_once(cls, case):
     assert merged.t_ == 3 * ROWS
     if cls.learner.name not in ADD_UP and not is_no_mean(cls, case):
         assert_mean(merged, models, [0.5, 0.5])
-    state, begun = merged._state, start._state
+    state, begun = merged.state_, start.state_
     for name in ("sides", "classes", "moments", "buffers"):
         if hasattr(state, name):
-            counted = sum(getattr(model._state, name).counts - getattr(begun, name).counts for model in models)
+            counted = sum(getattr(model.state_, name).counts - getattr(begun, name).counts for model in models)
             np.testing.assert_allclose(getattr(state, name).counts, getattr(begun, name).counts + counted)
     if hasattr(merged, "_counts") and merged.class_weight == "balanced":
         assert merged._counts.sum() == 3 * ROWS
@@ -213,7 +213,7 @@ def test_setting_the_clock_changes_no_function_and_no_order(cls, case):
     for function in (outputs, current) if not hasattr(model, "weights_") else (outputs,):
         np.testing.assert_allclose(function(model), function(before), rtol=1e-10, atol=1e-12)
     if model.n_stored_:
-        tags, old = model._state.model.tags, before._state.model.tags[:, : before.n_stored_]
+        tags, old = model.state_.model.tags, before.state_.model.tags[:, : before.n_stored_]
         np.testing.assert_array_equal(tags == 0.0, old == 0.0)
         np.testing.assert_array_equal(np.argsort(tags, kind="stable"), np.argsort(old, kind="stable"))
     X, y = rows(case, 6)
@@ -271,7 +271,7 @@ def test_classes_are_counted_once_and_votes_are_means():
     one, other = (kl.merge([start]).partial_fit(X[rows], y[rows]) for rows in (slice(300, 400), slice(400, 900)))
     merged = kl.merge([one, other], start=start)
     np.testing.assert_array_equal(merged._counts, [(y == 0).sum(), (y == 1).sum()])
-    votes = [model._state.model.votes for model in (merged, one, other)]
+    votes = [model.state_.model.votes for model in (merged, one, other)]
     assert np.abs(votes[1] - votes[2]).max() > 1e-3
     np.testing.assert_allclose(votes[0], (votes[1] + 5.0 * votes[2]) / 6.0)
 
@@ -281,12 +281,12 @@ def test_merged_cores_stay_apart_and_cover_all_cores():
         kl.AVMClassifier(gamma=1.0, delta=0.7, lam=1e-2, zero_cells=True).fit(*stream("binary", 600, seed=s)) for s in (1, 2)
     ]
     merged = kl.merge(models)
-    cores = merged._state.model.points
+    cores = merged.state_.model.points
     distances = np.linalg.norm(cores[:, None] - cores[None], axis=2) + 9.0 * np.eye(len(cores))
     assert distances.min() >= 0.35 * (1.0 - 1e-6)
-    centre = merged._state.model.centre
+    centre = merged.state_.model.centre
     for model in models:
-        own = model._state.model
+        own = model.state_.model
         points = own.points[: own.stored] + own.centre - centre
         assert np.linalg.norm(points[:, None] - cores[None], axis=2).min(axis=1).max() < 0.35
     assert merged.certificate()["cells"] == len(cores) < sum(model.n_stored_ for model in models)
@@ -340,7 +340,7 @@ def test_a_suffix_stays_within_its_spread_after_merging():
     merged = kl.merge([make().partial_fit(*stream("binary", 500, seed=s)) for s in range(3)])
     X, y = stream("binary", 6000, seed=9)
     for first in range(0, len(X), 250):
-        share = averages.averaged_share(merged._state.model, averages.SUFFIX, fraction)
+        share = averages.averaged_share(merged.state_.model, averages.SUFFIX, fraction)
         assert fraction - 1e-3 <= share <= averages.SPREAD * fraction + 2e-3
         merged.partial_fit(X[first : first + 250], y[first : first + 250])
 
@@ -359,10 +359,10 @@ def test_methods_that_never_forget_can_be_given_a_budget():
 def test_class_means_and_counts_of_aogd_are_those_of_all_events():
     X, y = stream("binary", 900, seed=2)
     make = lambda: kl.AOGDClassifier(gamma=1.0, random_state=0, n_components=20)  # noqa: E731
-    whole = make().partial_fit(X, y, classes=[0, 1])._state.sides
+    whole = make().partial_fit(X, y, classes=[0, 1]).state_.sides
     start = make().partial_fit(X[:300], y[:300], classes=[0, 1])
     models = [kl.merge([start]).partial_fit(X[i : i + 300], y[i : i + 300]) for i in (300, 600)]
-    merged = kl.merge(models, start=start)._state.sides
+    merged = kl.merge(models, start=start).state_.sides
     np.testing.assert_array_equal(merged.counts, whole.counts)
     np.testing.assert_allclose(merged.means, whole.means, atol=1e-12)
 
@@ -437,7 +437,7 @@ def test_bad_calls(models, weights, message):
 def test_every_part_of_every_state_can_merge():
     """A new method that declares nothing about a bare array or a part of its own is found here."""
     for cls in checks.estimators():
-        state = parts_of(cls, CASES[cls.__name__][0])[0]._state
+        state = parts_of(cls, CASES[cls.__name__][0])[0].state_
         for name, part in zip(state._fields, state, strict=True):
             known = isinstance(part, (Expansion, Linear)) or hasattr(part, "merged")
             assert known or name in cls.learner.merge.arrays, f"{cls.__name__}.{name}"

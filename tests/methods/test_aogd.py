@@ -26,7 +26,7 @@ def features(model, X):
 
 
 def weights(model):
-    return model._state.model.coef[0, 0].copy()
+    return model.state_.model.coef[0, 0].copy()
 
 
 # ---------------------------------------------------------------------- the two steps
@@ -65,7 +65,7 @@ def test_moving_means_are_batch_means(settings):
     model = AOGDClassifier(**settings)
     for part in np.array_split(np.arange(1000), 7):
         model.partial_fit(X[part], y[part])
-    sides = model._state.sides
+    sides = model.state_.sides
     Z = features(model, X)
     for side in (0, 1):
         np.testing.assert_allclose(sides.means[0, side], Z[y == side].mean(axis=0), atol=1e-13)
@@ -80,13 +80,13 @@ def test_a_refresh_of_1_keeps_the_last_example_and_without_means_is_last_point_d
         model = AOGDClassifier(eta=0.0, second_eta=0.2, refresh=1.0, **common).fit(X, y)
         last = LastPointOGDClassifier(eta=0.2, **common).fit(X, y)
         np.testing.assert_allclose(model.rank_scores(X), last.rank_scores(X), atol=1e-11)
-        np.testing.assert_array_equal(model._state.sides.examples, last._state.sides.examples)
+        np.testing.assert_array_equal(model.state_.sides.examples, last.state_.sides.examples)
 
 
 def test_a_refresh_of_0_keeps_the_first_example():
     X, y = stream("binary", 500, seed=3)
     model = AOGDClassifier(refresh=0.0, **LINEAR).fit(X, y)
-    np.testing.assert_array_equal(model._state.sides.examples[0], [X[y == side][0] for side in (0, 1)])
+    np.testing.assert_array_equal(model.state_.sides.examples[0], [X[y == side][0] for side in (0, 1)])
 
 
 def test_without_variance_one_pass_opauc_takes_the_step_against_the_mean():
@@ -107,7 +107,7 @@ def test_the_loss_against_the_mean_is_at_most_the_mean_loss(loss):
     }[loss]
     X, y = stream("binary", 400, seed=5)
     model = AOGDClassifier(loss=loss, gamma=1.0, output="last", mean_events=None, random_state=0).fit(X, y)
-    f, f_means = model.rank_scores(X), model._state.sides.means[0] @ weights(model)
+    f, f_means = model.rank_scores(X), model.state_.sides.means[0] @ weights(model)
     gaps = []
     for t in range(400):
         sign, other = 2 * y[t] - 1, y != y[t]
@@ -174,7 +174,7 @@ def test_the_threshold_of_baselines_parts_the_recent_scores_best_and_forgets():
     scores = model.rank_scores(X)
     best = max(balanced_accuracy_score(y, scores >= place) for place in np.quantile(scores, np.linspace(0.01, 0.99, 99)))
     assert balanced_accuracy_score(y, model.predict(X)) > best - 0.02
-    recent, expected = model._state.recent, Recent()
+    recent, expected = model.state_.recent, Recent()
     for t in range(3000):
         expected.see(2.0 * y[t] - 1.0, scores[t], t + 1)
     for side in (0, 1):  # the average hardly moves at the end, so what was kept is nearly what it says now
@@ -200,7 +200,7 @@ def test_means_follow_the_latest_events():
     X[1000:] += 3.0
     model = AOGDClassifier(features="linear", mean_events=50).fit(X, y)
     np.testing.assert_allclose(
-        model._state.sides.means[0] + model._state.model.centre,
+        model.state_.sides.means[0] + model.state_.model.centre,
         [X[1900:][y[1900:] == s].mean(axis=0) for s in (0, 1)],
         atol=0.5,
     )
@@ -224,7 +224,7 @@ def test_what_is_known_of_the_sides_does_not_depend_on_when_classes_were_announc
     settings = {"features": "linear", "random_state": 0} | ({"mean_events": None} if cls is AOGDClassifier else {})
     known = cls(**settings).partial_fit(X, y, classes=[0, 1, 2, 3])
     late = cls(**settings).partial_fit(X, y)
-    a, b = known._state[1], late._state[1]
+    a, b = known.state_[1], late.state_[1]
     for name in ("counts", "means", "covariances") if cls is OPAUCClassifier else ("counts", "means"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), atol=1e-12)
     assert roc_auc_score(y[100:] == 0, late.rank_scores(X[100:])[:, 0]) > 0.8
@@ -269,7 +269,7 @@ def test_a_metric_weighs_the_columns_that_tell_classes_apart():
     for part in np.array_split(np.argsort(y, kind="stable")[::-1], 5):
         late.partial_fit(X[part], y[part])
     assert late.classes_.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(late._state.classes.means, [X[y == c].mean(axis=0) for c in range(3)], atol=1e-12)
+    np.testing.assert_allclose(late.state_.classes.means, [X[y == c].mean(axis=0) for c in range(3)], atol=1e-12)
 
 
 # ---------------------------------------------------------------------- published numbers
@@ -298,7 +298,7 @@ def test_a_metric_on_random_features_weighs_the_kernel_of_pairs():
     """Equation 10: with weights of 1 the squared distance is k((x, x'), (x, x')) = 2 - 2 G(x, x')."""
     X, y = stream("multiclass", 60)
     model = AOGDMetric.published(gamma=0.5, eta=0.2, second_eta=0.1, refresh=0.2, n_components=20_000, random_state=1).fit(X, y)
-    angles = X @ model._state.model.frequencies.T
+    angles = X @ model.state_.model.frequencies.T
     r = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(10_000)
     square = (r[:, None] - r) ** 2
     G = kernel("rbf", 0.5)(X, X)
@@ -339,6 +339,6 @@ def test_one_mean_of_all_events_survives_new_classes(labels):
     late = AOGDClassifier.published(**settings)
     for first in range(0, 120, 20):
         late.partial_fit(X[first : first + 20], y[first : first + 20])
-    np.testing.assert_array_equal(late._state.sides.latest, known._state.sides.latest)
+    np.testing.assert_array_equal(late.state_.sides.latest, known.state_.sides.latest)
     if len(labels) == 3:
         assert late.decision_function(X).shape == (120, 3)

@@ -21,7 +21,7 @@ from oracles import stream
 
 def points_and_cores(model):
     """All stored points, and which of them are cores."""
-    inside, n = model._state.model, model.n_stored_
+    inside, n = model.state_.model, model.n_stored_
     return inside.points[:n] + inside.centre, inside.tags[0, :n] == 0.0
 
 
@@ -320,7 +320,7 @@ def test_the_ball_is_reached_right_after_the_first_event(lam):
 def test_the_norm_does_not_drift_over_a_long_stream():
     X, y = stream("regression", 20_000, seed=13)
     model = PublishedRegressor(loss="l2", gamma=1.0, delta=0.5, lam=0.01).fit(X, y)
-    kept = model._state.model.clock[0] * math.sqrt(model._state.norm.square[0])
+    kept = model.state_.model.clock[0] * math.sqrt(model.state_.norm.square[0])
     assert kept == pytest.approx(norm(model), rel=1e-9)
 
 

@@ -183,7 +183,7 @@ def test_a_period_ends_with_the_mean_of_its_models():
         short.partial_fit(x[np.newaxis], [label], classes=[0, 1] if t == 1 else None)
         endless.partial_fit(x[np.newaxis], [label], classes=[0, 1] if t == 1 else None)
         seen.append(endless.decision_function(PROBES))
-        state = short._state
+        state = short.state_
         same = all(np.array_equal(part.coef[SNAPSHOT], part.coef[0]) for part in (state.model, state.linear))
         assert same == (t % USUAL["period"] == 0)
         if t == USUAL["period"]:  # until then, both have been the same
@@ -195,7 +195,7 @@ def test_a_period_ends_with_the_mean_of_its_models():
 def test_the_memory_holds_the_gradients_at_the_snapshot(loss):
     X, y = stream("multiclass", 75)  # three whole periods: the model is the snapshot
     fitted = model("coverage", loss).fit(X, y)
-    memory, params = fitted._state.memory, fitted.get_params()
+    memory, params = fitted.state_.memory, fitted.get_params()
     last = list(range(75 - USUAL["memory"], 75))
     expected = np.array(
         [loss_gradient(params, f, float(label))[0] for f, label in zip(fitted.decision_function(X), y, strict=True)]
@@ -208,7 +208,7 @@ def test_the_memory_holds_the_gradients_at_the_snapshot(loss):
     for slot, gradient in zip(memory.slots[order], expected[last], strict=True):
         if slot >= 0:
             total[slot] += gradient
-    np.testing.assert_allclose(fitted._state.model.coef[GRADIENT, :, : fitted.n_stored_].T, total, atol=1e-12)
+    np.testing.assert_allclose(fitted.state_.model.coef[GRADIENT, :, : fitted.n_stored_].T, total, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["smooth_hinge", "softmax"])
@@ -287,7 +287,7 @@ def test_weights_and_classes_widen_the_bound_of_the_coefficients(kind, loss):
 def test_what_has_faded_is_nothing():
     """Subnormal numbers never fade away, and computing with them takes several times as long."""
     X, y = stream("binary", 50_000)
-    coef = model("coverage", lam=0.1).partial_fit(X, y)._state.model.coef[[0, SNAPSHOT]]
+    coef = model("coverage", lam=0.1).partial_fit(X, y).state_.model.coef[[0, SNAPSHOT]]
     assert (coef == 0.0).any()
     assert np.abs(coef[coef != 0.0]).min(initial=1.0) > 1e-300
 

@@ -54,10 +54,10 @@ def test_wide_rows_are_no_features_beside_the_points():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 600))
     model = Published(points=10).fit(X, X[:, 0])
-    assert model._state.squares.count == 11
-    assert not model._state.linear.coef.any()
-    assert Published(features="linear").fit(X, X[:, 0])._state.squares.count == 601
-    assert Published(features="fourier", points=6).fit(X, X[:, 0])._state.squares.count == 7
+    assert model.state_.squares.count == 11
+    assert not model.state_.linear.coef.any()
+    assert Published(features="linear").fit(X, X[:, 0]).state_.squares.count == 601
+    assert Published(features="fourier", points=6).fit(X, X[:, 0]).state_.squares.count == 7
 
 
 def test_fourier_features_need_a_kernel_of_the_distance():
@@ -148,8 +148,8 @@ def test_classes_that_come_late_are_as_if_they_had_been_known(forget):
     np.testing.assert_array_equal(late.classes_, list("abcd"))
     np.testing.assert_allclose(late.decision_function(PROBES), known.decision_function(PROBES), atol=1e-8)
     if not forget:  # a ridge that comes back adds to the loss
-        np.testing.assert_allclose(late._state.squares.losses, known._state.squares.losses, rtol=1e-8)
-    np.testing.assert_allclose(late._state.squares.moments, known._state.squares.moments, atol=1e-8)
+        np.testing.assert_allclose(late.state_.squares.losses, known.state_.squares.losses, rtol=1e-8)
+    np.testing.assert_allclose(late.state_.squares.moments, known.state_.squares.moments, atol=1e-8)
 
 
 def test_forgetting_follows_what_moves():
@@ -170,7 +170,7 @@ def test_the_ridge_comes_back_at_fixed_counts_whatever_the_calls(forget):
         models.append(model)
     since = 700 % max(16, int(forget))
     for model in models:
-        assert model._state.squares.record[RHO] == pytest.approx(0.1 * 0.5 ** (since / forget))
+        assert model.state_.squares.record[RHO] == pytest.approx(0.1 * 0.5 ** (since / forget))
         np.testing.assert_allclose(model.predict(PROBES), models[0].predict(PROBES), rtol=1e-6, atol=1e-6)
 
 
@@ -261,7 +261,7 @@ def test_models_with_points_of_their_own_make_the_mean_and_go_on():
     before = np.mean((merged.predict(X[3000:]) - y[3000:]) ** 2)
     merged.partial_fit(X[2000:3000], y[2000:3000])
     assert np.mean((merged.predict(X[3000:]) - y[3000:]) ** 2) < before
-    assert drift(merged._state.squares) < 1e-8
+    assert drift(merged.state_.squares) < 1e-8
 
 
 # ---------------------------------------------------------------------- numbers
@@ -286,7 +286,7 @@ def test_rounding_does_not_pile_up(n, forget):
         X = rng.uniform(-1.0, 1.0, size=(50_000, 3))
         model.partial_fit(X, np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=50_000))
         sizes.add(model.nbytes_)
-    squares = model._state.squares
+    squares = model.state_.squares
     assert model.t_ == squares.record[EVENTS] == n
     assert len(sizes) == 1
     assert drift(squares) < 1e-7
@@ -296,12 +296,12 @@ def test_rounding_does_not_pile_up(n, forget):
 def test_a_spoilt_factor_is_computed_anew_from_the_sums(rows):
     X, y = stream("regression", 3000)
     model, sound = (Published(**SMALL).fit(X[:900], y[:900]) for _ in range(2))
-    model._state.squares.factor[:] *= 1.001
-    assert drift(model._state.squares) > 1e-4
+    model.state_.squares.factor[:] *= 1.001
+    assert drift(model.state_.squares) > 1e-4
     for first in range(900, 2100, rows):
         model.partial_fit(X[first : first + rows], y[first : first + rows])
     sound.partial_fit(X[900:2100], y[900:2100])
-    assert drift(model._state.squares) < 1e-9
+    assert drift(model.state_.squares) < 1e-9
     np.testing.assert_allclose(model.predict(PROBES), sound.predict(PROBES), rtol=1e-8)
 
 
@@ -331,5 +331,5 @@ def test_memory_is_bounded_by_the_number_of_points():
         model.partial_fit(X, X[:, 0])
     n = 111
     assert model.n_stored_ == 100
-    assert model._state.squares.factor.nbytes == model._state.squares.squares.nbytes == 8 * n * n
+    assert model.state_.squares.factor.nbytes == model.state_.squares.squares.nbytes == 8 * n * n
     assert model.nbytes_ < 8 * (2 * n * n + 100 * 100) + 8 * 10 * 500 + 10_000

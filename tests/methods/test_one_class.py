@@ -104,7 +104,7 @@ def test_labels_in_bulk_are_those_of_single_events(cls, contamination, mode):
 def test_the_border_follows_the_latest_scores_only():
     rng = np.random.default_rng(1)
     model = kl.SPAOneClass(gamma=1.0, random_state=0).fit(rng.normal(size=(6 * LENGTH, 2)))
-    scores = model._state.recent.latest()
+    scores = model.state_.recent.latest()
     assert len(scores) == LENGTH
     assert np.mean(scores < model.offset_) == pytest.approx(0.05, abs=1e-9)
 
@@ -113,6 +113,6 @@ def test_a_merged_model_has_the_border_of_both():
     rng = np.random.default_rng(2)
     models = [kl.SPAOneClass(gamma=1.0, random_state=s).fit(rng.normal(size=(n, 2))) for s, n in enumerate((1500, 500))]
     merged = kl.merge(models)
-    both = np.concatenate([model._state.recent.latest() for model in models])
-    assert np.isin(merged._state.recent.latest(), both).all()
+    both = np.concatenate([model.state_.recent.latest() for model in models])
+    assert np.isin(merged.state_.recent.latest(), both).all()
     assert np.mean(merged.predict(rng.normal(size=(2000, 2))) == -1) == pytest.approx(0.05, abs=0.03)

@@ -46,14 +46,14 @@ def learn_first(model, X, y):
 
 def coefficients(model, points):
     """Of the current model, on the first so many stored points: (points, outputs)."""
-    inside = model._state.model
+    inside = model.state_.model
     coef = np.zeros((points, inside.coef.shape[1]))
     coef[: model.n_stored_] = inside.coef[0, :, : model.n_stored_].T * inside.clock[0]
     return coef
 
 
 def stored(model):
-    inside = model._state.model
+    inside = model.state_.model
     return inside.points[: model.n_stored_] + inside.centre
 
 
@@ -309,7 +309,7 @@ def test_the_norm_behind_a_ball_does_not_drift(output, kernel, max_points):
     )
     assert model.n_support_ > 100
     assert model._squared_norm() == pytest.approx(model.dual_coef_ @ gram @ model.dual_coef_, rel=1e-8)
-    assert (model._state.ball[1:] != 0.0).all() == (output == "average")
+    assert (model.state_.ball[1:] != 0.0).all() == (output == "average")
 
 
 # ---------------------------------------------------------------------- Theorem 3.1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +72,89 @@ class Window:
     def enter(self, x: np.ndarray, entry: np.ndarray) -> None:
         self.rows = [*self.rows, x][-self.params["window"] :]
         self.coef = [*self.coef, entry][-self.params["window"] :]
+
+
+class Stored(NamedTuple):
+    """An event of the memory."""
+
+    row: np.ndarray
+    y: float
+    weight: float
+    time: int
+
+
+class Archive:
+    """Events in cells, lists that are searched one by one; rows and cores are rounded to single precision."""
+
+    def __init__(self, budget: int, d: int, outputs: int):
+        self.outputs, self.time = outputs, 0  # no outputs: values
+        self.room = max(8, math.isqrt(budget // (3 * (4 * d + 24))))
+        self.most = budget // ((self.room + 1) * (4 * d + 24))
+        self.cores: list[np.ndarray] = []
+        self.cells: list[list[Stored]] = []
+
+    def by_distance(self, rows: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+        return np.argsort(np.square(np.array(rows, float).reshape(-1, len(x)) - x).sum(axis=1), kind="stable")
+
+    def neighbours(self, x: np.ndarray) -> list[Stored]:
+        near = [event for cell in self.by_distance(self.cores, x)[:3] for event in self.cells[cell]]
+        return [near[i] for i in self.by_distance([event.row for event in near], x)[:10]]
+
+    def label(self, y: float) -> int:
+        return int(y) if self.outputs > 1 else int(y > 0)
+
+    def shares(self, x: np.ndarray) -> np.ndarray:
+        """By distance, and by distance and age: (views, classes), or (views, 1) for means of values."""
+        found = self.neighbours(x)
+        sums = np.zeros((2, max(2, self.outputs) if self.outputs else 1))
+        total = np.zeros((2, 1))
+        for event in found:
+            weight = event.weight / (np.square(event.row.astype(float) - x).sum() + 1e-9)
+            both = np.array([weight, weight / (self.time - event.time) ** 2])
+            sums[:, self.label(event.y) if self.outputs else 0] += both * (1.0 if self.outputs else event.y)
+            total[:, 0] += both
+        return sums / total if found else sums
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """(views, outputs), or (views, 1) for values."""
+        if not self.outputs:
+            return self.shares(x)
+        logs = np.log(self.shares(x) + 0.02)
+        return logs[:, 1:] - logs[:, :1] if self.outputs == 1 else logs
+
+    def learn(self, x: np.ndarray, y: float, weight: float) -> None:
+        if not (self.outputs and self.cells) or self.shares(x)[0, self.label(y)] < 0.9:
+            self.store(Stored(x, y, weight, self.time))
+        self.time += 1
+
+    def store(self, event: Stored) -> None:
+        if not self.cells:
+            self.cores, self.cells = [event.row], [[]]
+        near = self.by_distance(self.cores, event.row)[0]
+        if len(self.cells[near]) == self.room and len(self.cells) < self.most:
+            self.divide(near)
+            near = min(near, len(self.cells) - 1, key=lambda cell: np.square(self.cores[cell] - event.row, dtype=float).sum())
+        cell = self.cells[near]
+        if len(cell) == self.room:
+            cell[min(range(len(cell)), key=lambda i: cell[i].time)] = event
+        else:
+            cell.append(event)
+
+    def divide(self, near: int) -> None:
+        """Two means, which begin at two events far from each other."""
+        events = self.cells[near]
+        rows = np.array([event.row for event in events], float)
+        one = np.square(rows - self.cores[near]).sum(axis=1).argmax()
+        other = np.square(rows - rows[one]).sum(axis=1).argmax()
+        cores = rows[[other, one]]
+        for turn in range(3):
+            moves = np.square(rows - cores[1]).sum(axis=1) < np.square(rows - cores[0]).sum(axis=1)
+            if turn < 2:
+                cores = np.array([rows[~moves].mean(axis=0), rows[moves].mean(axis=0)], np.float32).astype(float)
+        self.cores[near] = cores[0].astype(np.float32)
+        self.cores.append(cores[1].astype(np.float32))
+        self.cells[near] = [event for event, move in zip(events, moves, strict=True) if not move]
+        self.cells.append([event for event, move in zip(events, moves, strict=True) if move])
 
 
 def passive_aggressive(f: np.ndarray, y: float, weight: float) -> np.ndarray:
@@ -151,9 +235,15 @@ class Auto:
         binned = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
         self.squares = [self.kernel_squares, linear, linear_recent, binned]
         self.window = Window(o, self.powers, self.columns())
+        self.archive = Archive(self.params["memory"], self.d, self.outputs if self.powers == 2 else 0)
 
     def seen(self, x: np.ndarray) -> np.ndarray:
         return self.running.scaled(x) if self.params["standardise"] else x
+
+    def stored(self, z: np.ndarray) -> np.ndarray:
+        """The row as the memory sees it; rows that are not scaled are relative to the first one."""
+        first = self.events[0][0] if self.events else z
+        return (z if self.params["standardise"] else z - first).astype(np.float32) * self.stretch.astype(np.float32)
 
     def rows_for_squares(self, x: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The row as each of the experts by least squares sees it."""
@@ -193,11 +283,16 @@ class Auto:
 
     known_target = target
 
+    def remembered(self, z: np.ndarray, y: float) -> float:
+        """What the memory learns of a target."""
+        return y
+
     def learned(self, y: float) -> None:
         pass
 
     def experts_learn(self, x: np.ndarray, z: np.ndarray, y: float, weight: float) -> None:
         entry = self.entry(self.window.sums(z * self.stretch), y, weight)
+        self.archive.learn(self.stored(z), self.remembered(z, y), weight)
         for expert, row in zip(self.squares, self.rows_for_squares(x, z), strict=True):
             expert.learn(row, y, weight, 0.0)
         if entry.any():
@@ -209,7 +304,7 @@ class AutoClasses(Auto):
 
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
-        K, M = max(2, outputs), 8
+        K, M = max(2, outputs), 10
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
         self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
         self.trust = np.full(3, 1 / 3)
@@ -222,7 +317,8 @@ class AutoClasses(Auto):
 
     def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""
-        scores = np.array([*self.square_scores(x, z), *self.window.sums(z * self.stretch)])
+        local = [*self.window.sums(z * self.stretch), *self.archive.scores(self.stored(z))]
+        scores = np.array([*self.square_scores(x, z), *local])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
@@ -277,7 +373,7 @@ class AutoValues(Auto):
         self.seen_predictions: list[np.ndarray] = []
         self.seen_targets: list[float] = []
         self.seen_weights: list[float] = []
-        self.v = np.zeros(17)
+        self.v = np.zeros(19)
 
     def columns(self) -> int:
         return 3
@@ -295,11 +391,15 @@ class AutoValues(Auto):
     def entry(self, sums, y, weight):
         return np.array([[(1.0 - 0.7**weight) * (y - lms), weight * y, weight] for lms, _, _ in sums])
 
+    def remembered(self, z, y):
+        return y - self.kernel_squares.scores(z)[0]
+
     def predictions(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         sums, nearest = self.window.sums(z * self.stretch), self.window.nearest(z * self.stretch, self.stretch)
         squares = np.concatenate(self.square_scores(x, z))
         around = sums[:, 1] / (sums[:, 2] + 1e-3)
-        return np.clip(np.concatenate([squares, sums[:, 0], around, [nearest]]), -5.0, 5.0)
+        corrected = squares[0] + self.archive.scores(self.stored(z))[:, 0]
+        return np.clip(np.concatenate([squares, sums[:, 0], around, [nearest], corrected]), -5.0, 5.0)
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         values = self.values.rows or [0.0]
@@ -318,7 +418,7 @@ class AutoValues(Auto):
 
 
 def auto(oracle: type, stream: str, **params) -> Case:
-    return Case(oracle, stream, {"points": 40, "window": 60, **params})
+    return Case(oracle, stream, {"points": 40, "window": 60, "memory": 2000, **params})
 
 
 CASES: dict[str, list[Case]] = {

@@ -101,7 +101,9 @@ def decay_of(params: dict[str, Any]) -> float:
 
 
 def annealed(params: dict[str, Any], t: int) -> float:
-    """The t of a step 1 / (lam t), which stops where 1 - 1 / t is the kept share."""
+    """The t of a step 1 / (lam t), which stops where 1 - 1 / t is the kept share, or is that of a constant step."""
+    if params.get("eta"):
+        return 1.0 / (params["eta"] * params["lam"])
     return min(t, 1.0 / (1.0 - decay_of(params))) if params["forget"] else t
 
 

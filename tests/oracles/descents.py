@@ -188,6 +188,7 @@ CASES: dict[str, list[Case]] = {
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="removal", kernel="poly", degree=2, coef0=1.0),
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="projection", kernel="exponential"),
         case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="merging"),
+        case(BSGD, "multiclass", lam=0.02, budget=20, maintenance="merging", eta=0.4),
     ],
     "BSGDRegressor": [
         case(BSGD, "regression", lam=0.02, budget=20, maintenance="merging"),
@@ -197,6 +198,8 @@ CASES: dict[str, list[Case]] = {
         case(NPBSGD, "binary", False, lam=0.02, beta=10.0, random_state=1),
         case(NPBSGD, "binary", False, lam=0.05, beta=10.0, forget=60.0, random_state=4),
         case(NPBSGD, "multiclass", lam=0.02, beta=20.0, budget=20, kernel="matern32", random_state=2),
+        case(NPBSGD, "multiclass", lam=0.02, beta=20.0, budget=20, eta=0.4, loss="softmax", random_state=5),
+        case(NPBSGD, "binary", lam=0.02, beta=20.0, budget=20, eta=0.4, loss="logistic", random_state=6),
     ],
     "NPBSGDRegressor": [case(NPBSGD, "regression", lam=0.02, beta=15.0, budget=25, epsilon=0.05, random_state=3)],
 }

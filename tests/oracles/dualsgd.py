@@ -61,6 +61,7 @@ CASES: dict[str, list[Case]] = {
         dualsgd("multiclass", "hinge", "merge", n_leaving=1, kernel="cauchy"),
         dualsgd("multiclass", "logistic", "remove"),
         dualsgd("multiclass", "logistic", "merge", features="linear"),
+        dualsgd("multiclass", "softmax", "merge", eta=0.3),
     ],
     "DualSGDRegressor": [
         dualsgd("regression", "epsilon_insensitive", "merge"),

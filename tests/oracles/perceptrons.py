@@ -19,10 +19,11 @@ class RBP(Terms):
 
     def step(self, x, f, direction, margin, u):
         if self.mistaken(direction, margin):
+            c = self.params.get("eta", 1.0) * direction
             if self.full():
-                self.replace(int(u * len(self.points)), x, direction)
+                self.replace(int(u * len(self.points)), x, c)
             else:
-                self.append(x, direction)
+                self.append(x, c)
 
 
 class Forgetron(Terms):
@@ -31,15 +32,16 @@ class Forgetron(Terms):
     mistakes, damage = 0, 0.0
 
     def psi(self, phi: float, r: int) -> float:
-        a, p = self.coef[r], self.points[r]
-        return phi**2 * (a @ a) * self.K(p, p) + 2.0 * phi * (np.abs(a).max() - phi * (a @ self.scores(p)))
+        eta = self.params.get("eta", 1.0)
+        a, p = self.coef[r] / eta, self.points[r]
+        return phi**2 * (a @ a) * self.K(p, p) + 2.0 * phi * (np.abs(a).max() - phi * (a @ self.scores(p)) / eta)
 
     def step(self, x, f, direction, margin, u):
         if not self.mistaken(direction, margin):
             return
         self.mistakes += 1
         overflow = self.full()
-        self.append(x, direction)
+        self.append(x, self.params.get("eta", 1.0) * direction)
         if overflow:
             r = self.oldest()
             room = 15.0 / 32.0 * self.mistakes - self.damage
@@ -130,10 +132,12 @@ CASES: dict[str, list[Case]] = {
         case(RBP, "binary", budget=12, random_state=3),
         case(RBP, "multiclass", budget=25, kernel="poly", degree=2, coef0=1.0, random_state=4),
     ],
+    "RBPRegressor": [case(RBP, "regression", budget=25, eta=0.3, epsilon=0.05, random_state=5)],
     "ForgetronClassifier": [
         case(Forgetron, "binary", budget=12),
         case(Forgetron, "multiclass", budget=25, kernel="cauchy"),
     ],
+    "ForgetronRegressor": [case(Forgetron, "regression", budget=25, eta=0.3, epsilon=0.05)],
     "BudgetPerceptronClassifier": [
         case(BudgetPerceptron, "binary", budget=12, beta=0.5),
         case(BudgetPerceptron, "multiclass", budget=25, kernel="poly", degree=2, coef0=1.0),

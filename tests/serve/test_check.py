@@ -1,5 +1,6 @@
 """The command that checks the folder of a service."""
 
+import random
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 from kernling.cli.commands import app
 from kernling.serve.blocks import Block
 from kernling.serve.dead import DeadLetters
+from kernling.serve.settings import Settings
+from kernling.serve.waiting import Waiting
 from serving import abandon, events, send
 
 
@@ -94,6 +97,76 @@ def test_a_damaged_lock_is_no_obstacle(start, tmp_path):
     service.stop()
     (tmp_path / "service/lock.sqlite").write_bytes(b"nonsense" * 100)
     assert start().models["flights"].published.events == 30
+
+
+def test_a_folder_in_the_place_of_the_lock(start, tmp_path):
+    (tmp_path / "service/lock.sqlite").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"lock.sqlite must be a file, .* remove it"):
+        start()
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no device without an end")
+@pytest.mark.parametrize("name", ["mark-1", "journal/{}", "attempt", "dead/1-30.json"])
+def test_files_without_an_end_are_not_read(start, tmp_path, name):
+    service = start()
+    send(service, events(30), 30)
+    service.stop()
+    segment = next((tmp_path / "service/journal").glob("*.log"))
+    path = tmp_path / "service" / name.format(segment.name)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/zero")
+    service = start()
+    assert service.models["flights"].published.events == 30
+    assert name == "attempt" or service.health()["status"] == "degraded"
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """A folder of rows that wait, most of them in the log of the database, as a killed process leaves it."""
+    folder = tmp_path_factory.mktemp("logged")
+    waiting = Waiting(folder / "waiting.sqlite", Settings())
+    for first in range(0, 200, 20):
+        waiting.keep(1, [f"w{place}" for place in range(first, first + 20)], 20 * [{"km": 1.5}])
+    copied = folder / "copied"
+    copied.mkdir()
+    for name in ("waiting.sqlite", "waiting.sqlite-wal"):
+        shutil.copy(folder / name, copied)
+    waiting.close()
+    return copied
+
+
+def waiting_rows(folder):
+    """How many rows are found in a folder, and what is said about it."""
+    waiting = Waiting(folder / "waiting.sqlite", Settings())
+    found = waiting.find(1, [f"w{place}" for place in range(200)])
+    waiting.close()
+    return len(found), waiting.damage(is_new=False)
+
+
+def test_damage_to_the_log_of_waiting_rows_is_told(logged, tmp_path):
+    shutil.copytree(logged, tmp_path / "whole")
+    assert waiting_rows(tmp_path / "whole") == (200, [])
+    content, chance = (logged / "waiting.sqlite-wal").read_bytes(), random.Random(0)
+    places = [*range(0, 56, 5), *(chance.randrange(len(content)) for _ in range(30))]
+    for place in places:
+        folder = tmp_path / str(place)
+        shutil.copytree(logged, folder)
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << chance.randrange(8)
+        (folder / "waiting.sqlite-wal").write_bytes(damaged)
+        found, told = waiting_rows(folder)
+        assert found < 200
+        assert told == ["waiting.sqlite has a damaged log: rows that waited for labels are lost, predict them again"]
+
+
+def test_a_commit_that_was_not_finished_is_no_damage(logged, tmp_path):
+    shutil.copytree(logged, tmp_path / "cut")
+    path = tmp_path / "cut/waiting.sqlite-wal"
+    path.write_bytes(path.read_bytes()[:-100])  # a part of the last page, with which a commit ends
+    found, told = waiting_rows(tmp_path / "cut")
+    assert 0 < found < 200
+    assert not told
 
 
 def waiting_folder(start, tmp_path):

@@ -10,7 +10,7 @@ from kernling.serve import waiting
 from kernling.serve.demo import Demo
 from kernling.serve.history import History
 from kernling.serve.settings import Settings
-from serving import contents_of, events, send
+from serving import abandon, contents_of, events, send
 
 
 def test_a_name_makes_a_model_which_answers_the_constant_until_it_begins(start):
@@ -166,6 +166,17 @@ def test_the_demonstration_feeds_two_models(start):
         demo.stop()
     assert service.models["orders"].published.events > service.models["trips"].published.events > 0
     assert service.waiting.counts[service.models["trips"].number] > 0
+
+
+def test_events_that_are_replayed_are_not_counted_as_learned_now(start, tmp_path):
+    service = start()
+    send(service, events(200), 50)
+    abandon(service)
+    again = start()
+    history = again.histories[1]
+    history.add(again.facts(again.model("flights")), 0)
+    assert history.moments[-1]["events"] == 200
+    assert history.moments[-1]["rate"] == 0.0
 
 
 def test_the_rate_of_events_is_that_of_the_last_seconds(monkeypatch):

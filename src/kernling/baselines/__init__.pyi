@@ -15,6 +15,7 @@ from .dualsgd import DualSGDRegressor as DualSGDRegressor
 from .fogd import FOGDClassifier as FOGDClassifier
 from .fogd import FOGDRegressor as FOGDRegressor
 from .forgetron import ForgetronClassifier as ForgetronClassifier
+from .forgetron import ForgetronRegressor as ForgetronRegressor
 from .koil import KOILClassifier as KOILClassifier
 from .last_point_ogd import LastPointOGDClassifier as LastPointOGDClassifier
 from .nogd import NOGDClassifier as NOGDClassifier
@@ -40,5 +41,6 @@ from .projectron import ProjectronClassifier as ProjectronClassifier
 from .projectron import ProjectronRegressor as ProjectronRegressor
 from .projectron_plus_plus import ProjectronPlusPlusClassifier as ProjectronPlusPlusClassifier
 from .rbp import RBPClassifier as RBPClassifier
+from .rbp import RBPRegressor as RBPRegressor
 from .solam import SOLAMClassifier as SOLAMClassifier
 from .spamnet import SPAMNetClassifier as SPAMNetClassifier

@@ -3,8 +3,8 @@
 Z. Wang, K. Crammer, S. Vucetic: Breaking the Curse of Kernelization: Budgeted Stochastic Gradient Descent for Large-Scale SVM
 Training.  Journal of Machine Learning Research 13 (2012).
 
-w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos. If this exceeds the budget, the point p whose term has
-the smallest norm is removed:
+w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) K(x_t, .), as in Pegasos; if eta is given, it takes the place of 1 / (lam t). If this
+exceeds the budget, the point p whose term has the smallest norm is removed:
 
 - ``maintenance="removal"``: it is dropped;
 - ``"projection"``: its term is projected on the span of the others;
@@ -39,8 +39,8 @@ from ..core.updates import add, anneal, insert, remove
 from ..driver import loops
 from ..estimators.constraints import OneOf
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, horizon, loss_of
-from ..estimators.options import Budget, HarmonicRegressor, HarmonicSteps
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, steps_of
+from ..estimators.options import Budget, HarmonicOrConstantSteps, HarmonicRegressor
 from ..estimators.parameters import parameter
 from ..estimators.tasks import OnlineClassifier
 from ..merging.reduction import Reduction
@@ -53,6 +53,7 @@ MAINTENANCE = {"removal": REMOVAL, "projection": PROJECTION, "merging": MERGING}
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    delay: float
     horizon: float
     budget: int
     maintenance: int
@@ -66,7 +67,7 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, 0.0, params.horizon)
+    t = anneal(model, block, j, params.delay, params.horizon)
     if losses.gradient(params.loss, f, y, block.g):
         size, birth = -weight / (params.lam * t), model.clock[EVENTS]
         if params.maintenance == PROJECTION:
@@ -99,7 +100,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["maintenance"] == "merging" and problem.kernel.kind != RBF:
         raise ValueError(f"maintenance='merging' needs kernel='rbf', not {o['kernel']!r}; use 'removal' or 'projection'")
-    return Params(loss_of(problem), o["lam"], horizon(problem), budget_of(problem), MAINTENANCE[o["maintenance"]]), Needs()
+    return Params(loss_of(problem), o["lam"], *steps_of(problem), budget_of(problem), MAINTENANCE[o["maintenance"]]), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -116,7 +117,7 @@ LEARNER = Learner(
 )
 
 
-class _BSGD(HarmonicSteps, Budget):
+class _BSGD(HarmonicOrConstantSteps, Budget):
     """Parameters shared by all tasks."""
 
     learner = LEARNER

@@ -5,7 +5,7 @@ Advances in Neural Information Processing Systems 29 (2016).
 
 At event t = 1, 2, ..., with g the gradient of the loss at the score of both parts together,
 
-    w <- (t-1)/t w - g / (lam t) Phi(x_t).
+    w <- (t-1)/t w - g / (lam t) Phi(x_t)        or, with eta, w <- (1 - eta lam) w - eta g Phi(x_t).
 
 When the kernel part has more than B points, the k points with the smallest coefficients (the oldest of equal ones: those of the
 hinge loss all are) leave it: they move to the random part through their features z(x), or are removed.
@@ -32,8 +32,8 @@ from ..core.vector import sincos
 from ..driver import loops
 from ..estimators.constraints import OneOf, Whole
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, empty_linear, horizon, loss_of
-from ..estimators.options import Budget, HarmonicSteps, LossClassifier, LossRegressor, RandomFeatures
+from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, empty_linear, loss_of, steps_of
+from ..estimators.options import Budget, HarmonicOrConstantSteps, LossClassifier, LossRegressor, RandomFeatures
 from ..estimators.parameters import parameter
 from ..merging.rules import Merge
 
@@ -41,6 +41,7 @@ from ..merging.rules import Merge
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    delay: float
     horizon: float
     budget: int
     leavers: int
@@ -55,7 +56,7 @@ class State(NamedTuple):
 @inline
 def step(params, state, block, features, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, 0.0, params.horizon)
+    t = anneal(model, block, j, params.delay, params.horizon)
     feature_scale(state.linear, (t - 1.0) / t)
     if losses.gradient(params.loss, f, y, block.g):
         add(model, block, j, insert(model, block, j, model.clock[EVENTS]), -weight / (params.lam * t), block.g)
@@ -95,7 +96,7 @@ def move(model, linear, k):
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     merge = o["maintain"] == "merge"
-    return Params(loss_of(problem), o["lam"], horizon(problem), budget_of(problem), o["n_leaving"], merge), Needs()
+    return Params(loss_of(problem), o["lam"], *steps_of(problem), budget_of(problem), o["n_leaving"], merge), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -118,7 +119,7 @@ LEARNER = Learner(
 )
 
 
-class _DualSGD(HarmonicSteps, RandomFeatures, Budget):
+class _DualSGD(HarmonicOrConstantSteps, RandomFeatures, Budget):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
@@ -136,7 +137,6 @@ class DualSGDClassifier(_DualSGD, LossClassifier):
     """Dual space gradient descent for classification."""
 
     example = Example("0.94", n_components=400, random_state=0)
-    loss: str = parameter(default="hinge", allowed=OneOf(("hinge", "logistic")))
 
 
 class DualSGDRegressor(_DualSGD, LossRegressor):

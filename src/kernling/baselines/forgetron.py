@@ -14,6 +14,8 @@ Departures from the paper, each with its reason:
 
 - Several classes (not in the paper): a is the row of coefficients of r and sigma its largest entry; (sigma phi)^2 becomes
   phi^2 |a|^2 and sigma mu becomes <a, f(x_r)>.
+- Regression (not in the paper): as in the perceptron, a residual outside of the tube is a mistake, and the step is eta times
+  its sign, which takes the place of the label; sigma and mu are in units of eta.
 - K(x, x) may differ from 1; the mistake bound assumes that it does not.
 """
 
@@ -33,7 +35,7 @@ from ..core.updates import add, renormalise
 from ..driver import loops
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, budget_of, empty_expansion, loss_of, point_count
-from ..estimators.options import Budget
+from ..estimators.options import Budget, StepRegressor
 from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge, each
 
@@ -42,6 +44,7 @@ MISTAKES, DAMAGE, LEAST = range(3)  # in stats: M, Q and the smallest phi
 
 class Params(NamedTuple):
     loss: losses.Loss
+    eta: float
     budget: int
 
 
@@ -60,18 +63,18 @@ def step(params, state, block, j, f, y, weight, u):
         phi = 1.0
         if model.size[0] == params.budget:
             r = oldest(model)
-            phi = shrinkage(state, block, j, f, weight, r)
+            phi = shrinkage(state, block, j, f, weight, r, params.eta)
             model.clock[SCALE] *= phi
             renormalise(model, block, j)
         k = store(model, block, j, params.budget, r)
-        add(model, block, j, k, -weight * phi, block.g)
+        add(model, block, j, k, -weight * params.eta * phi, block.g)
 
 
 @inner
-def shrinkage(state, block, j, f, weight, r):
+def shrinkage(state, block, j, f, weight, r, eta):
     """Return the largest phi that the bound on Q allows, and update Q."""
     model, stats = state.model, state.stats
-    scale = model.clock[SCALE]
+    scale = model.clock[SCALE] / eta
     point_scores(model, block, r, f)
     sigma, agreement = 0.0, 0.0
     for o in range(f.size):
@@ -89,7 +92,7 @@ def shrinkage(state, block, j, f, weight, r):
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
-    return Params(loss_of(problem), budget_of(problem)), Needs()
+    return Params(loss_of(problem), problem.options.get("eta", 1.0), budget_of(problem)), Needs()
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -129,3 +132,10 @@ class ForgetronClassifier(Budget, OnlineClassifier):
 
     learner = LEARNER
     example = Example("0.73", random_state=0)
+
+
+class ForgetronRegressor(Budget, StepRegressor):
+    """The Forgetron for regression: a residual outside of the tube is a mistake."""
+
+    learner = LEARNER
+    example = Example("1.00", gamma=1.0, random_state=0)

@@ -5,7 +5,7 @@ Artificial Intelligence and Statistics (2016).
 
 w <- (1 - 1/t) w - l'(f(x_t)) / (lam t) Z, as in Pegasos, where Z is random: with probability min(1, beta / t) it
 is Phi(x_t), which is stored, else its projection on the span of the points nearest to x_t. The expected number of points
-grows with the logarithm of t.
+grows with the logarithm of t.  If eta is given, it takes the place of 1 / (lam t).
 
 Choices where descriptions of the method are ambiguous:
 
@@ -28,16 +28,16 @@ from ..core.updates import add, anneal
 from ..driver import loops
 from ..estimators.constraints import POSITIVE
 from ..estimators.examples import Example
-from ..estimators.learner import Learner, Needs, PointState, Problem, budget_of, horizon, loss_of, point_count
-from ..estimators.options import HarmonicRegressor, HarmonicSteps, OptionalBudget
+from ..estimators.learner import Learner, Needs, PointState, Problem, budget_of, loss_of, point_count, steps_of
+from ..estimators.options import HarmonicOrConstantSteps, HarmonicRegressor, LossClassifier, OptionalBudget
 from ..estimators.parameters import parameter
-from ..estimators.tasks import OnlineClassifier
 from ..merging.rules import Merge
 
 
 class Params(NamedTuple):
     loss: losses.Loss
     lam: float
+    delay: float
     horizon: float
     beta: float
     budget: int
@@ -46,7 +46,7 @@ class Params(NamedTuple):
 @inline
 def step(params, state, block, j, f, y, weight, u):
     model = state.model
-    t = anneal(model, block, j, 0.0, params.horizon)
+    t = anneal(model, block, j, params.delay, params.horizon)
     if not losses.gradient(params.loss, f, y, block.g):
         return
     size = -weight / (params.lam * t)
@@ -62,7 +62,7 @@ def step(params, state, block, j, f, y, weight, u):
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
-    return Params(loss_of(problem), o["lam"], horizon(problem), o["beta"], budget_of(problem)), Needs(uniforms=1)
+    return Params(loss_of(problem), o["lam"], *steps_of(problem), o["beta"], budget_of(problem)), Needs(uniforms=1)
 
 
 def certificate(params: Params, state: PointState, problem: Problem) -> dict[str, float]:
@@ -74,7 +74,7 @@ def certificate(params: Params, state: PointState, problem: Problem) -> dict[str
 LEARNER = Learner(__name__, loops.kernel_loop(step), configure, certificate=certificate, merge=Merge(harmonic=True))
 
 
-class _NPBSGD(HarmonicSteps, OptionalBudget):
+class _NPBSGD(HarmonicOrConstantSteps, OptionalBudget):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
@@ -83,7 +83,7 @@ class _NPBSGD(HarmonicSteps, OptionalBudget):
     )
 
 
-class NPBSGDClassifier(_NPBSGD, OnlineClassifier):
+class NPBSGDClassifier(_NPBSGD, LossClassifier):
     """Nonparametric budgeted stochastic gradient descent: fewer and fewer events are stored, the others are projected."""
 
     example = Example("0.90", random_state=0)

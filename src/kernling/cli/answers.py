@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..io.base import cut_chunk
 from ..tables import Table
 from ..tables.table import missing, numbers, places_of
+from .data import with_targets
 
 if TYPE_CHECKING:
     from ..evaluate.metrics import Batch
@@ -40,7 +41,7 @@ class Predictions(NamedTuple):
     """Predictions of rows."""
 
     lines: list[str]  # for each row, empty where a value is missing that the model needs
-    usable: np.ndarray  # which rows these are not
+    usable: np.ndarray  # mask of predictable rows
     values: np.ndarray | None  # of the usable rows
 
 
@@ -88,13 +89,13 @@ class Answers:
             if y is None:
                 yield X, y
                 continue
-            unlabelled = missing(y)
-            for part in [slice(None)] if self._path is None else _pieces(unlabelled, getattr(model, "t_", 0)):
-                without = unlabelled[part]
+            cuts = () if self._path is None else _cuts(missing(y), getattr(model, "t_", 0))
+            for piece in cut_chunk(X, y, cuts):
                 if self._path is not None:
-                    self._expect(model, X[part], without)
-                if not without.all():
-                    yield (X[part][~without], y[part][~without]) if without.any() else (X[part], y[part])
+                    self._expect(model, piece[0], missing(piece[1]))
+                rows = with_targets(*piece)
+                if rows[0].shape[0]:
+                    yield rows
 
     def _expect(self, model: Any, X: Any, unlabelled: np.ndarray) -> None:
         lines: list[str | None] = ["" if one else None for one in unlabelled]
@@ -126,14 +127,14 @@ class Answers:
             del self._lines[:known]
 
 
-def _pieces(unlabelled: np.ndarray, learned: int) -> list[slice]:
-    """Cut a chunk before rows without a target, so that they are predicted with what was learned by then.
+def _cuts(unlabelled: np.ndarray, learned: int) -> list[int]:
+    """Return where to cut a chunk: before rows without a target, so that they are predicted with what was learned by then.
 
     A cut needs ``PIECE`` rows with a target since the last one; at the beginning of a stream, as many as have been learned.
     """
-    cuts, targets, last = [0], np.cumsum(~unlabelled), 0
+    cuts, targets, last = [], np.cumsum(~unlabelled), 0
     for place in np.flatnonzero(unlabelled).tolist():
         if targets[place] - last >= max(1, min(PIECE, learned + last)):
             cuts.append(place)
             last = targets[place]
-    return [slice(first, end) for first, end in pairwise([*cuts, len(unlabelled)])]
+    return cuts

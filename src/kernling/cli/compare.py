@@ -3,6 +3,7 @@
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ SetOption = Annotated[
 ]
 
 
-@takes_reading
+@takes_reading  # each option of the command is an argument
 def compare(
     data: Data,
     reading: Reading,
@@ -44,7 +45,7 @@ def compare(
     names = settings.names_of(learners) or []
     pairs = settings.split_pairs(set, "--set")
     _check_names(names, pairs)
-    from ..evaluate import ProgressiveRuns, feed, write_rows  # now: errors above come at once
+    from ..evaluate import ProgressiveRuns, feed  # now: errors above come at once
     from ..report import page
 
     measuring: dict[str, Any] = {"metrics": settings.names_of(metrics), "window": window, "every": every}
@@ -59,9 +60,8 @@ def compare(
                 (X, y), chunks = source.begin()
                 measuring |= {"extra": {"permutation": order}, "row": source.skip}
                 models = _models(names, task or source.task_of(y), pairs, seed + order, failed)
-                runs = _progressive_runs(
-                    {name: source.pipeline(model, X) for name, model in models.items()}, source, measuring, failed
-                )
+                pipelines = {name: source.pipeline(model, X) for name, model in models.items()}
+                runs = _progressive_runs(pipelines, source, measuring, failed)
                 runs.begin(X, y)
                 progress = partial(status.show, Progress(runs.running))
                 feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=progress)
@@ -70,18 +70,18 @@ def compare(
             if interrupts.stopped:
                 break
     if rows:
-        _tell(rows, source.name, permutations, failed)
-    if rows and results:
-        write_rows(rows, results)
-    if rows and report:
-        page(rows, report, f"{', '.join(names)} on {source.name}")
+        _tell(rows, source.name, permutations, failed, results)
+        if report:
+            page(rows, report, f"{', '.join(names)} on {source.name}")
     interrupts.let_go()
 
 
-def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict[str, str]) -> None:
-    from ..evaluate import summary
+def _tell(rows: list[dict[str, Any]], data: str, permutations: int, failed: dict[str, str], results: Path | None) -> None:
+    from ..evaluate import summary, write_rows
     from ..report import comparison, show
 
+    if results:
+        write_rows(rows, results)
     events = f"{rows[-1]['events']:,} events" + (f", {permutations} orders" if permutations > 1 else "")
     notes = [f"{name} cannot run: {why}" for name, why in failed.items()]
     shown = summary(rows) if permutations > 1 else list({row["method"]: row for row in rows}.values())

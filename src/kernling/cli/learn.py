@@ -26,7 +26,7 @@ Results = Annotated[Path | None, typer.Option(help="Write all measurements to th
 Report = Annotated[Path | None, typer.Option(help="Write an HTML report with figures (needs matplotlib).")]
 
 
-@takes_reading
+@takes_reading  # each option of the command is an argument
 def run(
     data: Annotated[list[str], typer.Argument(help=f"{WHAT}  Several files are read one after the other.")],
     reading: Reading,
@@ -58,18 +58,11 @@ def run(
     """
     if checkpoint_every and not save:
         raise typer.BadParameter("needs --save", param_hint="--checkpoint-every")
-    if resume and set:
-        raise typer.BadParameter("a resumed model keeps its parameters: leave --set out", param_hint="--resume")
     _check_outputs(save, results, report)
     _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
-    from .. import models  # now: errors above come at once
-
-    saved = models.read(resume) if resume else None
+    saved = _resumed(resume, learner, given) if resume else None
     begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
-    if saved and learner not in (DEFAULT, saved.model.learner.name):
-        name = saved.model.learner.name
-        raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
 
     def make(source: Source, X: Any, y: Any) -> Any:
         if begin.model is not None:
@@ -93,6 +86,19 @@ def run(
     measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
     measuring |= {"row": source.skip, "again": begin.measured}
     _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
+
+
+def _resumed(path: Path, learner: str, given: dict[str, str]) -> Any:
+    """Return the contents of the model file to resume from; raise if options contradict it."""
+    if given:
+        raise typer.BadParameter("a resumed model keeps its parameters: leave --set out", param_hint="--resume")
+    from .. import models  # now: errors above come at once
+
+    saved = models.read(path)
+    name = saved.model.learner.name
+    if learner not in (DEFAULT, name):
+        raise typer.BadParameter(f"the resumed model is a {name} model: leave this option out", param_hint="--learner")
+    return saved
 
 
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:

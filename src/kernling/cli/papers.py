@@ -24,9 +24,9 @@ def papers() -> None:
 
 def reproduce(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar="TABLE", help="A table or figure, such as avm/table4, a paper, or all; see 'kernling papers'."),
-    ],
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder with the data (default: KERNLING_DATA).", exists=True, file_okay=False)
     ] = None,
@@ -41,6 +41,10 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="With --record, rerun stored cells too, and repeat the parameter search.")
     ] = False,
+    verdicts: Annotated[
+        bool,
+        typer.Option("--list", help="Run nothing: count the stored cells that reproduce the printed ones, and others."),
+    ] = False,
 ) -> None:
     """Reproduce a paper's table or figure.
 
@@ -54,6 +58,11 @@ def reproduce(
     from .settings import names_of
     from .status import Status
 
+    if verdicts:
+        _list(name or "all")
+        return
+    if name is None:
+        raise typer.BadParameter("name a table, such as avm/table4; see 'kernling papers'", param_hint="TABLE")
     if data:
         os.environ["KERNLING_DATA"] = str(data)
     told: Any = lambda method, where: typer.echo(f"{method} on {where}", err=True)  # noqa: E731
@@ -73,3 +82,17 @@ def reproduce(
         interrupts.let_go()
     if record:
         (tables.folder() / "RESULTS.md").write_text(reports.page(), encoding="utf-8")
+
+
+def _list(name: str) -> None:
+    """Show how the stored results of tables compare with the printed ones."""
+    from ..papers.tables import named
+    from ..papers.verdicts import FAR, counts, far_worse
+    from ..report import show
+
+    chosen = named(name)
+    show(counts(chosen))
+    lines = far_worse(chosen)
+    typer.echo(f"Worse by more than {FAR:g} printed deviations, and why:" if lines else "")
+    for line in lines:
+        typer.echo(f"- {line}")

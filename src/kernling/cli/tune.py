@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..registry import DEFAULT
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 SHOWN = 10  # candidates in the table, and the defaults
 
 
-@takes_reading
+@takes_reading  # each option of the command is an argument
 def tune(
     data: Data,
     reading: Reading,
-    learner: settings.LearnerOption = "avm",
+    learner: settings.LearnerOption = DEFAULT,
     set: settings.SetOption = [],  # noqa: B006 - typer makes a new list
     range: Annotated[
         list[str], typer.Option("--range", help="Search range as name=low:high or name=value,value; may be repeated.")
@@ -50,13 +51,11 @@ def tune(
     Many candidates learn the same rows, and the worse ones are dropped along the way.
     """
     _check_outputs(save, results, None)
-    fixed, looked_for = settings.split_pairs(set, "--set"), settings.split_pairs(range, "--range")
-    asked = {name: _range(name, text) for name, text in looked_for.items()}
-    for name in (name for name in asked if name in fixed):
-        raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
-    from .. import models  # now: errors above come at once
-    from ..evaluate import Search, feed, write_rows
+    fixed = settings.split_pairs(set, "--set")
+    asked = _ranges(settings.split_pairs(range, "--range"), fixed)
+    from ..evaluate import Search, feed  # now: errors above come at once
 
+    how: dict[str, Any] = {"candidates": candidates, "grid": grid, "metric": metric, "first": first, "max_points": max_points}
     source = Source([data], reading)
     running: Search | None = None
     with Interrupts() as interrupts, Status("starting") as status, interrupts.held_back():
@@ -67,28 +66,32 @@ def tune(
             source.pipeline(model, X),
             source.stream.info,
             ranges={f"{MODEL}__{name}": values for name, values in ranges.items()},
-            candidates=candidates,
-            grid=grid,
-            metric=metric,
             validation=_validation(validation, source, X) if validation else None,
-            first=first,
-            max_points=max_points,
             seed=seed,
             on_rung=_tell_rung,
+            **how,
         )
         running.begin(X, y)
         search = running
         feed(search, chunks, cut=PIECE, guard=interrupts.deferred, after=lambda: status.show(f"{search.events:,} events"))
     if running and running.events:
         found = running.end()
-        if save:
-            models.save(found.model, save, source.kept(), place_of(source, source.rows_until(running.events)))
-        if results:
-            write_rows(found.rows, results)
+        _write(found, running.events, source, save, results)
         _tell(found, running.metric, f"{learner} on {source.name}")
         if interrupts.stopped:
             where_it_stopped(running.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
+
+
+def _write(found: Any, events: int, source: Source, save: Path | None, results: Path | None) -> None:
+    """Save the best model, and write the results of all candidates."""
+    from .. import models
+    from ..evaluate import write_rows
+
+    if save:
+        models.save(found.model, save, source.kept(), place_of(source, source.rows_until(events)))
+    if results:
+        write_rows(found.rows, results)
 
 
 def _tell_rung(events: int, left: int) -> None:
@@ -135,6 +138,13 @@ def _validation(path: Path, source: Source, X: Any) -> tuple[Any, Any]:
     if y is None:
         raise ValueError(f"the rows of {path} have no target; name its column with --target")
     return X, y
+
+
+def _ranges(given: dict[str, str], fixed: dict[str, str]) -> "dict[str, Range]":
+    """Return the search ranges that --range asks for."""
+    for name in given.keys() & fixed.keys():
+        raise typer.BadParameter(f"{name} is fixed by --set: leave out one of the two", param_hint="--range")
+    return {name: _range(name, text) for name, text in given.items()}
 
 
 def _range(name: str, text: str) -> "Range":

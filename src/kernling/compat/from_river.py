@@ -135,13 +135,21 @@ class FromRiverClassifier(ClassifierMixin, _FromRiver):
         return self
 
     def predict_then_learn(self, X, y, method="predict", classes=None):
-        """Learn the rows; return the output of ``method`` for each row just before it was learned."""
-        kinds = {"predict": self._label, "predict_proba": self._probabilities, "decision_function": self._probabilities}
+        """Learn the rows; return the output of ``method`` for each row just before it was learned.
+
+        With "segments", the result is a list of one pair: all classes, and the scores (rows, outputs).
+        """
+        kinds = {"predict": self._label} | dict.fromkeys(
+            ("predict_proba", "decision_function", "segments"), self._probabilities
+        )
         if method not in kinds:
             raise ValueError(f"method must be 'predict', 'decision_function' or 'predict_proba', not {method!r}")
         if method != "predict":
             _gives_probabilities(self)
         said = np.array(self._learn(X, y, self._is_fresh(), kinds[method], classes))
+        if method == "segments":
+            scores = _scores(said)
+            return [(self.classes_, scores if scores.ndim == 2 else scores[:, np.newaxis])]
         return _scores(said) if method == "decision_function" else said
 
     def _targets(self, y, classes, fresh):

@@ -17,7 +17,7 @@ from ..warned import warn
 from .cache import read_entry, write_entry
 from .keys import shared_hash
 from .loader import processor
-from .progress import compiling, logger
+from .progress import logger
 
 FAST, NUMBA = "fast", "numba"
 
@@ -50,22 +50,17 @@ def fast_backend() -> Any:
 
 
 def small_program(values, n):
-    """Use a little of everything but loops, which take long to optimise."""
+    """Use a little of everything but branches and loops, which take long to optimise."""
     part = values[1:n]
-    whole = (n - 8) // 3 * 5 - (n - 8) % 3
-    if part.size > 1:
-        values[-n] = part[-1] * whole - abs(part[n - 4])
+    whole = (n - 8) // 3 - (n - 9) % 3
+    values[-n] = part[-1] * whole - abs(part[n - 4])
     return whole
 
 
 def _check(compilers: Any) -> None:
     """Raise an error if the fast backend does not compile a small program, or not correctly."""
-    from .decorators import compiled_by
-
     given = np.array([1.5, -2.0, 0.25, 3.0, -0.75])
     found, expected = given.copy(), given.copy()
-    outputs = compiled_by(compilers, small_program)(found, 4), small_program(expected, 4)
-    if small_program.__qualname__ in compiling.fallbacks:
-        raise ValueError(compiling.fallbacks[small_program.__qualname__])
+    outputs = compilers.run_canary(small_program, found, 4), small_program(expected, 4)
     if outputs[0] != outputs[1] or found.tolist() != expected.tolist():
         raise ValueError(f"a small program returned {outputs[0]} instead of {outputs[1]}")

@@ -29,7 +29,7 @@ from . import loader
 from .backends import asked_for, fast_backend
 from .cache import read_entry, write_entry
 from .keys import Content, content_of, key_of, shared_hash
-from .kinds import kind_of, text_of
+from .kinds import accepts, kind_of, text_of
 from .versions import check_versions, cure
 
 
@@ -122,13 +122,6 @@ def _options(freedoms: set[str], **options: Any) -> dict[str, Any]:
     return {"_nrt": True, "fastmath": freedoms, "nogil": True, "error_model": "numpy", **options}
 
 
-def compiled_by(compilers: Any, function: Callable) -> Compiled:
-    """Compile a function by a backend that may not be the one in use."""
-    compiled = Compiled(function, function, ENTRY, _options(_EXACT, no_cfunc_wrapper=True))
-    compiled.dispatcher = _numba_backend().dispatcher_of(compiled, compilers)
-    return compiled
-
-
 def _numba_backend() -> Any:
     """Return the module that compiles, if it knows the version of Numba that is installed."""
     check_versions()
@@ -186,10 +179,17 @@ class Compiled:
         if entry is None:
             if self.options.get("no_cpython_wrapper"):
                 raise TypeError(f"{self.__name__} can be called only by compiled code")  # type: ignore[attr-defined]
-            address = self._found(kinds)
-            entry = self._compiled(kinds) if address is None else loader.python_function(self.py_func.__name__, address)
-            self._entries[kinds] = entry
+            entry = self._entries[kinds] = self._accepting(kinds) or self._new_entry(kinds)
         return entry
+
+    def _new_entry(self, kinds: tuple) -> Callable:
+        address = self._found(kinds)
+        return self._compiled(kinds) if address is None else loader.python_function(self.py_func.__name__, address)
+
+    def _accepting(self, kinds: tuple) -> Callable | None:
+        """Return the function for the same arguments of which some are read-only: it writes to none of these."""
+        known = list(self._entries.items())  # other threads may add some
+        return next((entry for one, entry in known if all(map(accepts, one, kinds))), None)
 
     def address(self, kinds: tuple) -> int:
         """Return the address of the machine code for arguments of these kinds."""

@@ -50,6 +50,13 @@ def kind_of(value: Any) -> Any:
     return value.kind if isinstance(value, HasKind) else type(value)
 
 
+def accepts(compiled: Any, given: Any) -> bool:
+    """Return whether code for one kind of argument accepts another: a writable array instead of a read-only one."""
+    if type(compiled) is type(given) is tuple:
+        compiled = (*compiled[:2], compiled[2] | (given[2] & WRITEABLE))
+    return compiled == given
+
+
 def text_of(kind: Any) -> str:
     """Return a text that is the same in all processes, and another one for every other kind."""
     if isinstance(kind, type):

@@ -34,6 +34,7 @@ PARTS = {
             "numba.core.compiler:Compiler._compile_core",
             "numba.core.compiler:Compiler.define_pipelines",
             "numba.core.compiler:compile_result",
+            "numba.core.compiler_lock:global_compiler_lock",
             "numba.core.funcdesc:PythonFunctionDescriptor.from_specialized_function",
             "numba.core.lowering:Environment.from_fndesc",
             "numba.core.registry:cpu_target",

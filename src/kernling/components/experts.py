@@ -15,7 +15,8 @@ from ..core.expansion import Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
 from ..core.matrices import squared_norms
-from . import bins, least_squares, line, window
+from . import archive, bins, least_squares, line, window
+from .archive import Archive, new_archive
 from .bins import Bins, new_bins
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
@@ -29,7 +30,8 @@ LINEAR_RECENT = Ridge(0.1, 0.998, 1000)
 BINNED = Ridge(1.0, 0.998, 1000)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
-CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow")
+MEMORY = ("memory", "memory_recent")
+CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow", *MEMORY)
 REGRESSORS = (
     *SQUARES,
     *(
@@ -49,6 +51,7 @@ REGRESSORS = (
         "average_cityblock_narrowest",
     ),
     "nearest_five",
+    *MEMORY,
 )
 
 
@@ -62,10 +65,11 @@ class Experts(NamedTuple):
     linear_recent: Line
     bins: Bins
     window: Window
+    archive: Archive
 
 
-def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> Experts:
-    """Return untrained experts, with a maximum number of points and of latest events."""
+def new_experts(model: Expansion, most: int, events: int, memory: int, of_classes: bool) -> Experts:
+    """Return untrained experts, with a maximum number of points, of latest events, and of bytes of the memory."""
     d, outputs = model.points.shape[1], model.coef.shape[1]
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
     return Experts(
@@ -76,6 +80,7 @@ def new_experts(model: Expansion, most: int, events: int, of_classes: bool) -> E
         new_line(LINEAR_RECENT, d, outputs),
         new_bins(BINNED, d, outputs),
         new_window(events, d, model.points.dtype, powers, columns),
+        new_archive(d, memory),
     )
 
 
@@ -87,6 +92,7 @@ def clear(experts: Experts) -> None:
     line.clear(experts.linear_recent, LINEAR_RECENT)
     least_squares.clear(experts.bins.sums, BINNED)
     window.clear(experts.window)
+    archive.clear(experts.archive)
 
 
 def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarray) -> Experts:
@@ -104,7 +110,8 @@ def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarra
         fixed = int(experts.kernel_squares.size[least_squares.FIXED])
         coef = coefficients(whitening.factor, experts.kernel_squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
-    return experts._replace(model=model, whitening=whitening, window=held._replace(points=latest, norms=norms))
+    held = held._replace(points=latest, norms=norms)
+    return experts._replace(model=model, whitening=whitening, window=held, archive=experts.archive.moved(factor, shift))
 
 
 class Seen(NamedTuple):
@@ -119,6 +126,7 @@ class Seen(NamedTuple):
     Z: np.ndarray  # all its features, and room for points to come
     new: np.ndarray  # the part of k(x, x) that the points do not explain
     bins: np.ndarray  # (1 + edges, events): 1 and whether columns exceed the edges
+    stored: np.ndarray  # (events, d) for the memory
 
 
 def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
@@ -137,7 +145,8 @@ def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray
     Z[0] = 1.0
     Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
     new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows))
+    stored = archive.as_stored(X - model.centre, stretch)
+    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
 
 
 def _stretched(experts: Experts, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -157,25 +166,35 @@ def relevance(experts: Experts, kernel: Kernel, stretch: np.ndarray, X: np.ndarr
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current scores of the experts, (experts, outputs, events)."""
-    return np.stack([*_squares(experts, seen), *window.scores_of(experts.window, *_for_window(seen))])
+    outputs = experts.model.coef.shape[1]
+    latest = window.scores_of(experts.window, *_for_window(seen))
+    return np.stack([*_squares(experts, seen), *latest, *archive.scores_of(experts.archive, seen.stored, outputs)])
 
 
 def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Train all experts; return their scores of each event before it was learned, (experts, outputs, events)."""
-    squares = _learn_squares(experts, seen, class_targets(targets, experts.model.coef.shape[1]), weights)
-    return np.stack([*squares, *window.learn_classes(experts.window, *_for_window(seen), targets, weights)])
+    outputs = experts.model.coef.shape[1]
+    squares = _learn_squares(experts, seen, class_targets(targets, outputs), weights)
+    latest = window.learn_classes(experts.window, *_for_window(seen), targets, weights)
+    return np.stack([*squares, *latest, *archive.learn(experts.archive, seen.stored, targets, weights, outputs)])
 
 
 def values_of(experts: Experts, seen: Seen) -> np.ndarray:
     """Return the current predictions of the experts, (experts, events)."""
-    return np.concatenate([*_squares(experts, seen), window.values_of(experts.window, *_for_window(seen), seen.stretch)])
+    squares = _squares(experts, seen)
+    latest = window.values_of(experts.window, *_for_window(seen), seen.stretch)
+    return np.concatenate([*squares, latest, squares[0] + archive.scores_of(experts.archive, seen.stored, 0)[:, 0]])
 
 
 def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Train all experts; return their predictions of each event before it was learned, (experts, events)."""
+    """Train all experts; return their predictions of each event before it was learned, (experts, events).
+
+    The memory holds what the kernel expert left over of each value.
+    """
     squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
     latest = window.learn_values(experts.window, *_for_window(seen), seen.stretch, targets, weights)
-    return np.concatenate([*squares, latest])
+    rest = archive.learn(experts.archive, seen.stored, targets - squares[0][0], weights, 0)[:, 0]
+    return np.concatenate([*squares, latest, squares[0] + rest])
 
 
 def _for_window(seen: Seen) -> tuple[Kernel, np.ndarray, np.ndarray]:

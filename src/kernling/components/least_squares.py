@@ -126,19 +126,17 @@ class LeastSquares(NamedTuple):
         The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
         """
         n = self.count
-        sums = _symmetric(self.squares, n)
-        q = sums[:1].T.ravel() if n else np.zeros(0)  # the sum of s z, since the first feature is 1
+        q = self.squares[:n]  # the sum of s z, since the first feature is 1
         new = np.zeros(self.weights.shape[1])
         new[:n] = -_solved(self, q[np.newaxis])[0]
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
-        columns = list(zip(change.old.tolist(), np.sign(change.factors).tolist(), strict=True))
-        return self._replace(
-            weights=np.array([sign * self.weights[o] if sign else new for o, sign in columns]),
-            moments=np.array([sign * self.moments[o] if sign else of_all for o, sign in columns]),
-            losses=np.array([self.losses[o] if sign else lost for o, sign in columns]),
-        )
+        is_new, signs = change.old < 0, change._replace(factors=np.sign(change.factors))
+        weights, moments = signs.of(self.weights), signs.of(self.moments)
+        losses = change._replace(factors=1.0 - is_new).of(self.losses)
+        weights[is_new], moments[is_new], losses[is_new] = new, of_all, lost
+        return self._replace(weights=weights, moments=moments, losses=losses)
 
     def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.

@@ -2,9 +2,9 @@
 
 Several BLAS threads split a sum differently than one does, so a model's last digits would depend on the machine, and our
 products are too small to gain by them.  ``one_thread`` limits every BLAS library of the process to one thread, as a decorator
-or in a ``with`` statement.  Entries are counted over all Python threads: the first sets the limit and the last restores the
-user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard, except the one that completes a
-mini-batch.
+or in a ``with`` statement.  Entries of each Python thread are counted: the first of a thread sets the limit, and the last of
+all restores the user's setting, so nesting costs almost nothing.  Single events call no BLAS and need no guard, except the one
+that completes a mini-batch.
 """
 
 from __future__ import annotations
@@ -61,31 +61,22 @@ def _set(library: Any, threads: int) -> None:
 
 
 class _Limit:
-    """Counts active users; the first to enter limits the libraries, the last to leave restores their settings."""
+    """One thread for some libraries, and the settings that they had before."""
 
     def __init__(self, by_thread: int):
         self.by_thread = by_thread
-        self.inside = 0
         self.settings: list[tuple[_Library, int]] = []  # of libraries that had more than one thread
 
-    def enter(self) -> None:
-        if self.inside == 0:
-            self.settings = []
-            for library in _libraries()[self.by_thread]:
-                if (threads := library.threads()) != 1:
-                    self.settings.append((library, threads))
-                    library.set(1)
-        self.inside += 1
-
-    def leave(self) -> None:
-        self.inside -= 1
-        if self.inside == 0:
-            self.restore()
+    def begin(self) -> None:
+        for library in _libraries()[self.by_thread]:
+            if (threads := library.threads()) != 1:
+                self.settings.append((library, threads))
+                library.set(1)
 
     def restore(self) -> None:
         for library, threads in self.settings:
             library.set(threads)
-        self.settings = []
+        self.settings.clear()
 
 
 _NO_LIMIT = nullcontext()
@@ -96,6 +87,7 @@ class _OneThread(ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._depths: dict[int, int] = {}  # of each thread inside
         self._shared = _Limit(0)
         self._threads = threading.local()
         if hasattr(os, "register_at_fork"):
@@ -122,20 +114,46 @@ class _OneThread(ContextDecorator):
 
     def _start_child(self) -> None:
         """Reset in a forked process, which has only the thread that forked."""
+        me = threading.get_ident()
         self._lock = threading.Lock()
-        if self._shared.inside and not self._own.inside:
+        self._depths = {me: self._depths[me]} if me in self._depths else {}
+        if not self._depths:
             self._shared.restore()
-        self._shared.inside = self._own.inside
 
     def __enter__(self) -> None:
-        with self._lock:
-            self._shared.enter()
-        self._own.enter()
+        me = threading.get_ident()
+        depth = self._depths.get(me, 0)
+        try:
+            if depth == 0:
+                with self._lock:
+                    self._depths[me] = 1
+                    self._shared.begin()
+                self._own.begin()
+            else:
+                self._depths[me] = depth + 1
+        except BaseException:  # such as that of a signal handler
+            self._return_to(depth)
+            raise
 
     def __exit__(self, *_error: object) -> None:
-        self._own.leave()
+        depth = self._depths[threading.get_ident()] - 1
+        try:
+            self._return_to(depth)
+        except BaseException:
+            self._return_to(depth)
+            raise
+
+    def _return_to(self, depth: int) -> None:
+        """Leave all but the first entries of this thread; doing it again changes nothing."""
+        me = threading.get_ident()
+        if depth:
+            self._depths[me] = depth
+            return
+        self._own.restore()
         with self._lock:
-            self._shared.leave()
+            self._depths.pop(me, None)
+            if not self._depths:
+                self._shared.restore()
 
 
 one_thread = _OneThread()

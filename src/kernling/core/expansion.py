@@ -93,7 +93,7 @@ class Expansion(NamedTuple):
 
     def widened(self, change: Widening) -> Expansion:
         """Convert to the outputs of ``change`` on the same points."""
-        return self._replace(coef=change.of(self.coef, axis=1, used=self.stored))
+        return self._replace(coef=change.of(self.coef, axis=1))
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:

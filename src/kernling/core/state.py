@@ -6,6 +6,7 @@ protocols below that apply to it, and may have ``check`` for what no declaration
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -13,6 +14,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 Value = TypeVar("Value", float, np.ndarray)
+
+
+class Spare(np.ndarray):
+    """The memory of an array of outputs, with room for more: so most classes that appear move numbers, and allocate nothing."""
 
 
 class Widening(NamedTuple):
@@ -26,26 +31,44 @@ class Widening(NamedTuple):
         """Number of outputs."""
         return len(self.old)
 
-    def of(self, values: np.ndarray, axis: int = 0, used: int | None = None) -> np.ndarray:
+    def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Convert values, which have one entry per old output along an axis; those of a new class are 0.
 
-        All but the first ``used`` entries along the last axis are spare room, which is not copied.
+        Values that were converted before may be changed in place.
         """
         shape = list(values.shape)
         shape[axis] = self.outputs
-        wider = np.zeros(shape, values.dtype)
+        if isinstance(values.base, Spare) and values.base.size >= math.prod(shape) and self._only_adds_one():
+            return _inserted(values, axis, int(np.argmin(self.old)))
+        spare = self.outputs // 4 + 1 if self.outputs > 1 else 0
+        memory = Spare(math.prod(shape) // self.outputs * (self.outputs + spare), values.dtype)
+        wider = np.ndarray(shape, values.dtype, memory)
         to, source = np.moveaxis(wider, axis, 0), np.moveaxis(values, axis, 0)
         for first, last in self._runs():
-            old, factor, part = int(self.old[first]), self.factors[first], (Ellipsis, slice(used))
-            if old >= 0:
-                kept = source[old : old + last - first]
-                to[first:last][part] = kept[part] if factor == 1.0 else factor * kept[part]
+            old, factor = int(self.old[first]), self.factors[first]
+            to[first:last] = 0.0 if old < 0 else factor * source[old : old + last - first]
         return wider
+
+    def _only_adds_one(self) -> bool:
+        return np.count_nonzero(self.old < 0) == 1 and np.count_nonzero(self.factors == 1.0) == self.outputs - 1
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         """Return the outputs that were next to each other and have the same factor: first and last + 1 of each run."""
         is_cut = (np.diff(self.old) != 1) | (np.diff(self.factors) != 0.0)
         return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), self.outputs])
+
+
+def _inserted(values: np.ndarray, axis: int, place: int) -> np.ndarray:
+    """Return an array with zeros inserted at a place of an axis, in the memory of the old one, which is overwritten."""
+    n, each = values.shape[axis], math.prod(values.shape[axis + 1 :])
+    memory: np.ndarray = values.base  # type: ignore[assignment]
+    for group in reversed(range(math.prod(values.shape[:axis]))):  # they move to the right, the last one first
+        before, after = group * n * each, group * (n + 1) * each
+        kept, end = place * each, n * each
+        memory[after + kept + each : after + end + each] = memory[before + kept : before + end]
+        memory[after : after + kept] = memory[before : before + kept]
+        memory[after + kept : after + kept + each] = 0.0
+    return np.ndarray((*values.shape[:axis], n + 1, *values.shape[axis + 1 :]), values.dtype, memory)
 
 
 @runtime_checkable
@@ -81,18 +104,6 @@ class PerOutput(Protocol):
         """Return the part for the outputs of ``change``; called when a class appears for the first time.
 
         A second class may change the sign of the only output; a third adds an output for each class.
-        """
-
-
-@runtime_checkable
-class Mergeable(Protocol):
-    """A part that can be merged with another; the model itself is merged by ``merging/rules.py``."""
-
-    def merged(self, other: Any, start: Any, merging: Any) -> Any:
-        """Return the merge of this part and the other one, both of which are trimmed.
-
-        ``start`` is the part that both were continued from, or None: its counts are counted once.  ``merging`` has the
-        states, their weights and the merged model, which the result must match.
         """
 
 
@@ -159,6 +170,15 @@ def writable(state: Any) -> Any:
     if isinstance(state, np.ndarray):
         return state if state.flags.writeable else state.copy()
     return type(state)(*map(writable, state))
+
+
+def viewed(state: Any) -> Any:
+    """Return the state with read-only views of its arrays."""
+    if isinstance(state, np.ndarray):
+        view = state.view()
+        view.flags.writeable = False
+        return view
+    return type(state)(*map(viewed, state))
 
 
 def nbytes(state: Any) -> int:

@@ -133,7 +133,8 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             few = not (fresh or record or cuts) and self._takes_few(X)
             is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
             # small batches restore the state, and a single step on points checks before it changes anything
-            careful = not few and (not is_short or self._steps(len(y), record) > 1 or isinstance(self._state.model, Linear))
+            is_one_step = is_short and self._steps(len(y), record) <= 1 and not cuts
+            careful = not few and not (is_one_step and isinstance(self._state.model, Expansion))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
             before.learns_in_place = not careful
@@ -206,21 +207,21 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 states.set_centre(self._state, X[0])
 
     def _begin(self, options: dict[str, Any], d: int, outputs: int) -> None:
-        """Create an empty model from resolved parameters."""
+        """Create an empty model from resolved parameters, those of the first event: attributes may have been changed since."""
         self._drop_buffers()
         gamma = float(options["gamma"])
         for name in self._resolvable():
             setattr(self, f"{name}_", float(options[name]))
-        if gamma > LARGEST["float32"] and np.dtype(self.dtype) == np.float32:
+        if gamma > LARGEST["float32"] and np.dtype(options["dtype"]) == np.float32:
             raise ValueError(f"gamma={gamma:g} is too large for dtype='float32'; scale the columns, or use 'float64'")
-        kernel = typed(Kernel(KINDS[self.kernel], gamma, self.degree, self.coef0))
-        self._problem = Problem(options, self.task, d, outputs, np.dtype(self.dtype).type, kernel)
+        kernel = typed(Kernel(KINDS[options["kernel"]], gamma, options["degree"], options["coef0"]))
+        self._problem = Problem(options, self.task, d, outputs, np.dtype(options["dtype"]).type, kernel)
         params, needs = self.learner.configure(self._problem)
         self._params, self._needs = typed(params), needs
         self._setup = typed(
             Setup(
                 kernel=kernel,
-                block_size=self.block_size,
+                block_size=options["block_size"],
                 tolerance=needs.tolerance,
                 dense=needs.dense,
                 output=averages.KINDS[needs.output],
@@ -254,11 +255,11 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     def _largest_entry(self) -> float:
         """Return the largest number allowed in a row, which depends on the kernel and the features."""
-        d, name = self._problem.d, np.dtype(self._problem.dtype).name
+        d, name, options = self._problem.d, np.dtype(self._problem.dtype).name, self._problem.options
         found = LARGEST[name]
-        if self.kernel == "poly":
-            found = largest_of_products(d, name, self.gamma_, self.degree, self.coef0)
-        elif self.kernel == "linear":
+        if options["kernel"] == "poly":
+            found = largest_of_products(d, name, self.gamma_, options["degree"], options["coef0"])
+        elif options["kernel"] == "linear":
             found = largest_of_products(d, name)
         for part in self._state:
             if isinstance(part, Linear):
@@ -335,6 +336,11 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             )
         parts = scoring.frozen_parts(self._setup, states.trimmed(self._state))
         return scoring.Function(self._problem.kernel, parts, self._offset())
+
+    @property
+    def state_(self) -> Any:
+        """All that was learned: a NamedTuple of parts, whose arrays are read-only views, valid until the next event."""
+        return states.viewed(self._fitted())
 
     @property
     def nbytes_(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,39 @@ class InstanceOf(NamedTuple):
         return self.words
 
 
+UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+class Bytes(NamedTuple):
+    """A number of bytes, or text such as "64MB"."""
+
+    def admits(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return re.fullmatch(rf"\d{{1,9}} ?({'|'.join(UNITS)})", value, re.ASCII) is not None
+        return Whole(0).admits(value)
+
+    @property
+    def kind(self) -> str:
+        return "int or str"
+
+    def __str__(self) -> str:
+        return f'a number of bytes of at least 0, or text such as "64MB" (units: {", ".join(list(UNITS)[1:])})'
+
+
+def bytes_of(value: int | str) -> int:
+    """Return a number of bytes, which may be given as text.
+
+    Examples
+    --------
+    >>> from kernling.estimators.constraints import bytes_of
+    >>> bytes_of("64MB")
+    64000000
+    """
+    text = str(value)
+    digits = text.rstrip("".join(UNITS) + " ")
+    return int(digits) * UNITS[text.removeprefix(digits).strip()]
+
+
 WEIGHT = Real(0.0, LARGEST_WEIGHT, extreme=math.inf)
 
 
@@ -111,7 +145,7 @@ class Weights(NamedTuple):
         return f"a dict of weights from 0 to {LARGEST_WEIGHT:g}"
 
 
-Rule = Real | Whole | OneOf | InstanceOf | Weights
+Rule = Real | Whole | Bytes | OneOf | InstanceOf | Weights
 NOTHING = OneOf((None,))
 SWITCH = InstanceOf((bool, np.bool_), "True or False", "bool")
 POSITIVE = Real(0.0, strict=True)
@@ -148,5 +182,7 @@ def _right_type(value: Any, options: tuple[Rule, ...]) -> bool:
     if isinstance(value, dict):
         return any(isinstance(rule, Weights) for rule in options)
     if isinstance(value, numbers.Real):
-        return any(isinstance(rule, (Real, Whole)) for rule in options)
+        return any(isinstance(rule, (Real, Whole, Bytes)) for rule in options)
+    if isinstance(value, str) and any(isinstance(rule, Bytes) for rule in options):
+        return True
     return isinstance(value, str) and any(isinstance(v, str) for r in options if isinstance(r, OneOf) for v in r.values)

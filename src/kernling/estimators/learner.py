@@ -85,6 +85,19 @@ def horizon(problem: Problem) -> float:
     return np.inf if kept == 1.0 else 1.0 / (1.0 - kept)
 
 
+def steps_of(problem: Problem) -> tuple[float, float]:
+    """Return delay and horizon of steps 1 / (lam T): annealed, or all equal to ``eta`` if it is given, T = 1 / (eta lam)."""
+    eta, lam = problem.options["eta"], problem.options["lam"]
+    if eta is None:
+        return 0.0, horizon(problem)
+    check_shrinkage(problem)
+    if problem.options["forget"] is not None:
+        raise ValueError(
+            "forget is for steps of size 1 / (lam t); with a constant eta, raise lam: 1 - eta lam is kept per event"
+        )
+    return 1.0 / (eta * lam), 1.0 / (eta * lam)
+
+
 def delay(problem: Problem) -> float:
     """Return by how many events t is advanced, so that no step of size 1 / (lam t) is larger than eta."""
     eta, lam = problem.options["eta"], problem.options["lam"]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.kernels import Kernel
-from ..core.limits import largest_of_products, within
+from ..core.limits import Diverged, largest_of_products, within
 from ..core.matrices import rows_between
 from ..core.rows import Rows, as_rows, row_count
 from .checking import canonical, checked
@@ -93,7 +93,10 @@ class Mixed(IsotropicKernel):
         """Return None: a few rows are predicted as any others."""
 
     def _outputs(self, rows, part: slice) -> np.ndarray:
-        return type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
+        outputs = type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
+        if not np.isfinite(outputs).all():  # learning never leads there, but the numbers of a file may
+            raise Diverged
+        return outputs
 
     def frozen(self) -> tuple[Kernel, Any]:
         """Return the current kernel, and the state without spare room."""

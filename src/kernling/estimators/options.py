@@ -113,6 +113,14 @@ class HarmonicSteps(Forgets):
     )
 
 
+class HarmonicOrConstantSteps(HarmonicSteps):
+    """Steps of size 1 / (lam t), or all of the same size."""
+
+    eta: float | None = parameter(
+        default=None, allowed=(NOTHING, POSITIVE), doc="Size of all steps; by default the step at event t is 1 / (lam t)."
+    )
+
+
 # ---------------------------------------------------------------------- losses
 
 

@@ -18,6 +18,8 @@ from .tasks import BaseOnlineClassifier
 
 def regularised_risk(model: Any, X: Any, y: Any) -> float:
     """Return the mean loss of a classifier on rows plus lam / 2 ||f||^2, with its own loss and lam, 0 if it has none."""
+    if hasattr(model, "regularised_risk"):  # a batch method that knows its own
+        return model.regularised_risk(X, y)
     own = isinstance(model, BaseOnlineClassifier) and type(model)._scores is OnlineEstimator._scores
     if not own or getattr(model, "pairwise", False):
         raise TypeError(f"risk is that of a classifier with a loss of its scores, which a {type(model).__name__} is not")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from .. import registry
@@ -34,9 +34,14 @@ def task_of(y: Any) -> str:
     return "classification" if len(values) <= CLASSES and np.array_equal(values, np.floor(values)) else "regression"
 
 
+def scales_itself(model: Any) -> bool:
+    """Return whether a model standardises columns by itself, and so should be given numbers as they are."""
+    return bool(getattr(model, "standardise", False))
+
+
 def without_own_scales(model: Any) -> Any:
     """Return the model without its own standardisation, if it has one: an earlier step scales the columns."""
-    return model.set_params(standardise=False) if "standardise" in model.get_params() else model
+    return clone(model).set_params(standardise=False) if scales_itself(model) else model
 
 
 def _not_yet(name: str) -> Callable[..., Any]:
@@ -54,18 +59,22 @@ class TaskDeferred(BaseEstimator):
     ----------
     learner : str
         Name of the method.
+    standardise : bool
+        Whether it standardises columns by itself, if it can.
     """
 
-    def __init__(self, learner: str = registry.DEFAULT):
+    def __init__(self, learner: str = registry.DEFAULT, standardise: bool = True):
         self.learner = learner
+        self.standardise = standardise
 
     def model_for(self, y: Any) -> Any:
         """Return a new model for these targets."""
         return self.model_of(task_of(y))
 
     def model_of(self, task: str) -> Any:
-        """Return a new model for a task; it does not scale columns, since the pipeline does."""
-        return without_own_scales(registry.estimator_for(self.learner, task)())
+        """Return a new model for a task."""
+        model = registry.estimator_for(self.learner, task)()
+        return model if self.standardise else without_own_scales(model)
 
     @property
     def task(self) -> str:

@@ -184,13 +184,16 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
         """Learn the rows; return the output of ``method`` for each row just before it was learned.
 
         ``method`` is "predict", "decision_function" or "predict_proba".  If new classes appear, earlier rows have
-        score and probability 0 for them.
+        score and probability 0 for them.  With "segments", the result is a list of pairs: the classes that were known, and
+        the scores (rows, outputs) of the rows up to the next new class.
         """
         if method == "predict_proba":
             _gives_probabilities(self)
-        elif method not in ("predict", "decision_function"):
+        elif method not in ("predict", "decision_function", "segments"):
             raise ValueError(f"method must be 'predict', 'decision_function' or 'predict_proba', not {method!r}")
         parts = self._stream(X, y, sample_weight, classes, record=True)
+        if method == "segments":
+            return parts
         if method == "predict":
             return np.concatenate([labels.decide(known, scores) for known, scores in parts])
         if method == "decision_function":
@@ -364,9 +367,10 @@ class OnlineRegressor(BaseOnlineRegressor):
                 raise
 
     def _take_classes(self, header, arrays):
-        if ("target_scale" in header) != self.standardise_target:
+        is_scaled = entry(header, "resolved", dict).get("standardise_target", self.standardise_target)
+        if ("target_scale" in header) != is_scaled:
             raise ValueError("the scale of the targets does not fit the model")
-        self._target_scale = TargetScale.from_plain(entry(header, "target_scale", list)) if self.standardise_target else None
+        self._target_scale = TargetScale.from_plain(entry(header, "target_scale", list)) if is_scaled else None
         return super()._take_classes(header, arrays)
 
 

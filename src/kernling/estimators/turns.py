@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
+
+
+class Prediction(NamedTuple):
+    """A call that predicts, and the lock it holds."""
+
+    lock: Any
+    call: FrameType
 
 
 class Turns:
@@ -15,34 +24,43 @@ class Turns:
     Only ``with`` statements on Python's own locks hold anything: between the lock and its block, and between the block and the
     release, Python raises nothing.  A thread that learns holds ``lock``; a thread that predicts holds a lock of its own, which
     is listed before it is taken, and which those that learn wait for.  Single events are so short that they just take ``lock``.
+    An exception may leave an entry in the list: it counts only as long as the call that wrote it.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.predicting: dict[int, Any] = {}  # the lock of each thread that predicts, or is about to
+        self.predicting: dict[int, Prediction] = {}  # of each thread that predicts, or is about to
+
+    def is_predicting(self) -> bool:
+        """Return whether this thread predicts."""
+        listed = self.predicting.get(threading.get_ident())
+        frame = None if listed is None else sys._getframe(1)
+        while frame is not None and frame is not listed.call:  # type: ignore[union-attr]
+            frame = frame.f_back
+        return frame is not None
 
     def check(self) -> None:
         """Raise if this thread predicts: others that learn may hold ``lock``, and wait for it."""
-        if threading.get_ident() in self.predicting:
+        if self.is_predicting():
             raise RuntimeError("a model cannot learn in the middle of its own prediction: learn before or after it")
 
     def wait(self) -> None:
         """Wait, holding ``lock``, until no other thread predicts."""
-        for thread, held in list(self.predicting.items()):
-            with held:
+        for thread, listed in list(self.predicting.items()):
+            with listed.lock:
                 self.predicting.pop(thread, None)  # if it was only about to, it waits for ``lock`` again
 
     def meanwhile(self, act: Callable, *arguments: Any, **more: Any) -> Any:
         """Call a function while no thread learns; may be nested."""
         me, predicting = threading.get_ident(), self.predicting
-        if me in predicting:
+        if me in predicting and self.is_predicting():
             return act(*arguments, **more)
-        mine = threading.Lock()
+        mine = Prediction(threading.Lock(), sys._getframe())
         try:
             while True:
                 with self.lock:
                     predicting[me] = mine
-                with mine:
+                with mine.lock:
                     if me in predicting:
                         return act(*arguments, **more)
         finally:

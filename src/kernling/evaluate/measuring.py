@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from ..estimators.checking import is_fitted
 from ..estimators.task_choice import TaskDeferred
 from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
+from ..tables.fill import Fill
+from ..tables.scalers import Standardise
 from .metrics import Batch, Counts, metric, metric_class
 from .rows import Row
 
@@ -60,12 +61,17 @@ def copy_with_seed(model: Any, seed: int) -> Any:
 
 
 def warm_up(model: Any, X: Any, y: np.ndarray) -> None:
-    """Train a copy on a few rows, so that compilation is not part of the measured time."""
-    steps = [step for _, step in model.steps] if isinstance(model, StreamPipeline) else [model]
+    """Train a copy of the last step on numbers like these, so that compilation is not part of the measured time."""
     last = last_step(model)
-    kind = tuple(map(type, steps)), getattr(last, "learner", None), str(getattr(last, "dtype", None)), sparse.issparse(X)
-    if hasattr(model, "predict_then_learn") and kind not in _compiled:
-        clone(model).predict_then_learn(X[:TRIAL], y[:TRIAL])
+    trial = last.model_for(y) if isinstance(last, TaskDeferred) else clone(last)
+    kind = type(trial), str(getattr(trial, "dtype", None)), sparse.issparse(X)
+    if hasattr(trial, "predict_then_learn") and kind not in _compiled:
+        rows = X[:TRIAL]
+        if isinstance(model, StreamPipeline) and not sparse.issparse(X):  # rows are encoded once, when they are learned
+            rows = np.random.default_rng(0).normal(size=(len(y[:TRIAL]), 2))
+            Standardise().learn_transform(rows)
+            Fill(rows.shape[1]).learn(rows.copy())
+        trial.predict_then_learn(rows, y[:TRIAL])
         _compiled.add(kind)
 
 
@@ -77,18 +83,20 @@ def resolve(model: Any, X: Any, y: np.ndarray) -> None:
         model.partial_fit(X, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
 
 
-def learn(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> Batch:
-    """Learn rows and return the predictions made before learning each of them."""
+def learn(model: Any, X: Any, y: np.ndarray, need: str, probability: bool) -> tuple[Batch, Any]:
+    """Learn rows; return the predictions made before learning each of them, and the rows as the model's last step got them."""
+    method = "predict" if need == "predict" else "segments"
+    if isinstance(model, StreamPipeline):
+        found, X = model.predict_then_learn(X, y, method=method, return_rows=True)
+    else:
+        found = model.predict_then_learn(X, y, **({} if need == "predict" else {"method": method}))
     if need == "predict":
-        return Batch(y, model.predict_then_learn(X, y))
-    parts = []
-    known = model.classes_ if is_fitted(model) else y[:1]
-    for first, last in pairwise(
-        sorted({0, *labels.first_appearances(known, y), len(y)})
-    ):  # no new class appears within a piece
-        scores = model.predict_then_learn(X[first:last], y[first:last], method="decision_function")
-        parts.append(_batch_from_scores(model.classes_, scores, y[first:last], probability))
-    return _concatenate(parts)
+        return Batch(y, found), X
+    pieces = np.split(y, np.cumsum([len(scores) for _, scores in found])[:-1])
+    parts = [
+        _batch_from_scores(classes, scores, part, probability) for (classes, scores), part in zip(found, pieces, strict=True)
+    ]
+    return _concatenate(parts), X
 
 
 def _predict(model: Any, X: Any, y: np.ndarray, names: Sequence[str]) -> Batch:
@@ -116,15 +124,15 @@ def measure(model: Any, X: Any, y: np.ndarray, name: str) -> float:
 
 
 def _batch_from_scores(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, probability: bool) -> Batch:
-    """Return labels, scores and probabilities computed from the scores of a classifier."""
-    flat = scores.ndim == 1
-    table = scores[:, None] if flat else scores
+    """Return labels, scores and probabilities computed from the scores of a classifier, (rows,) or (rows, outputs)."""
+    table = scores[:, None] if scores.ndim == 1 else scores
+    flat = table.shape[1] == 1
     given = None
     if probability:
         each = probabilities(table, len(classes))
         place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
         given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
-    return Batch(y, labels.decide(classes, table), scores, given, None if flat else classes)
+    return Batch(y, labels.decide(classes, table), table[:, 0] if flat else table, given, None if flat else classes)
 
 
 def _concatenate(parts: list[Batch]) -> Batch:

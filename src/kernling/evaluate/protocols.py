@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..estimators.checking import is_fitted
 from ..io import Stream, stream
-from ..io.base import Chunk, first_rows
-from ..pipeline import StreamPipeline
+from ..io.base import Chunk, cut_chunk, first_rows
 from ..tables import Table
 from .measuring import (
     chosen_metrics,
@@ -151,10 +149,9 @@ def feed(
             run.begin(*_with_target(*beginning))
     for X, y in chunks:
         _with_target(X, y)
-        cuts = range(cut - row % cut, len(y), cut) if cut else ()
-        for first, last in pairwise([0, *cuts, len(y)]):
+        for piece in cut_chunk(X, y, range(cut - row % cut, len(y), cut) if cut else ()):
             with guard():
-                run.learn(X[first:last], y[first:last])
+                run.learn(*piece)
                 after()
         row += len(y)
 
@@ -254,22 +251,16 @@ class ProgressiveRun:
         if not self.begun:
             self.begin(X, y)
         every = self._every
-        cuts = range(every - self.row % every, len(y), every) if every else ()
-        for first, last in pairwise([0, *cuts, len(y)]):
-            self._learn(X[first:last], y[first:last])
-
-    def _last_rows(self, X: Any, y: np.ndarray) -> Any:
-        """Return rows as the last step of a pipeline receives them."""
-        rows = self.model.preview(X, y) if isinstance(self.model, StreamPipeline) else X
-        return np.asarray(rows) if isinstance(rows, Table) else rows
+        for piece in cut_chunk(X, y, range(every - self.row % every, len(y), every) if every else ()):
+            self._learn(*piece)
 
     def _learn(self, X: Any, y: np.ndarray) -> None:
-        rows = self._last_rows(X, y) if "linear" in self._references else None
-        if rows is not None and rows.shape[1] > WIDEST:
-            del self._references["linear"]
         begin = time.process_time()
-        batch = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
+        batch, rows = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
         self.seconds += time.process_time() - begin
+        if rows.shape[1] > WIDEST:
+            self._references.pop("linear", None)
+        rows = (np.asarray(rows) if isinstance(rows, Table) else rows) if "linear" in self._references else None
         self.row += len(y)
         again = min(self._again, len(y))
         self._again -= again

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..components import combination, least_squares, scaling, window
 from ..components.bins import NEVER, Bins
-from ..components.experts import Experts
+from ..components.experts import MEMORY, SQUARES, Experts
 from ..components.least_squares import LeastSquares
 from ..components.mixture import Mixture
 from ..components.scaling import Scales
 from ..components.whitened import coefficients
 from ..components.window import Window
 from ..core.kernels import Kernel
+from ..warned import warn
 from .description import (
     LAPLACIAN,
     Average,
@@ -32,6 +33,10 @@ from .description import (
 )
 
 Expert = Sum | Average | Nearest
+LEFT_OUT = (
+    "the export leaves out the memory of past events, whose weight goes to the kernel expert: predictions differ from the "
+    "model's, and are worse where the memory is good (memory=0 makes a model that is exported as it is)"
+)
 
 
 def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Stacks | Blend]:
@@ -45,9 +50,14 @@ def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], St
     lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
     squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
+    if experts.archive.stored:
+        warn(LEFT_OUT)
     if isinstance(state.mixture, Mixture):
-        return tuple(kernels), _stacks(state.mixture, (*squares, *_sums(experts.window, views, slice(None))))
-    blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels))))
+        silent = [_sum([], np.zeros(experts.model.coef.shape[1]), len(centre)) for _ in MEMORY]
+        held = _without_memory(state.mixture) if experts.archive.stored else state.mixture
+        return tuple(kernels), _stacks(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
+    corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out
+    blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
     if experts.window.stored:
         kernels.append(KernelValues(city, centre, experts.window.points / stretch))
     return tuple(kernels), blend
@@ -127,6 +137,14 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
     return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust)
+
+
+def _without_memory(held: Mixture) -> Mixture:
+    """Return weights with which the experts of the memory count nothing, and their part is that of the kernel expert."""
+    own, first, pull = SQUARES.index("kernel"), held.pull.shape[1] - len(MEMORY), held.pull.copy()
+    pull[:, own] += pull[:, first:].sum(axis=1)
+    pull[:, first:] = 0.0
+    return held._replace(pull=pull)
 
 
 def _blend(held: LeastSquares, target: Scales, experts: tuple[Expert, ...]) -> Blend:

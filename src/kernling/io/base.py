@@ -187,7 +187,7 @@ def first_rows(
     """Return the first 8,192 rows (of a live stream, the first chunk; None if there are none), and all chunks.
 
     "auto" parameters are resolved from these rows, so they do not depend on the size of chunks.  Only rows that ``usable``
-    returns are counted.
+    returns are counted.  If a single chunk has all of them, they are that chunk.
     """
     enough = 1 if live else CHUNK
     source = iter(chunks)
@@ -202,16 +202,23 @@ def first_rows(
             failure = error
             break
 
+    beginning = _joined(held) if held else None
+
     def whole() -> Iterator[Chunk]:
         yield from held
         if failure:
             raise failure
         yield from source
 
-    if not held:
-        return None, whole()
-    X, y = _joined(held)
-    return (X[:CHUNK], None if y is None else y[:CHUNK]), whole()
+    return beginning and next(cut_chunk(*beginning, range(CHUNK, beginning[0].shape[0], CHUNK))), whole()
+
+
+def cut_chunk(X: Any, y: Any, cuts: Iterable[int]) -> Iterator[Chunk]:
+    """Yield the pieces of a chunk between these rows; the chunk itself if there are none."""
+    ends = [*cuts, X.shape[0]]
+    for first, last in zip([0, *ends], ends, strict=False):
+        part = slice(first, last)
+        yield (X, y) if len(ends) == 1 else (X[part], None if y is None else y[part])
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

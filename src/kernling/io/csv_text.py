@@ -40,7 +40,6 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     rows = 0
     for block in _utf8_blocks(file, delimiter):
         damaged: list[Any] = []
-        written: list[str] = []  # columns with values of several types
         top = int(names is None and header)
         reading = csv.ReadOptions(
             block_size=len(block) + 1,
@@ -62,16 +61,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
                 } | types
                 empty = {name for name in kinds if pyarrow.types.is_null(first[name].type)}
                 types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
-            table = None
-            for point in (".", ",") if commas else (".",):
-                if table is None:
-                    with suppress(pyarrow.ArrowInvalid):
-                        typed = csv.ConvertOptions(column_types=kinds, decimal_point=point)
-                        table = csv.read_csv(io.BytesIO(block), reading, parsing, typed)
-            if table is None:
-                texts = csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
-                table = csv.read_csv(io.BytesIO(block), reading, parsing, texts)
-                written = [name for name, kind in kinds.items() if kind != pyarrow.string()]
+            table, written = _converted(pyarrow, (io.BytesIO(block), reading, parsing), kinds, commas)
         except pyarrow.ArrowInvalid as error:
             raise ValueError(f"damaged CSV after row {rows}: {in_one_line(error)}") from error
         names = table.column_names
@@ -86,6 +76,20 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
         rows += table.num_rows
     if names is None:
         raise ValueError("the CSV file is empty")
+
+
+def _converted(pyarrow: Any, source: tuple[io.BytesIO, Any, Any], kinds: dict[str, Any], commas: bool) -> tuple[Any, list[str]]:
+    """Return a block as a table with columns of these types, and the names of those that are text instead: as written."""
+    file, reading, parsing = source
+    for point in (".", ",") if commas else (".",):
+        with suppress(pyarrow.ArrowInvalid):
+            file.seek(0)
+            typed = pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=point)
+            return pyarrow.csv.read_csv(file, reading, parsing, typed), []
+    file.seek(0)
+    texts = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
+    written = [name for name, kind in kinds.items() if kind != pyarrow.string()]  # values of several types
+    return pyarrow.csv.read_csv(file, reading, parsing, texts), written
 
 
 def _utf8_blocks(file: IO[bytes], delimiter: str) -> Iterator[bytes]:

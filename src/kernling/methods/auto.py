@@ -9,13 +9,16 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
 - ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
   power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
-  (components/window.py).
+  (components/window.py);
+- ``memory`` and ``memory_recent``: the nearest of many past events, stored in cells, by distance, and by distance and age
+  (components/archive.py).
 
 Probabilities are means of softmaxes of weighted sums of the experts' scores, which minimise log-loss and forget slowly or fast
 (components/mixture.py).
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
-their sixteenth powers, and the five nearest, weighted by distance; the prediction is a least-squares combination of all
+their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
+at the nearest events.  The prediction is a least-squares combination of all
 predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
@@ -35,7 +38,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..components import combination, early, experts, least_squares
+from ..components.archive import Archive
 from ..components.bins import Bins, place_edges
+from ..components.combination import new_combination
 from ..components.early import Early, new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
 from ..components.least_squares import BLOCK, LeastSquares
@@ -61,7 +66,7 @@ from ..core.limits import GAMMA
 from ..core.rows import Rows
 from ..core.setup import Setup
 from ..driver.events import WORK
-from ..estimators.constraints import Whole
+from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
 from ..estimators.mixed import Mixed, dense_rows
@@ -88,6 +93,7 @@ class State(NamedTuple):
     scales: Scales
     target: Scales
     early: Early
+    archive: Archive
 
     @property
     def experts(self) -> Experts:
@@ -191,12 +197,13 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     d, of_classes = problem.d, problem.task == "classification"
     model = empty_expansion(needs, problem)
+    o = problem.options
     return State(
-        *new_experts(model, params.most, problem.options["window"], of_classes),
-        new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else combination.new_combination(len(REGRESSORS)),
-        new_scales(d),
-        new_scales(1),
-        new_early(problem.options["gamma"] or 1.0 / d, d, problem.dtype),
+        **new_experts(model, params.most, o["window"], bytes_of(o["memory"]), of_classes)._asdict(),
+        mixture=new_mixture(len(CLASSIFIERS), problem.outputs) if of_classes else new_combination(len(REGRESSORS)),
+        scales=new_scales(d),
+        target=new_scales(1),
+        early=new_early(o["gamma"] or 1.0 / d, d, problem.dtype),
     )
 
 
@@ -254,12 +261,17 @@ class _Auto(Mixed):
     )
     block_size: int = parameter(default=BLOCK)
     window: int = parameter(default=1000, allowed=Whole(1), doc="Number of latest events in the window.")
+    memory: int | str = parameter(
+        default="16MB",
+        allowed=Bytes(),
+        doc='Size of the memory of past events in bytes, or as text such as "64MB"; 0: none. The other parts come in addition.',
+    )
 
 
 class AutoClassifier(_Auto, OnlineClassifier):
     """A mixture of experts, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")
@@ -274,7 +286,7 @@ class AutoClassifier(_Auto, OnlineClassifier):
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores at most 1,512 events: 512 points, and a window of the latest 1,000.
+    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events.
     """
 
     example = Example("1.00")

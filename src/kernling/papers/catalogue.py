@@ -30,6 +30,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 _BRODATZ = "https://sipi.usc.edu/database/database.php?volume=textures"
+_KDD08 = "https://www.kdd.org/kdd-cup/view/kdd-cup-2008/Data"
 _ASA = "https://doi.org/10.7910/DVN/HG7NV7"
 _NYC = "https://github.com/tidyverse/nycflights13"
 
@@ -206,6 +207,7 @@ CATALOGUE: dict[str, Entry] = {
         "kddcup",
         {"train": (4_898_431, (File("kddcup.data", _UCI + "kddcup99-mld/kddcup.data.gz"),))},
     ),
+    "kdd08": Entry("classification", 117, _KDD08, "kdd08", {"train": (102_294, (File("Features.txt"), File("Info.txt")))}),
     "nycflights13": Entry("classification", 8, _NYC, "nycflights", _FLIGHTS, {"late": 15.0}),
     "nycflights13-minutes": Entry("regression", 8, _NYC, "nycflights", _FLIGHTS),
     "airlines": Entry("classification", 8, _ASA, "airlines", _AIRLINES, {"late": 15.0}),

@@ -23,6 +23,7 @@ from .paper_data import PaperData
 
 SEARCH_SEED = 1000  # of the order whose first rows are used for the search; evaluated orders have 0, 1, ...
 DATA = ("dataset", "synthetic", "rows", "seed", "part", "test", "positive", "norm", "rare")
+PRINTED = ("std", "seconds", "test_seconds", "size", "risk")  # beside the value
 BATCH = "batch."  # prefix of batch methods
 
 
@@ -66,12 +67,16 @@ def key_of(row: Row) -> str:
 def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
     """Return a cell of a table, with parameters collected from the parts of the table.
 
-    Parameters of the data set are overridden by those of the method, and these by those for the combination.
+    Parameters of the data set are overridden by those of the method, and these by those for the combination.  A data set that
+    is ``like`` another has its parameters and printed results, and those of the methods on it.
     """
     about = facts["data"][data]
-    own = method.get("on", {}).get(data, {})
-    theirs = method.get("printed", {}).get(data, {})
-    printed = {"printed": theirs.get("value")} | {f"printed_{name}": theirs.get(name) for name in ("std", "seconds", "size")}
+    like = about.get("like", data)
+    if like != data:  # the same on other rows
+        about = {name: value for name, value in facts["data"][like].items() if name != "note"} | about
+    own = method.get("on", {}).get(data, method.get("on", {}).get(like, {}))
+    theirs = method.get("printed", {}).get(like, {})
+    printed = {"printed": theirs.get("value")} | {f"printed_{name}": theirs.get(name) for name in PRINTED}
     why = own.get("why") or method.get("why") or about.get("why") or facts.get("why")
     if "learner" not in method:
         why = why or "printed only"
@@ -96,6 +101,7 @@ def cell(facts: Row, data: str, method: Row, at: dict[str, Any]) -> Cell:
         "spread": facts.get("spread", "deviation"),
         "orders": own.get("orders", method.get("orders", about.get("orders", facts["orders"]))),
     }
+    asked |= {"risk": True} if method.get("risk") else {}
     return Cell(data, method["name"], at, asked, printed, about.get("note"), why)
 
 
@@ -155,7 +161,8 @@ def _made(asked: Row, found: Row) -> Any:
 
 
 def _measured(model: Any, asked: Row, X: Any, y: np.ndarray, test: Any, on_row: Callable[[Row], None]) -> list[Row]:
-    options: dict[str, Any] = {"permutations": asked["orders"], "metrics": [asked["metric"]], "on_row": on_row}
+    metrics = [asked["metric"], *(["risk"] if asked.get("risk") else [])]
+    options: dict[str, Any] = {"permutations": asked["orders"], "metrics": metrics, "on_row": on_row}
     moments = asked["moments"]
     if asked["protocol"] == "online":
         return online(model, (X, y), every=max(1, len(y) // moments) if moments else None, **options)
@@ -186,8 +193,13 @@ def _summed(asked: Row, rows: list[Row], scale: float, y: np.ndarray) -> Row:
         "events": last["events"],
         "permutations": len(runs),
     }
+    if "risk" in last:
+        risks = [float(np.mean([row["risk"] for row in run])) for run in late]
+        out |= {"risk": float(np.mean(risks)), "risk_std": _spread(risks, asked["spread"]) if len(risks) > 1 else None}
+    if "test_seconds" in last:
+        out["test_seconds"] = float(np.mean([run[-1]["test_seconds"] for run in runs]))
     if asked["moments"] and len(runs[0]) > 1:
-        names = ["events", "seconds", metric, "n_stored", *(["majority"] if "majority" in last else [])]
+        names = ["events", "seconds", metric, "n_stored", *(name for name in ("majority", "risk") if name in last)]
         moments = list(zip(*runs, strict=True))
         out["curve"] = {name: [float(np.mean([row[name] for row in moment])) for moment in moments] for name in names}
     return out

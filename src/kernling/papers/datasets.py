@@ -95,9 +95,9 @@ class Dataset:
         self._checksums: dict[str, str] = {}
 
     def load(self, part: str = "train") -> Chunk:
-        """Load the rows of a part, or of "all" parts one after the other, as (X, y)."""
-        wanted = list(self.rows) if part == "all" else [part]
-        if part not in (*self.rows, "all"):
+        """Load the rows of a part, of "all" parts or of some ("train+test") one after the other, as (X, y)."""
+        wanted = list(self.rows) if part == "all" else part.split("+")
+        if not set(wanted) <= set(self.rows):
             raise ValueError(f"part of {self.name} must be one of {', '.join(map(repr, (*self.rows, 'all')))}, not {part!r}")
         contents = {one: self._contents(one) for one in dict.fromkeys(["train", *wanted])}  # "train" sets the scales
         prepare = getattr(recipes, f"prepare_{self._entry.recipe}")
@@ -186,6 +186,7 @@ def _download(file: File, data: Dataset) -> Path:
 
     folder = data_folders()[-1]
     cure = f"get {file.name} from {file.url or data.home} and put it, compressed or not, into {data_folders()[0]}"
+    cure += f" (SHA-256 of the uncompressed file: {file.sha256})" if file.exact else ""
     if file.url is None:
         raise FileNotFoundError(f"{data.name} needs the file {file.name}, which cannot be downloaded automatically: {cure}")
     suffix = Path(file.url).suffix

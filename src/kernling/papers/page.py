@@ -8,9 +8,11 @@ from typing import Any
 from ..evaluate.record import Row
 from ..report.figures import curve, surface, sweep
 from ..report.tables import Cells, markdown
+from .catalogue import CATALOGUE, File
 from .cells import fitted
 from .paper_data import PaperData
 from .tables import Table, folder, results, tables
+from .verdicts import FAR, counts, far_worse
 
 COLUMNS = {
     "data": "data",
@@ -18,15 +20,26 @@ COLUMNS = {
     "ours": "ours",
     "printed": "paper",
     "constant": "constant answer",
+    "risk": "risk",
+    "printed_risk": "paper's risk",
     "size": "points",
     "printed_size": "paper's points",
     "features": "features",
     "seconds": "seconds",
     "printed_seconds": "paper's seconds",
+    "test_seconds": "seconds of testing",
+    "printed_test_seconds": "paper's seconds of testing",
     "events": "rows",
     "rate": "rows per second",
     "permutations": "orders",
 }
+SUMMARY = """A cell is a method on a data set, for one value of what a figure varies. "Reproduced": ours differs from the
+printed number by at most the printed deviation, or, where none is printed, by at most ours over the orders. "Ours only":
+nothing is printed, as in all figures. "Not run yet": the cell can be run, and was not since its description changed. "No
+data": a file is missing, see the end of this page. "Not run": for the reason in the notes below the table."""
+FILES = """Put files that cannot be downloaded automatically, compressed or not, into the folder that KERNLING_DATA names. The
+checksum is of the uncompressed file; "a copy" has the same numbers, but may be formatted otherwise, and another checksum is
+no error."""
 COUNTS = ("size", "printed_size", "features", "events", "rate", "permutations")
 
 
@@ -48,6 +61,8 @@ def _text(name: str, row: Row) -> str:
         return value
     if name in COUNTS:
         return f"{value:,.0f}"
+    if name.endswith("risk"):
+        return f"{value:.3g}" + (f" ± {spread:.2g}" if spread is not None else "")
     digits = 2 if name.endswith("seconds") or abs(row.get("printed") or row.get("ours") or value) > 2 else 4
     return f"{value:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread is not None else "")
 
@@ -76,9 +91,10 @@ def draw(chosen: Table, rows: list[Row]) -> None:
             log = x in chosen.facts.get("log", ())
             if x in chosen.facts.get("vary", {}):
                 values = chosen.facts["vary"][x]
-                figure = sweep([point for row in ran for point in _points(row, x, values, y, chosen.scale)], x, y, log=log)
+                metric = chosen.facts["metric"]
+                figure = sweep([point for row in ran for point in _points(row, x, values, metric, chosen.scale)], x, y, log=log)
             else:
-                figure = curve([moment for row in ran for moment in _moments(row)], x, y, log=log)
+                figure = curve([moment for row in ran for moment in _moments(row) if y in moment], x, y, log=log)
             _save(figure, chosen, data, y, x)
         for row in ran if "surface" in chosen.facts else ():
             _save(surface(*fitted(row["asked"], row["found"], PaperData())), chosen, data, row["method"], "surface")
@@ -105,7 +121,7 @@ def _moments(row: Row) -> list[Row]:
 def _points(row: Row, x: str, values: list[float], metric: str, scale: float) -> list[Row]:
     """Return the rows of a point; a method without this parameter has one at each value."""
     spread = {f"{metric}_std": (row["ours_std"] or 0.0) / scale}
-    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"]} | spread
+    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"], "seconds": row["seconds"]} | spread
     return [found | {"params": json.dumps({x: value})} for value in ([row["at"][x]] if x in row["at"] else values)]
 
 
@@ -114,6 +130,7 @@ def page() -> str:
     parts = [
         "# Results",
         "Made by `kernling reproduce TABLE --record`; not to be edited by hand. `papers/README.md` says how to read it.",
+        *_summary(),
     ]
     for one in tables():
         rows = results(one)
@@ -127,7 +144,30 @@ def page() -> str:
         parts += ["\n".join(f"- {line}" for line in said)] if said else []
         ran = [f"- {_where(row)}: {_params(row)}" for row in rows if "ours" in row]
         parts += ["<details><summary>Parameters</summary>\n\n" + "\n".join(ran) + "\n\n</details>"] if ran else []
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "## Files", FILES, markdown(_files())]) + "\n"
+
+
+def _summary() -> list[str]:
+    """Return how many cells are reproduced, and the causes of differences."""
+    found = [one for one in tables() if one.facts.get("methods")]
+    causes = "\n".join(f"- {line}" for line in far_worse(found))
+    title = f"Worse by more than {FAR:g} printed deviations, and why:"
+    return ["## Summary", SUMMARY, markdown(counts(found)), *([title, causes] if causes else [])]
+
+
+def _files() -> Cells:
+    """Return the files of all data sets, where they come from, and their checksums."""
+    body = [
+        [name, part, f"{rows:,}", file.name, file.url or entry.home, _checksum(file)]
+        for name, entry in CATALOGUE.items()
+        for part, (rows, files) in entry.parts.items()
+        for file in files
+    ]
+    return Cells(["data set", "part", "rows", "file", "from", "SHA-256"], body, [False, False, True, False, False, False])
+
+
+def _checksum(file: File) -> str:
+    return "" if file.sha256 is None else file.sha256 if file.exact else f"{file.sha256} (a copy)"
 
 
 def _where(row: Row) -> str:

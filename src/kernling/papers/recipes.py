@@ -64,6 +64,14 @@ def prepare_kddcup(parts: dict[str, Contents], columns: int):
     return {"train": (np.hstack(blocks), table[list(table)[-1]].astype(str))}
 
 
+def prepare_kdd08(parts: dict[str, Contents], columns: int):
+    """Prepare KDD Cup 2008: numbers between blanks, those of Features.txt in [0, 1], the label first in lines of Info.txt."""
+    features, info = (np.loadtxt(io.BytesIO(content), ndmin=2) for content in parts["train"].values())
+    if len(features) != len(info):
+        raise ValueError(f"Features.txt has {len(features)} lines, and Info.txt {len(info)}")
+    return {"train": (_unit(features)(features), np.where(info[:, 0] > 0.0, 1, -1))}
+
+
 def prepare_idx(parts: dict[str, Contents], columns: int):
     """Prepare IDX files (MNIST), pixels in [0, 1]."""
     out = {}

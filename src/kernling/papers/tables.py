@@ -20,6 +20,9 @@ from . import cells
 from .cells import Cell
 from .paper_data import PaperData
 
+ABSENT = ", which is not available"  # ends the reason of cells whose data are not there
+PENDING = "not run yet", "its description was changed after it was run"
+
 
 class Table(NamedTuple):
     """A table or figure of a paper."""
@@ -40,11 +43,12 @@ class Table(NamedTuple):
 
     def cells(self) -> Iterator[Cell]:
         """Yield all cells, including those that cannot be run."""
-        for data in self.facts.get("data", {}):
+        for data, about in self.facts.get("data", {}).items():
+            like = about.get("like", data)
             for method in self.facts["methods"]:
-                if data not in method.get("data", [data]):  # printed results are shown anyway
+                if like not in method.get("data", [like]):  # printed results are shown anyway
                     method = {name: value for name, value in method.items() if name != "learner"}
-                if "learner" in method or data in method.get("printed", {}):
+                if "learner" in method or (data == like and data in method.get("printed", {})):
                     for at in points_of(self._varied(method)):
                         yield cells.cell(self.facts, data, method, at)
 
@@ -148,7 +152,7 @@ def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any, on_progress: 
     try:
         return cells.run(one, at_hand, chosen.scale, found, on_progress)
     except FileNotFoundError as error:  # "NAME needs FILE, but downloading it failed ..."
-        return {"why": re.split(", (?:but|which) ", str(error))[0] + ", which is not available"}
+        return {"why": re.split(", (?:but|which) ", str(error))[0] + ABSENT}
     except (ValueError, OSError, ImportError) as error:
         return {"why": str(error).split("; ")[0]}
 
@@ -182,9 +186,9 @@ def results(chosen: Table) -> list[Row]:
         if one.why:
             rows.append(one.beside | {"why": one.why})
         else:
-            kept = held.get(one.key, {"why": "not run yet"})
+            kept = held.get(one.key, {"why": PENDING[0]})
             stale = "why" not in kept and _search(kept) != _search({"asked": one.asked})
-            rows.append(one.beside | ({"why": "its description was changed after it was run"} if stale else kept))
+            rows.append(one.beside | ({"why": PENDING[1]} if stale else kept))
     return rows
 
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..atomic import replaced
+from ..atomic import read_regular, replaced
 from .blocks import Block
 from .refusal import Refused
 
@@ -87,7 +87,7 @@ class Attempts:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular(path).decode(errors="replace")
     except OSError:
         return ""
 
@@ -113,7 +113,7 @@ class DeadLetters:
         self._held: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for path in sorted(folder.glob("*.json")):
             try:
-                held = json.loads(path.read_bytes())
+                held = json.loads(read_regular(path))
                 if {name: type(held[name]) for name in KEYS} != KEYS:
                     raise ValueError("its values are not of the types that they should be")
                 self._held[held["model"]].append(held | {"file": f"{folder.name}/{path.name}"})

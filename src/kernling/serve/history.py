@@ -14,13 +14,13 @@ SMOOTH = 5  # records over which the rate of events is measured: blocks arrive w
 class History:
     """At most 300 records over time: if there are more, every second one is removed, and new ones are added half as often."""
 
-    def __init__(self, moments: Sequence[dict[str, Any]] = ()):
+    def __init__(self, moments: Sequence[dict[str, Any]] = (), events: int = 0):
+        """``events`` have been learned up to now: those of a replay count as learned when they were."""
         self.moments = list(moments)
         self._seconds = 1.0
         if len(self.moments) > 1:
             self._seconds = (self.moments[-1]["time"] - self.moments[0]["time"]) / len(self.moments)
-        first = (time.time(), 0) if not moments else (moments[-1]["time"], moments[-1]["events"])
-        self._last = deque([first], maxlen=SMOOTH)  # times and events
+        self._last = deque([(time.time(), events)], maxlen=SMOOTH)  # times and events
 
     def add(self, facts: dict[str, Any], waiting: int) -> None:
         """Add a record if enough time has passed since the last one."""

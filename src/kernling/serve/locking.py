@@ -14,6 +14,8 @@ from .refusal import first_line
 def locked(folder: Path) -> sqlite3.Connection:
     """Lock a folder until the connection is closed; the lock ends with the process in any case."""
     path = folder / "lock.sqlite"
+    if path.is_dir():
+        raise ValueError(f"{path} must be a file, by which the service locks its folder, but it is a folder: remove it")
     database = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
     try:
         database.execute("BEGIN EXCLUSIVE")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ..atomic import flush
+from ..atomic import flush, read_regular
 
 NAME = re.compile(r"(\d{8})-([0-9a-f]{16})\.log")
 HEAD = struct.Struct("<8sBBIQIII")  # salt, kind, whether it ends a commit, model, first, rows, length, checksum of the content
@@ -93,7 +93,7 @@ class Segment:
 
     def scan(self) -> list[Found]:
         """Find all records whose head is intact."""
-        data = self.path.read_bytes()
+        data = read_regular(self.path)
         self.size, self.unread, found = len(data), len(data), []
         for one in _records(data, self.path, self.salt):
             found.append(one)

@@ -12,6 +12,8 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from ..atomic import read_regular
+
 NAMES = ("mark-1", "mark-2")
 
 
@@ -36,7 +38,7 @@ def read(folder: Path) -> Found:
     missing: list[str] = []
     for path in (folder / name for name in NAMES):
         try:
-            held = _parse(path.read_bytes())
+            held = _parse(read_regular(path))
         except (OSError, ValueError, TypeError, KeyError):
             missing.append(path.name)
             continue

@@ -93,7 +93,7 @@ class Service:
             model, plans[number] = found.model, found.plan
             snapshot = found.plan.snapshot
             self._enter(model, found.known, snapshot.state.position if snapshot else 0)
-            self.histories[number] = History(snapshot.history if snapshot else ())
+            self.histories[number] = History(snapshot.history if snapshot else (), model.published.events)
             self.journal.enter(number, _definition(model, model.traits), found.plan.total)
             for sentence in found.told:
                 self.remember_error(model.name, sentence)

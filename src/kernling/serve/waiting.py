@@ -2,13 +2,15 @@
 
 They are stored in a separate database, whose commits do not wait for the disk (``synchronous=NORMAL``): predictions are fast,
 and rows survive a crash of the process, but after a power failure the latest rows may be missing.  Damage is noticed by SQLite
-when the database is opened, and by a checksum of each row when its label arrives.
+when the database is opened, by comparing its log with what SQLite uses of it, and by a checksum of each row when its label
+arrives.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import struct
 import threading
 import time
 import zlib
@@ -18,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..atomic import read_regular
 from .settings import Settings
 
 TABLES = """
@@ -29,6 +32,8 @@ CREATE INDEX IF NOT EXISTS by_age ON waiting (model, number);
 """
 PAGES = 32_768  # of the log, above which it is merged into the database: predictions wait for the end of that
 PIECE = 200  # rows per commit: another thread never waits long for the lock
+WAL_HEAD = struct.Struct(">4I8s2I")  # magic number, version, size of a page, generation, salt, checksum
+WAL_FRAME = struct.Struct(">2I8s8s")  # page, size of the database after a commit or 0, salt, checksum
 DAY = 86_400.0
 TICK = 60.0  # seconds between two records of the clock
 OVERHEAD = 64  # bytes of a row besides its text and its id
@@ -45,6 +50,34 @@ def _set_aside(path: Path) -> None:
         with suppress(FileNotFoundError):
             Path(f"{path}{end}").replace(f"{path}.damaged{end}")
     Path(f"{path}-shm").unlink(missing_ok=True)
+
+
+def lacks_commits(log: bytes, used: int) -> bool:
+    """Return whether a write-ahead log has commits after the frames that SQLite uses: it ignores the log from damage on.
+
+    Examples
+    --------
+    >>> from kernling.serve.waiting import lacks_commits
+    >>> lacks_commits(b"", 0), lacks_commits(b"not a log", 0)
+    (False, True)
+    """
+    if not log:
+        return False
+    if len(log) < WAL_HEAD.size:
+        return True
+    magic, _, page, _, salt, *checksum = WAL_HEAD.unpack_from(log)
+    if checksum != _wal_checksum(log[: WAL_HEAD.size - 8], "<" if magic % 2 == 0 else ">"):
+        return len(log) > WAL_HEAD.size
+    heads = (WAL_FRAME.unpack_from(log, place) for place in range(WAL_HEAD.size, len(log) - page, WAL_FRAME.size + page))
+    return any(frame >= used and size and own == salt for frame, (_, size, own, _) in enumerate(heads))
+
+
+def _wal_checksum(data: bytes, order: str) -> list[int]:
+    first = second = 0
+    for one, other in struct.iter_unpack(f"{order}2I", data):
+        first = (first + one + second) % 2**32
+        second = (second + other + first) % 2**32
+    return [first, second]
 
 
 class Waiting:
@@ -70,6 +103,7 @@ class Waiting:
         self.evicted: Counter[int] = Counter()  # rows removed without a label since the start, by model
         self._lock = threading.Lock()
         self._flaw = None if path.exists() and path.stat().st_size else "is missing"
+        self._name, self._log = path.name, Path(f"{path}-wal")
         try:
             self._open(path)
         except sqlite3.OperationalError:
@@ -79,12 +113,12 @@ class Waiting:
             self._database.close()
             _set_aside(path)
             self._open(path)
-        self._name = path.name
 
     def damage(self, is_new: bool) -> list[str]:
         """Return what was wrong with the database when it was opened; only a new service has none yet."""
-        is_lost = self._flaw is not None and not (is_new and self._flaw == "is missing")
-        return [f"{self._name} {self._flaw}: rows that waited for labels are lost, predict them again"] if is_lost else []
+        if self._flaw is None or (is_new and self._flaw == "is missing"):
+            return []
+        return [f"{self._name} {self._flaw}: rows that waited for labels are lost, predict them again"]
 
     def _open(self, path: Path) -> None:
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -92,11 +126,13 @@ class Waiting:
         found = self._database.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError(found.replace("\n", " "))
+        _, used, _ = self._database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if self._log.exists() and lacks_commits(read_regular(self._log), used):
+            self._flaw = "has a damaged log"
         self._database.executescript(TABLES)
         self._database.execute("PRAGMA wal_autocheckpoint=0")  # it would wait for the disk: see merge_log
         self._merging = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         _begin(self._merging)
-        self._log = Path(f"{path}-wal")
         self._page = self._database.execute("PRAGMA page_size").fetchone()[0]
         found = self._database.execute("SELECT model, COUNT(*), SUM(bytes) FROM waiting GROUP BY model").fetchall()
         self.counts = Counter({model: count for model, count, _ in found})

@@ -10,6 +10,7 @@ This relies on private classes of Numba for libraries and pipelines; numba_backe
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from types import SimpleNamespace
 
@@ -18,6 +19,8 @@ from llvmlite.ir.values import FunctionAttributes
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 
 from ..loader import cannot_fail, wrappers
 from ..private_parts import check
@@ -219,3 +222,27 @@ class FragmentCompiler(_Lean):
 
 
 COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentCompiler}
+
+
+@global_compiler_lock
+def run_canary(function, values, n):
+    """Compile a function of an array and an integer, without all that a lasting one needs, and return its result."""
+    from .ast_to_llvm import Front
+
+    context, kinds, result, name = cpu_target.target_context, (types.float64[::1], types.int64), types.int64, "kernling_canary"
+    cpu_target.typing_context.refresh()
+    front = Front(function, kinds, set(), context, is_part_of_callers)
+    front.facts[(), "return"] = result  # so one pass is enough
+    module = context.create_module(name)
+    if not front.emit(ir.Function(module, context.call_conv.get_function_type(result, kinds), name)):
+        raise ValueError("a small program has other types than expected")
+    library = _Unit(context.codegen(), name)
+    library.add_ir_module(module)
+    word, address = ctypes.c_int64, ctypes.c_void_p
+    code = ctypes.CFUNCTYPE(ctypes.c_int32, address, address, address, address, word, word, address, word, word, word)
+    returned, (length,), strides = word(), values.shape, values.strides
+    data = values.__array_interface__["data"][0]
+    code(library.get_pointer_to_function(name))(
+        ctypes.addressof(returned), None, None, None, length, values.itemsize, data, length, *strides, n
+    )
+    return returned.value

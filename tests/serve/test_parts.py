@@ -1,0 +1,333 @@
+"""The parts of the journal, of the ids and of the queue, one by one."""
+
+import os
+
+import numpy as np
+import pytest
+
+from kernling.serve import jobs as queue
+from kernling.serve import log as logs
+from kernling.serve.blocks import Block
+from kernling.serve.dead import Attempts, DeadLetters
+from kernling.serve.ids import IDS, KnownIds, Piece, StoredIds
+from kernling.serve.jobs import Job, Jobs
+from kernling.serve.learners import share
+from kernling.serve.log import Log, Record
+from kernling.serve.marks import NAMES, Mark, Marks, read
+from kernling.serve.refusal import Refused
+from kernling.serve.settings import Settings
+from kernling.serve.waiting import Waiting
+from serving import abandon, events, send
+
+
+def written(folder):
+    """What the records of a log say: model, first event and end."""
+    return [(one.model, one.first, one.end) for one in Log(folder).scan() if one.is_whole]
+
+
+# ---------------------------------------------------------------------- the log
+
+
+def test_only_records_that_are_needed_are_copied_before_a_file_is_removed(tmp_path):
+    log = Log(tmp_path / "log")
+    log.append([Record(1, 1, 0, 10, b"a"), Record(1, 2, 0, 5, b"b"), Record(1, 1, 10, 10, b"c"), Record(1, 2, 5, 5, b"d")])
+    log._end_file()
+    log.append([Record(1, 3, 0, 1, b"e")])
+    log.cut(1, 20)
+    log.cut(2, 5)
+    log.tidy()
+    log.close()
+    assert written(tmp_path / "log") == [(3, 0, 1), (2, 5, 10)]
+
+
+def test_a_file_with_much_that_is_needed_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "SMALL", 0)
+    log = Log(tmp_path / "log")
+    log.append([Record(1, 1, 0, 10, bytes(500)), Record(1, 2, 0, 5, bytes(500))])
+    log._end_file()
+    log.append([Record(1, 3, 0, 1, b"e")])
+    log.cut(1, 10)
+    log.tidy()
+    assert len(list((tmp_path / "log").glob("*.log"))) == 2
+    log.cut(2, 5)
+    log.tidy()
+    log.close()
+    assert written(tmp_path / "log") == [(3, 0, 1)]
+
+
+def test_another_file_is_begun_when_one_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "SEGMENT", 200)
+    log = Log(tmp_path / "log", lambda: [Record(2, 9, 0, 0, b"opening")])
+    for place in range(6):
+        log.append([Record(1, 1, place, 1, bytes(100))])
+    log.close()
+    assert len(list((tmp_path / "log").glob("*.log"))) == 3
+    assert [found.model for found in Log(tmp_path / "log").scan()] == [9, 1, 1, 9, 1, 1, 9, 1, 1]
+
+
+@pytest.mark.parametrize("truncated", [True, False])
+def test_a_commit_that_could_not_be_flushed_is_not_there(tmp_path, monkeypatch, truncated):
+    log = Log(tmp_path / "log")
+    log.append([Record(1, 1, 0, 10, b"a")])
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(logs, "_flush_data", fail)
+        if not truncated:  # a disk that fails wholly
+            broken.setattr(os, "ftruncate", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            log.append([Record(1, 1, 10, 10, b"b")])
+    log.append([Record(1, 1, 10, 10, b"c")])
+    log.close()
+    found = Log(tmp_path / "log").scan()
+    assert [one.read().content for one in found if one.path != found[0].path] == [b"c"]
+    assert len(found) == (2 if truncated else 3)
+
+
+@pytest.mark.parametrize("removed", [0, 20])
+def test_records_after_a_damaged_one_are_found(tmp_path, removed):
+    log = Log(tmp_path / "log")
+    for place in range(3):
+        log.append([Record(1, 1, place, 1, b"content" * 10)])
+    log.close()
+    path = next((tmp_path / "log").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    place = content.index(b"content")
+    content[place] ^= 1
+    del content[place : place + removed]
+    path.write_bytes(content)
+    log = Log(tmp_path / "log")
+    assert [one.is_whole for one in log.scan()] == [False, True, True]
+    assert len(log.damage()) == 1
+
+
+def test_only_commits_without_their_end_are_incomplete(tmp_path):
+    log = Log(tmp_path / "log")
+    log.append([Record(1, 1, 0, 1, b"a"), Record(1, 2, 0, 1, b"b")])
+    log.append([Record(1, 1, 1, 1, b"c"), Record(1, 2, 1, 1, b"d")])
+    log.close()
+    path = next((tmp_path / "log").glob("*.log"))
+    whole = path.read_bytes()
+    for cut, expected in ((0, []), (1, [(1, 1), (2, 1)]), (len(whole) // 4 + 1, [(1, 1)])):
+        path.write_bytes(whole[: len(whole) - cut])
+        log = Log(tmp_path / "log")
+        log.scan()
+        assert [(one.model, one.first) for one in log.incomplete()] == expected
+
+
+# ---------------------------------------------------------------------- marks
+
+
+def test_marks_are_written_in_turn_and_the_highest_counts(tmp_path):
+    marks = Marks(tmp_path)
+    for total in (10, 20, 30):
+        marks.write({1: Mark("a", {}, total), 2: Mark("b", {}, 5)})
+    marks.close()
+    first, second = ((tmp_path / name).read_bytes() for name in NAMES)
+    assert {b"20]" in one for one in (first, second)} == {b"30]" in one for one in (first, second)} == {True, False}
+    for contents in ((first, second), (second, first)):
+        for name, content in zip(NAMES, contents, strict=True):
+            (tmp_path / name).write_bytes(content)
+        found = read(tmp_path)
+        assert {number: mark.total for number, mark in found.models.items()} == {1: 30, 2: 5}
+        assert found.missing == []
+    (tmp_path / NAMES[0]).write_bytes(b"damaged")
+    assert read(tmp_path).missing == [NAMES[0]]
+    assert read(tmp_path).models[1].total in (20, 30)
+
+
+# ---------------------------------------------------------------------- ids
+
+
+def test_the_last_ids_are_known_and_where_they_begin():
+    known = KnownIds(3)
+    for first, ids in ((0, ["a", "b"]), (2, ["c"]), (5, ["d", "e"])):
+        known.add(Piece(first, first + len(ids), ids))
+    assert [one in known for one in "abcde"] == [False, False, True, True, True]
+    assert (known.oldest, len(known)) == (2, 3)
+
+
+def test_ids_are_stored_in_pieces_up_to_a_number_of_events():
+    known = KnownIds(100)
+    known.begin(0, 0, [])
+    for first in range(0, 8, 2):
+        known.add(Piece(first, first + 2, [str(first), str(first + 1)]))
+    assert known.to_store(5) == [Piece(0, 4, ["0", "1", "2", "3"])]
+    known.set_stored(5)
+    assert (known.stored, [piece.first for piece in known.new]) == (4, [4, 6])
+    assert known.range() == (0, 4)
+    known.oldest = 6  # the ids of events that are not stored yet have been forgotten
+    assert known.range() == (4, 4)
+    assert known.to_store(8) == [Piece(4, 8, ["4", "5", "6", "7"])]
+
+
+def test_of_stored_ids_the_last_ones_are_known():
+    known = KnownIds(2)
+    known.begin(0, 6, [Piece(0, 2, ["a", "b"]), Piece(2, 4, ["c", "a"]), Piece(4, 6, ["d", "e"])])
+    assert [one in known for one in "abcde"] == [False, False, False, True, True]
+    known = KnownIds(3)
+    known.begin(0, 5, [Piece(0, 2, ["a", "b"]), Piece(2, 5, ["c", "a", "d"])])
+    assert [one in known for one in "abcd"] == [True, False, True, True]  # "a" was learned again
+
+
+def test_pieces_of_stored_ids(tmp_path):
+    stored = StoredIds(tmp_path)
+    stored.logs[0].append([Record(IDS, 1, 0, 2, b'["a", "b"]'), Record(IDS, 1, 2, 1, b'["c"]')])
+    stored.logs[1].append(
+        [Record(IDS, 1, 2, 2, b'["c", "d"]'), Record(IDS, 1, 6, 2, b'["g", "h"]'), Record(IDS, 2, 0, 9, b"[]")]
+    )
+    stored.close()
+    stored = StoredIds(tmp_path)
+    assert stored.pieces(1, 0, 9) == (
+        [Piece(0, 2, ["a", "b"]), Piece(2, 4, ["c", "d"]), Piece(6, 8, ["g", "h"])],
+        [(4, 6), (8, 9)],
+    )
+    assert stored.pieces(1, 2, 4) == ([Piece(2, 4, ["c", "d"])], [])  # those up to event 2 may be forgotten
+    assert stored.pieces(1, 0, 7)[1] == [(4, 7)]
+    stored.mend({1: (2, 4)})
+    stored.close()
+    assert [written(log.folder) for log in stored.logs] == [[(1, 2, 4), (1, 2, 3)], [(1, 2, 4)]]
+
+
+# ---------------------------------------------------------------------- the queue
+
+
+def test_a_model_rests_as_long_as_it_learned_unless_a_whole_block_waits(monkeypatch):
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=1000, bytes=1000)
+    jobs.put(Job("a"))
+    assert [job.name for job in jobs.take(10)] == ["a"]
+    clock[0] = 1.05
+    jobs.release("a")
+    lane = jobs._lanes["a"]
+    jobs.put(Job("a"))
+    assert [lane.is_ready(10, now) for now in (1.05, 1.09, 1.11)] == [False, False, True]
+    jobs.put(Job("a", rows=[{}] * 10))
+    assert lane.is_ready(10, 1.05)
+    clock[0] = 1.2
+    jobs.take(10)
+    clock[0] = 9.0
+    jobs.release("a")
+    assert lane.rests_until == 9.0 + queue.REST
+
+
+def test_models_take_turns_in_the_queue_and_some_learn_alone():
+    jobs = Jobs(rows=1000, bytes=1000)
+    for name in "aaabbb":
+        jobs.put(Job(name, rows=[{}] * 2))
+    assert [job.name for job in jobs.take(4)] == ["a", "a"]
+    jobs.release("a")
+    jobs._lanes["a"].rests_until = 0.0
+    assert [job.name for job in jobs.take(4, alone=lambda name: name == "b")] == ["b", "a"]
+    assert jobs.waiting == 4
+
+
+def test_a_model_leaves_half_of_the_queue_to_others():
+    jobs = Jobs(rows=8, bytes=1000)
+    for _ in range(4):
+        jobs.put(Job("a"))
+    with pytest.raises(Refused, match="too many rows"):
+        jobs.put(Job("a"))
+    jobs.put(Job("b"))
+    jobs.put(Job("b", bytes=400))
+    with pytest.raises(Refused, match="too many rows"):
+        jobs.put(Job("b", bytes=300))
+
+
+def test_new_classes_make_turns_shorter():
+    rows = [str(place) for place in range(1000)]
+    assert share(rows, {"a", "b"}, 2**22) < share(["a"] * 1000, {"a", "b"}, 2**22) // 10
+    assert share(rows, set(), 2**40) == 1
+
+
+# ---------------------------------------------------------------------- what brought the process down
+
+
+def died(attempts):
+    """The next start after a process that ended without closing its files."""
+    folder = attempts._attempt.parent
+    attempts._file.close()
+    return Attempts(folder, report=False)
+
+
+def test_a_block_is_tried_three_times(tmp_path):
+    attempts = Attempts(tmp_path, report=False)
+    for _ in range(3):
+        assert attempts.begin(1, "block 5") is None
+        attempts = died(attempts)
+    assert attempts.begin(1, "block 6") is None
+    assert attempts.begin(1, "block 5") == "was at work 3 times when the process ended"
+    attempts.close()
+
+
+def test_what_was_done_is_not_blamed(tmp_path):
+    attempts = Attempts(tmp_path, report=False)
+    for _ in range(4):
+        assert attempts.begin(1, "block 5") is None
+        attempts.end()
+        attempts = died(attempts)
+    attempts.close()
+
+
+def test_rows_that_were_set_aside(tmp_path):
+    def block(*values, pieces):
+        return Block({"x": np.array(values)}, ["a"] * len(values), pieces)
+
+    dead = DeadLetters(tmp_path / "dead")
+    alone, together = block(1.0, pieces=(1,)), block(2.0, 3.0, pieces=(1, 1))
+    dead.add(1, 0, alone, [], "crashed")
+    dead.add(1, 1, together, [], "crashed")
+    for held in (dead, DeadLetters(tmp_path / "dead")):
+        held.check(1, block(2.0, 3.0, pieces=(2,)))  # one of two requests: it is not known which
+        held.check(2, alone)
+        assert [held.has(1, first) for first in (0, 1, 2)] == [True, True, False]
+        with pytest.raises(Refused, match="set aside"):
+            held.check(1, alone)
+    dead.add(1, 3, block(4.0, pieces=(1,)), [], "crashed")
+    with pytest.raises(Refused, match="3 times, and learns no more"):
+        dead.check(1, block(9.0, pieces=(1,)))
+
+
+# ---------------------------------------------------------------------- rows that wait
+
+
+def test_bytes_of_rows_that_wait_count_each_id_once(tmp_path):
+    waiting = Waiting(tmp_path / "waiting.sqlite", Settings())
+    waiting.keep(1, ["a", "b"], [{"km": 1.5}] * 2)
+    size = waiting.bytes[1]
+    waiting.keep(1, ["b", "c"], [{"km": 1.5}] * 2)
+    assert (waiting.counts[1], waiting.bytes[1]) == (3, size * 3 // 2)
+    waiting.close()
+
+
+# ---------------------------------------------------------------------- recovery
+
+
+def test_a_snapshot_under_the_name_of_another_is_damaged(start, tmp_path):
+    service = start()
+    send(service, events(60), 20)
+    service.stop()
+    path = max((tmp_path / "service/snapshots/1").glob("*.kern"))
+    path.rename(path.with_name(f"{70:016d}.kern"))
+    service = start()
+    assert any("it is of 60 events" in one["error"] for one in service.facts(service.model("flights"))["errors"])
+
+
+def test_accepted_losses_stay_accepted(start, tmp_path):
+    service = start()
+    send(service, events(60), 20)
+    abandon(service)
+    path = next((tmp_path / "service/journal").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # the last 20 events
+    path.write_bytes(content)
+    service = start()
+    assert service.facts(service.model("flights"))["lost"] == 20
+    service.accept_losses()
+    abandon(service)
+    service = start()
+    assert service.health()["status"] == "ok"
+    assert service.learn("flights", events(60)).result()["learned"] == 20
