@@ -21,7 +21,9 @@ WEIGHTS = dict.fromkeys(
 OF_THIS_NAME = "the check means scikit-learn's estimator of this name: it sets C = 0.01 and counts on a thousand passes"
 BEFORE_LEARNING = "contamination is the share of new rows that are flagged: scores are taken before a row is learned"
 OUTLIERS = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), BEFORE_LEARNING)
+OLDEST = "half of the check's 200 rows do not fit into the budget, and the oldest are forgotten"
 EXPECTED = {
+    "ForgetronRegressor": {"check_regressors_train": OLDEST},
     "PassiveAggressiveRegressor": {"check_regressors_train": OF_THIS_NAME},
     "PassiveAggressiveOneClass": OUTLIERS,
     "SPAOneClass": OUTLIERS,

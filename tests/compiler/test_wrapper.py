@@ -192,3 +192,37 @@ def test_kinds_have_different_texts():
 def test_numbers_in_another_order_of_bytes_are_not_misread():
     with pytest.raises(Exception, match=">f8"):
         nothing(np.zeros(2, ">f8"))
+
+
+@jit
+def first(values, other):
+    return values[0] + other[0]
+
+
+@jit
+def exchange_first(values, other):
+    values[0], other[0] = other[0], values[0]
+
+
+def both_kinds():
+    """A writable array and an equal read-only one."""
+    writable, frozen = np.array([2.0, 3.0]), np.array([2.0, 3.0])
+    frozen.flags.writeable = False
+    return writable, frozen
+
+
+def test_code_for_read_only_arrays_accepts_writable_ones():
+    writable, frozen = both_kinds()
+    of_frozen = first.entry((kind_of(frozen), kind_of(writable)))
+    assert first.entry((kind_of(writable), kind_of(writable))) is of_frozen
+    assert first.entry((kind_of(frozen), kind_of(frozen))) is not of_frozen
+    assert first(writable, writable) == first(frozen, writable) == first(frozen, frozen) == 4.0
+
+
+def test_code_that_writes_to_an_array_does_not_accept_read_only_ones():
+    writable, frozen = both_kinds()
+    exchange_first(writable, np.ones(2))
+    assert writable.tolist() == [1.0, 3.0]
+    with pytest.raises(Exception, match=r"(?i)read.?only"):
+        exchange_first(frozen, np.ones(2))
+    assert frozen.tolist() == [2.0, 3.0]

@@ -122,7 +122,7 @@ def test_merged_memories_hold_the_latest_events_of_both_once():
     parts = [kl.merge([start]).partial_fit(X[part], y[part]) for part in (slice(100, 350), slice(350, 700))]
     state = kl.merge(parts, start=start).state_
     found = state.archive.trimmed(0)
-    held = found.points / state.early.stretch + state.model.centre
+    held = found.points / state.early.stretch
     places = np.abs(X[:, np.newaxis] - held).sum(axis=2).argmin(axis=0)
     assert sorted(places) == list(range(700))
     assert found.size[CLOCK] == 700

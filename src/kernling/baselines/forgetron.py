@@ -100,14 +100,18 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 
 
 def certificate(params: Params, state: State, problem: Problem) -> dict[str, float]:
-    """Return the bound: if ||g|| <= largest_norm and budget >= 83, then M <= 2 ||g||^2 + 4 times g's total hinge loss."""
+    """Return the bound: if ||g|| <= largest_norm and budget >= 83, then M <= 2 ||g||^2 + 4 times g's total hinge loss.
+
+    It is for labels only.
+    """
     n = params.budget + 1
+    bound = {} if problem.task == "regression" else {"largest_norm": 0.25 * math.sqrt(n / math.log(n))}
     return {
         **point_count(params, state, problem),
         "mistakes": float(state.stats[MISTAKES]),
         "damage": float(state.stats[DAMAGE]),
         "smallest_phi": float(state.stats[LEAST]),
-        "largest_norm": 0.25 * math.sqrt(n / math.log(n)),
+        **bound,
     }
 
 

@@ -145,7 +145,7 @@ def reproduce(
 
 def _search(row: Row) -> dict[str, Any]:
     """Return the settings that determine the result of the parameter search."""
-    return {name: value for name, value in row.get("asked", {}).items() if name != "orders"}
+    return {name: value for name, value in row.get("asked", {}).items() if name not in ("orders", "risk")}
 
 
 def _ran(one: Cell, chosen: Table, at_hand: PaperData, found: Any, on_progress: Callable[[str], None]) -> Row:

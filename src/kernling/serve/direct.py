@@ -18,18 +18,20 @@ class Direct:
     def __init__(self, app: FastAPI, error_response: Callable[[Exception], Any]):
         self.app = app
         self.error_response = error_response
-        self.routes = [route for route in app.routes if isinstance(route, APIRoute) and "POST" in route.methods]
+        self.routes = [route for route in app.routes if isinstance(route, APIRoute) and "POST" in (route.methods or ())]
 
     async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Awaitable[None]]) -> None:
         is_plain = scope["type"] == "http" and scope["method"] == "POST" and not scope["query_string"]
-        tried = ((route, route.path_regex.match(scope["path"])) for route in self.routes if is_plain)
-        route, found = next((one for one in tried if one[1]), (None, None))
-        if route is None:
-            await self.app(scope, receive, send)
-            return
-        scope["route"] = route
+        for route in self.routes if is_plain else ():
+            if found := route.path_regex.match(scope["path"]):
+                scope["route"] = route
+                await self._answer(route.endpoint(found["name"], Request(scope, receive)), scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    async def _answer(self, answer: Awaitable[Any], *connection: Any) -> None:
         try:
-            response = await route.endpoint(found["name"], Request(scope, receive))
+            response = await answer
         except Exception as error:
             response = self.error_response(error)
-        await response(scope, receive, send)
+        await response(*connection)

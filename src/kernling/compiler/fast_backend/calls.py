@@ -280,8 +280,8 @@ class Calls(Arithmetic):
             isinstance(view, View) and view.kind.ndim == 2 and view.kind.dtype == a.kind.dtype in FLOATS for view in views
         ):
             raise Unsupported("a product of other than two matrices")
-        if not all(view.kind.layout in "CF" for view in (a, b)) or out.kind.layout != "C":
-            raise Unsupported("a product of matrices that are not contiguous")
+        if not all(view.kind.layout in "CF" for view in (a, b)) or out.kind.layout != "C" or not out.kind.mutable:
+            raise Unsupported("a product of matrices that are not contiguous, or into one that is read-only")
         number = FLOATS[a.kind.dtype]
         turned = ["n" if view.kind.layout == "C" else "t" for view in (b, a)]  # BLAS counts by columns
         widths = [view.shape[1 if view.kind.layout == "C" else 0] for view in (b, a)]
@@ -293,6 +293,8 @@ class Calls(Arithmetic):
         views = (b, a, out)
         if not all(isinstance(view, View) and view.kind.ndim == 2 and view.kind.dtype == types.float64 for view in views):
             raise Unsupported("a product of other than two matrices of doubles")
+        if not out.kind.mutable:
+            raise Unsupported("a product that is added to a read-only matrix")
         widths = [self.builder.sdiv(self.strides(view)[0], word(item_size(view))) for view in views]
         factors = self.cast(factor, types.float64).value, ir.Constant(ir.DoubleType(), 1.0)
         self._call_gemm(a, b, out, ["n", "t"], (*out.shape[::-1], a.shape[0]), widths, factors)

@@ -226,7 +226,7 @@ COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentC
 
 @global_compiler_lock
 def run_canary(function, values, n):
-    """Compile a function of an array and an integer, without all that a lasting one needs, and return its result."""
+    """Compile a function of an array and an integer, without all that a lasting one needs; return what it returns."""
     from .ast_to_llvm import Front
 
     context, kinds, result, name = cpu_target.target_context, (types.float64[::1], types.int64), types.int64, "kernling_canary"
