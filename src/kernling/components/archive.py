@@ -274,7 +274,7 @@ def _write(archive, place, x, target, weight, time):
 
 @inner
 def _place_for(archive, x, cell, gaps, sums):
-    """Return a place for an event in the nearest cell: it is divided if it is full and there is another, or loses its oldest."""
+    """Return a place in the nearest cell: a full one is divided, or loses its oldest event if there are no more cells."""
     size = archive.size
     if size[CELLS] == 0:
         size[CELLS] = 1
