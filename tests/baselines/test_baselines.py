@@ -64,6 +64,8 @@ PARENTS = [
     ),
     ("BSGD", dict(budget=PLENTY, lam=0.02, maintenance="merging"), "Pegasos", dict(lam=0.02)),
     ("NPBSGD", dict(beta=1e9, lam=0.02), "Pegasos", dict(lam=0.02)),
+    ("BSGD", dict(budget=PLENTY, lam=0.02, eta=0.4), "NORMA", dict(eta=0.4, lam=0.02)),
+    ("NPBSGD", dict(beta=1e9, lam=0.02, eta=0.4), "NORMA", dict(eta=0.4, lam=0.02)),
     ("NORMA", dict(lam=0.0, eta=0.4), "OGD", dict(eta=0.4)),
 ]
 
@@ -370,3 +372,15 @@ def test_mistakes_on_cod_rna(data_folder, name, params, budget, toolbox):
     order = np.random.default_rng(0).permutation(len(y))
     labels = made(f"{name}Classifier", budget=budget, **params).predict_then_learn(X[order], y[order])
     assert 100.0 * np.mean(labels != y[order]) < toolbox + 1.0
+
+
+# ---------------------------------------------------------------------- constant steps
+
+
+@pytest.mark.parametrize("name", ["BSGDClassifier", "DualSGDClassifier", "NPBSGDRegressor"])
+def test_a_constant_step_must_shrink_the_model_and_does_not_forget_otherwise(name):
+    X, y = stream("regression" if "Regressor" in name else "binary", 50)
+    with pytest.raises(ValueError, match=r"eta \* lam must be less than 1"):
+        made(name, eta=2.0, lam=0.5).fit(X, y)
+    with pytest.raises(ValueError, match="forget is for steps of size"):
+        made(name, eta=0.5, lam=0.5, forget=10.0).fit(X, y)

@@ -8,7 +8,7 @@ per cent is learned from as many of its events as a common one.
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
-little more.  All of this increases with the scores: it decides between classes and does not lose the order within one.
+little more.  Nothing is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
 """
 
 from __future__ import annotations
