@@ -479,10 +479,10 @@ class Succeeding:
         """The loss that is watched: a mistake, or the clipped squared error over the mean of those before."""
         if isinstance(self.current, AutoValues):
             loss, error = self.loss(f, y), (f[0] - y) ** 2
-            share = max(1e-4, 1.0 / (self.events + 1.0))
+            share = max(1e-4, min(1.0, 4.0 / (self.events + 1.0)))
             self.unit += share * (min(error, 100.0 * self.unit if self.events >= 100 else np.inf) - self.unit)
             return loss
-        return float((f[0] > 0.0) != (y > 0.0) if len(f) == 1 else np.argmax(f) != y)
+        return float((f[0] >= 0.0) != (y > 0.0) if len(f) == 1 else np.argmax(f) != y)
 
     def learn(self, x, y, weight, u):
         said = self.scores(x)

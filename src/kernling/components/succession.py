@@ -32,6 +32,7 @@ LATEST = 1.0 / 256.0  # the share of an event in the losses that decide who answ
 KEEP = 1.0 - 1.0 / 1024.0  # what an event leaves of the sums that decide who stays
 REACH = 9.0  # mean squared errors, at which a squared error is clipped
 FOLLOW = 1e-4  # the least share of an event in the mean squared error
+SOON = 4.0  # the share of an event in it, times events: those of the beginning, which are large, are forgotten
 SURPRISE = 4.0  # logarithmic loss, at which it is clipped
 KEPT = 16  # alarms
 LEAD, SUM, SQUARES, WEIGHT, OWN, PENDING, UNIT, EVENTS = range(8)  # what contest holds
@@ -159,7 +160,7 @@ def _follow(contest, outputs, other, targets, weights, values, losses):
                 error = (other[0, j] if answers else outputs[0, j]) - targets[j]
                 losses[count] = theirs if answers else own
                 contest[EVENTS] += 1.0
-                share = max(FOLLOW, 1.0 / contest[EVENTS])
+                share = max(FOLLOW, min(1.0, SOON / contest[EVENTS]))
                 most = 100.0 * unit if contest[EVENTS] > 100.0 else np.inf
                 contest[UNIT] += share * (min(error * error, most) - unit)
             else:
