@@ -322,8 +322,7 @@ class AutoClasses(Auto):
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
         seen = compressed(away, self.spread)
-        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
-        return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return scores, away, np.array([np.log(stack.noisy(stack.probabilities(seen))) for stack in self.stacks])
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         said = np.log(self.trust @ np.exp(self.opinions(x, self.seen(x))[2]))
@@ -332,8 +331,8 @@ class AutoClasses(Auto):
     def mix(self, x, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, away, said = self.opinions(x, z)
-        for stack, own in zip(self.stacks, np.exp(said), strict=True):
-            stack.learn(compressed(away, self.spread), own, label, weight)
+        for stack in self.stacks:
+            stack.learn(compressed(away, self.spread), label, weight, len(self.events))
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
         rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
@@ -351,9 +350,21 @@ class Stack:
 
     def __init__(self, fade: float, experts: int, classes: int):
         self.fade, self.pull, self.bias = fade, np.full(experts, 1.0 / experts), np.zeros(classes)
-        self.squares, self.bias_squares = np.zeros((experts, experts)), np.zeros(classes)
+        self.squares, self.bias_squares, self.noise = np.zeros((experts, experts)), np.zeros(classes), 0.01
 
-    def learn(self, seen: np.ndarray, p: np.ndarray, label: int, weight: float) -> None:
+    def probabilities(self, seen: np.ndarray) -> np.ndarray:
+        powers = np.exp(self.bias + self.pull @ seen)
+        return powers / powers.sum()
+
+    def noisy(self, p: np.ndarray) -> np.ndarray:
+        """The same if a share of the labels is noise."""
+        return (1.0 - self.noise) * p + self.noise / len(p)
+
+    def learn(self, seen: np.ndarray, label: int, weight: float, events: int) -> None:
+        p = self.probabilities(seen)
+        is_noise = self.noise / len(p) / self.noisy(p)[label]
+        weight = weight * (1.0 - is_noise)
+        self.noise = max(1e-5, self.noise + max(0.001, 1.0 / (events + 100.0)) * (is_noise - self.noise))
         slope = p - (np.arange(len(p)) == label)
         gradient, hessian = seen @ slope, seen @ (np.diag(p) - np.outer(p, p)) @ seen.T
         kept = 1.0 - self.fade * (1.0 - p @ p)

@@ -135,7 +135,9 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 
 
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
-    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust)
+    noise = held.trust * held.noise
+    floor = float(noise.sum()) / held.bias.shape[1]
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust - noise, floor)
 
 
 def _without_memory(held: Mixture) -> Mixture:
