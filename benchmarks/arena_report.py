@@ -7,14 +7,12 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.arena_results import POINTS
 from benchmarks.arena_streams import STREAMS
 from benchmarks.peer_contestants import Contestant
 from benchmarks.peer_figures import FAMILIES, INKS, RESOLUTION
-from benchmarks.peer_report import Results
+from benchmarks.peer_report import QUALITY, Results, of_lines, probabilities, show_table
 from benchmarks.peer_results import Row
 
 PRINTED = Path(__file__).with_name("arena_printed.toml")
@@ -70,33 +68,29 @@ def lines(results: Results, contestants: list[Contestant], task: str) -> Iterato
         yield [label, *(f"{scale * whole(found):,.3g}" if found else "" for found in values), ""]
 
 
+def tables(results: Results, contestants: list[Contestant]) -> dict[str, Iterator[list[str]]]:
+    """Return the lines of all tables, by title."""
+    found = {f"{task.capitalize()}: {title}": lines(results, contestants, task) for task, title in TITLES.items()}
+    return found | {f"Probabilities: {QUALITY}": probabilities(results, contestants, STREAMS)}
+
+
 def show(results: Results, contestants: list[Contestant]) -> None:
-    """Print both tables, and why what failed has failed."""
-    console = Console()
-    for task, title in TITLES.items():
-        head, *rest = lines(results, contestants, task)
-        made = Table(title=title, caption="* fewer rows, because of the time limit")
-        for name in head:
-            made.add_column(name.replace(" ", "\n"), justify="right")
-        for line in rest:
-            made.add_row(*line)
-        if not console.is_terminal:
-            console.width = max(console.width, console.measure(made, options=console.options.update(max_width=10_000)).maximum)
-        console.print(made)
+    """Print all tables, and why what failed has failed."""
+    for title, found in tables(results, contestants).items():
+        show_table(of_lines(found, title))
     for (stream, name), row in results.items():
         if "failure" in row:
             print(f"{name} fails on {stream}: {row['failure']}")
 
 
 def write_page(results: Results, contestants: list[Contestant], path: Path) -> None:
-    """Write both tables as Markdown."""
+    """Write all tables as Markdown."""
     text = [
         "# Arena: results\n",
         "Written by `python -m benchmarks.arena --page`; what was measured is described in README.md.\n",
     ]
-    for task, title in TITLES.items():
-        head, *rest = lines(results, contestants, task)
-        text += [f"## {task.capitalize()}: {title}\n", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for title, (head, *rest) in tables(results, contestants).items():
+        text += [f"## {title}\n", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         text += [*(f"| {' | '.join(line)} |" for line in rest), ""]
     text.append("\\* fewer rows, because of the time limit; arena.jsonl has the rows that were reached.\n")
     path.write_text("\n".join(text))

@@ -1,6 +1,6 @@
 """The table and the summary of benchmarks/peers.py, computed from rows of results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from rich.console import Console
@@ -17,6 +17,7 @@ NEAR, FAR = 1.03, 1.15  # times the error of the best
 CALIBRATED = ("a9a", "ijcnn1", "covtype-shuffled")
 IMPROVED = {"avm": 0.75, "spa": 0.90, "dualsvrg": 0.65, "polk": 0.95}  # relative to the same method in the base file
 FOREST = "river-arf"
+QUALITY = "AUC (of two classes), log-loss, calibration error"
 
 
 def of_task(task: str) -> list[str]:
@@ -72,6 +73,40 @@ def cell(row: Row | None, least: float) -> str:
     text = f"{error:.4f}" if error < 0.01 else f"{error:.3f}" if error < 10.0 else ">10"
     text = f"[bold]{text}[/]" if error <= least else text
     return text + "*" * (row["rows"] < row["of"])
+
+
+def probabilities(results: Results, contestants: list[Contestant], streams: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines of a table of AUC (of two classes), log-loss and calibration error, for whoever gives probabilities."""
+    lines = {stream: {one.name: quality(results.get((stream, one.name), {})) for one in contestants} for stream in streams}
+    shown = [one for one in contestants if any(line[one.name] for line in lines.values())]
+    yield ["stream", *(one.title for one in shown)]
+    yield from ([stream, *(line[one.name] for one in shown)] for stream, line in lines.items() if any(line.values()))
+
+
+def quality(row: Row) -> str:
+    if row.get("log_loss") is None:
+        return ""
+    area = "" if row.get("auc") is None else f"{row['auc']:.3f}, "
+    return f"{area}{row['log_loss']:.3f}, {row['ece']:.3f}"
+
+
+def of_lines(lines: Iterable[list[str]], title: str) -> Table:
+    """Return a table for the terminal."""
+    head, *rest = lines
+    made = Table(title=title, caption="* fewer rows, because of the time limit")
+    for name in head:
+        made.add_column(name.replace(" ", "\n"), justify="right")
+    for line in rest:
+        made.add_row(*line)
+    return made
+
+
+def show_table(made: Table) -> None:
+    """Print a table, as wide as it is if the output is a file."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(made, options=console.options.update(max_width=10_000)).maximum)
+    console.print(made)
 
 
 def summary(results: Results, base: Results) -> Iterator[str]:
@@ -142,11 +177,8 @@ def goal_line(label: str, value: float | None, goal: float, form: str = "{:.3g}"
 
 def show(results: Results, base: Results, contestants: list[Contestant]) -> None:
     """Print the table and the summary."""
-    console = Console()
-    made = table(results, base, contestants)
-    if not console.is_terminal:
-        console.width = max(console.width, console.measure(made, options=console.options.update(max_width=10_000)).maximum)
-    console.print(made)
+    show_table(table(results, base, contestants))
+    show_table(of_lines(probabilities(results, contestants, of_task("classification")), QUALITY))
     failures = sorted({(name, row["failure"]) for (_, name), row in results.items() if "failure" in row})
     for name, failure in failures:
         print(f"{name} fails: {failure}")

@@ -210,7 +210,9 @@ def check_memory(cls, case):
     covered = allocated(model)
     for _ in range(20):
         learn(model, X, y)
-        assert model.nbytes_ <= allocated(model) == covered
+        has_successor = isinstance(model, Mixed) and model._state.successor.has_begun
+        assert model.nbytes_ <= allocated(model)
+        assert covered <= allocated(model) <= 2 * covered if has_successor else allocated(model) == covered
 
 
 def check_chunks(cls, case):

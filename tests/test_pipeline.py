@@ -425,3 +425,12 @@ def test_a_first_call_that_raises_leaves_it_new():
 def test_steps_that_make_no_pipeline(steps, words):
     with pytest.raises((ValueError, TypeError), match=words):
         kernling.StreamPipeline(steps).fit(X, LABELS)
+
+
+def test_numbers_are_scaled_once():
+    """By the pipeline or by the model, however the pipeline is made."""
+    rows = {"km": [1.0, 2.0]}
+    for given in ((), (kernling.AutoClassifier(),)):
+        assert not kernling.StreamPipeline.auto(*given, task="classification").steps[1][1].standardise
+        assert not kernling.StreamPipeline.auto(*given).partial_fit(rows, [0, 1]).model_.standardise
+        assert kernling.StreamPipeline.auto(*given, scale=None).partial_fit(rows, [0, 1]).model_.standardise

@@ -17,7 +17,7 @@ from .estimators.contents import Contents, entry
 from .estimators.facts import ShowsFacts
 from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.stored import take_names
-from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
+from .estimators.task_choice import TaskDeferred, without_own_scales
 from .estimators.turns import TakesTurns, learning, predicting
 from .tables.encode import Encode
 from .tables.frames import named_row, one_row
@@ -96,7 +96,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
-        Numbers are scaled once: by the model, if it does so itself (``standardise``, as Auto does), otherwise by ``Encode``.
+        Numbers are scaled once: by ``Encode``, which clips outliers, or with ``scale=None`` by a model that does so itself
+        (``standardise``, as Auto does).  One absurd number is enough to spoil a column for a scale that does not clip.
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             Give it if events are learned one by one from the start.
         **columns
             Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.  With a
-            ``scale``, the model does not scale.
+            ``scale``, the model itself does not scale.
 
         Examples
         --------
@@ -123,7 +124,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if model is None:
             model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
-        scale = columns.pop("scale", None if scales_itself(model) else Standardise(clip=OUTLIER))
+        scale = columns.pop("scale", Standardise(clip=OUTLIER))
         encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
         return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
 

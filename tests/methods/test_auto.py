@@ -377,7 +377,7 @@ def test_columns_that_do_not_matter_count_less():
     assert np.square(stretch).mean() == pytest.approx(1.0, rel=0.05)  # distances keep their size
     plain = kl.AutoClassifier(points=60, window=300)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experts, "relevance", lambda parts, kernel, stretch, X: np.ones_like(stretch))
+        patch.setattr(experts, "relevance", lambda parts, kernel, X: np.ones_like(parts.early.stretch))
         before = plain.predict_then_learn(X, y)
     assert (said != y).sum() < 0.8 * (before != y).sum()
 

@@ -296,7 +296,7 @@ def test_rounding_does_not_pile_up(n, forget):
 def test_a_spoilt_factor_is_computed_anew_from_the_sums(rows):
     X, y = stream("regression", 3000)
     model, sound = (Published(**SMALL).fit(X[:900], y[:900]) for _ in range(2))
-    model.state_.squares.factor[:] *= 1.001
+    model._state.squares.factor[:] *= 1.001  # spoilt on purpose
     assert drift(model.state_.squares) > 1e-4
     for first in range(900, 2100, rows):
         model.partial_fit(X[first : first + rows], y[first : first + rows])

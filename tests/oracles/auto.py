@@ -322,8 +322,7 @@ class AutoClasses(Auto):
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
         seen = compressed(away, self.spread)
-        logits = np.array([stack.bias + stack.pull @ seen for stack in self.stacks])
-        return scores, away, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return scores, away, np.array([np.log(stack.noisy(stack.probabilities(seen))) for stack in self.stacks])
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         said = np.log(self.trust @ np.exp(self.opinions(x, self.seen(x))[2]))
@@ -332,8 +331,8 @@ class AutoClasses(Auto):
     def mix(self, x, z, y, weight):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, away, said = self.opinions(x, z)
-        for stack, own in zip(self.stacks, np.exp(said), strict=True):
-            stack.learn(compressed(away, self.spread), own, label, weight)
+        for stack in self.stacks:
+            stack.learn(compressed(away, self.spread), label, weight, len(self.events))
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
         rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
@@ -351,9 +350,21 @@ class Stack:
 
     def __init__(self, fade: float, experts: int, classes: int):
         self.fade, self.pull, self.bias = fade, np.full(experts, 1.0 / experts), np.zeros(classes)
-        self.squares, self.bias_squares = np.zeros((experts, experts)), np.zeros(classes)
+        self.squares, self.bias_squares, self.noise = np.zeros((experts, experts)), np.zeros(classes), 0.01
 
-    def learn(self, seen: np.ndarray, p: np.ndarray, label: int, weight: float) -> None:
+    def probabilities(self, seen: np.ndarray) -> np.ndarray:
+        powers = np.exp(self.bias + self.pull @ seen)
+        return powers / powers.sum()
+
+    def noisy(self, p: np.ndarray) -> np.ndarray:
+        """The same if a share of the labels is noise."""
+        return (1.0 - self.noise) * p + self.noise / len(p)
+
+    def learn(self, seen: np.ndarray, label: int, weight: float, events: int) -> None:
+        p = self.probabilities(seen)
+        is_noise = self.noise / len(p) / self.noisy(p)[label]
+        weight = weight * (1.0 - is_noise)
+        self.noise = max(1e-5, self.noise + max(0.001, 1.0 / (events + 100.0)) * (is_noise - self.noise))
         slope = p - (np.arange(len(p)) == label)
         gradient, hessian = seen @ slope, seen @ (np.diag(p) - np.outer(p, p)) @ seen.T
         kept = 1.0 - self.fade * (1.0 - p @ p)
@@ -414,6 +425,115 @@ class AutoValues(Auto):
         s = np.array(self.seen_weights) * 0.998 ** np.arange(n - 1.0, -1.0, -1.0)
         ridge = 10.0 * 0.998 ** (n % 1000)
         self.v = np.linalg.solve(ridge * np.eye(len(p)) + (P.T * s) @ P, (P.T * s) @ np.array(self.seen_targets))
+
+
+class Adwin:
+    """Buckets of 1, 2, 4, ... numbers, five of each at most, whose means are compared at every border, every 32 numbers."""
+
+    def __init__(self):
+        self.numbers: list[float] = []
+        self.rows: list[list[float]] = [[]]
+
+    def rises(self, number: float) -> tuple[bool, float, float]:
+        """Whether the mean has risen, and the means before and after; the window is emptied if it has changed at all."""
+        self.numbers.append(number)
+        self.rows[0].append(number)
+        for r in range(60):
+            if len(self.rows[r]) < 6:
+                break
+            self.rows += [[]] if r + 1 == len(self.rows) else []
+            self.rows[r + 1].append(sum(self.rows[r][:2]))
+            del self.rows[r][:2]
+        n = len(self.numbers)
+        if n % 32:
+            return False, 0.0, 0.0
+        buckets = [(2**r, total) for r, row in reversed(list(enumerate(self.rows))) for total in row]
+        doubt = np.log(2.0 * np.log(n) / 0.002)
+        for size, total in np.cumsum(buckets, axis=0)[:-1]:
+            if min(size, n - size) >= 5:
+                share = 1.0 / (size - 4.0) + 1.0 / (n - size - 4.0)
+                means = total / size, (np.sum(self.numbers) - total) / (n - size)
+                if abs(means[0] - means[1]) > np.sqrt(2.0 * share * np.var(self.numbers) * doubt) + 2.0 / 3.0 * doubt * share:
+                    self.__init__()
+                    return means[1] > means[0], *means
+        return False, 0.0, 0.0
+
+
+class Succeeding:
+    """A mixture and, after a rise of its losses, another one that learns beside it; each is a mixture by its definition."""
+
+    def __init__(self, make, delay: int, decide: int, young: int, life: int):
+        self.make, self.delay, self.decide, self.young, self.life = make, delay, decide, young, life
+        self.current, self.heir, self.adwin = make(), None, Adwin()
+        self.events, self.begun, self.heir_begun, self.pending = 0, 0, 0, 0
+        self.unit, self.leads, self.own = 0.0, [], []
+        self.alarms: list[tuple[int, float, float, int | None]] = []
+
+    @property
+    def answering(self):
+        leads = np.array(self.leads[::-1]) @ (1.0 - 1.0 / 256.0) ** np.arange(len(self.leads))
+        return self.heir if self.heir and leads > 0.0 else self.current
+
+    def scores(self, x):
+        return self.answering.scores(x)
+
+    def loss(self, f: np.ndarray, y: float) -> float:
+        if isinstance(self.current, AutoValues):
+            return min((f[0] - y) ** 2 / (9.0 * self.unit), 1.0) if self.unit else 0.0
+        f = np.array([-f[0] / 2.0, f[0] / 2.0]) if len(f) == 1 else f
+        return min(np.log(np.exp(f).sum()) - f[self.label(f, y)], 4.0)
+
+    def label(self, f: np.ndarray, y: float) -> int:
+        return int(y > 0.0) if self.current.outputs == 1 else int(y)
+
+    def watched(self, f: np.ndarray, y: float) -> float:
+        """The loss that is watched: a mistake, or the clipped squared error over the mean of those before."""
+        if isinstance(self.current, AutoValues):
+            loss, error = self.loss(f, y), (f[0] - y) ** 2
+            share = max(1e-4, min(1.0, 4.0 / (self.events + 1.0)))
+            self.unit += share * (min(error, 100.0 * self.unit if self.events >= 100 else np.inf) - self.unit)
+            return loss
+        return float((f[0] >= 0.0) != (y > 0.0) if len(f) == 1 else np.argmax(f) != y)
+
+    def learn(self, x, y, weight, u):
+        said = self.scores(x)
+        if self.heir:
+            losses = [self.loss(one.scores(x), y) for one in (self.current, self.heir)]
+            self.leads.append(losses[0] - losses[1])
+            self.own.append(losses[0])
+        loss = self.watched(said, y)
+        for one in filter(None, (self.current, self.heir)):
+            one.learn(x, y, weight, u)
+        self.events += 1
+        rises, before, after = self.adwin.rises(loss)
+        if rises:
+            self.alarms.append((self.events, before, after, None))
+            if self.events >= (self.heir_begun if self.heir else self.begun) + self.young and not self.pending:
+                self.pending = self.events + self.delay
+        self.settle()
+
+    def settle(self) -> None:
+        age = self.events - self.heir_begun
+        if self.heir and age % self.decide == 0 and age >= self.young:
+            if self.is_better():
+                self.succeed()
+                self.pending = self.events
+            elif age >= self.life:
+                self.heir = None
+        if self.pending == self.events:
+            if self.heir and self.answering is self.heir:
+                self.succeed()
+            self.heir, self.heir_begun, self.pending, self.leads, self.own = self.make(), self.events, 0, [], []
+
+    def is_better(self) -> bool:
+        weights = (1.0 - 1.0 / 1024.0) ** np.arange(len(self.leads) - 1.0, -1.0, -1.0)
+        mean = np.average(self.leads, weights=weights)
+        error = np.sqrt((np.average(np.square(self.leads), weights=weights) - mean**2) / weights.sum())
+        return mean > 3.0 * error and mean > 0.05 * np.average(self.own, weights=weights)
+
+    def succeed(self) -> None:
+        self.current, self.begun, self.heir = self.heir, self.heir_begun, None
+        self.alarms[-1] = (*self.alarms[-1][:3], self.alarms[-1][3] or self.events)
 
 
 def auto(oracle: type, stream: str, **params) -> Case:

@@ -69,7 +69,8 @@ class AVM(Models):
         w = self.history[-1]  # without the core that was replaced, if any
         new = np.zeros((len(self.points), self.outputs))
         delay = max(0.0, 1.0 / (o["eta"] * o["lam"]) - 1.0) if o["eta"] else 0.0
-        shrink, t = annealed(o, t + delay), max(annealed(o, t + delay), delay)
+        shrink = annealed({**o, "eta": None}, t + delay)  # eta is the largest step here, not a constant one
+        t = max(shrink, delay)
         new[: len(w)] = (shrink - 1) / shrink * w
         if c is not None:
             new[c] -= weight * gradient / (o["lam"] * t)

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+import kernling
 from kernling.serve import jobs as queue
 from kernling.serve import log as logs
 from kernling.serve.blocks import Block
@@ -16,6 +17,7 @@ from kernling.serve.log import Log, Record
 from kernling.serve.marks import NAMES, Mark, Marks, read
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
+from kernling.serve.snapshots import NEW
 from kernling.serve.waiting import Waiting
 from serving import abandon, events, send
 
@@ -175,8 +177,8 @@ def test_of_stored_ids_the_last_ones_are_known():
     known.begin(0, 6, [Piece(0, 2, ["a", "b"]), Piece(2, 4, ["c", "a"]), Piece(4, 6, ["d", "e"])])
     assert [one in known for one in "abcde"] == [False, False, False, True, True]
     known = KnownIds(3)
-    known.begin(0, 5, [Piece(0, 2, ["a", "b"]), Piece(2, 5, ["c", "a", "d"])])
-    assert [one in known for one in "abcd"] == [True, False, True, True]  # "a" was learned again
+    known.begin(0, 6, [Piece(0, 1, ["x"]), Piece(1, 3, ["a", "b"]), Piece(3, 6, ["c", "a", "d"])])
+    assert [one in known for one in "xabcd"] == [False, True, False, True, True]  # "a" was learned again
 
 
 def test_pieces_of_stored_ids(tmp_path):
@@ -333,8 +335,25 @@ def test_accepted_losses_stay_accepted(start, tmp_path):
     path.write_bytes(content)
     service = start()
     assert service.facts(service.model("flights"))["lost"] == 20
+    assert service.model("flights").published.position == 60, "the lost events count: the next ones come after them"
     service.accept_losses()
     abandon(service)
     service = start()
     assert service.health()["status"] == "ok"
     assert service.learn("flights", events(60)).result()["learned"] == 20
+
+
+def test_a_model_from_a_file_survives_damage_to_the_end_of_the_journal(start, tmp_path):
+    """Its commit looks as if it was being written, but the marks say that it was complete."""
+    service = start()
+    model = kernling.StreamPipeline.auto(kernling.AVMClassifier(), categorical=[])
+    model.partial_fit([{"km": float(place % 7)} for place in range(60)], ["late", "on time"] * 30)
+    service.create("begun", model=model).result()
+    abandon(service)
+    path = next((tmp_path / "service/journal").glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-1])
+    snapshot = next((tmp_path / "service/snapshots/1").glob("*.kern"))
+    snapshot.rename(snapshot.with_suffix(NEW))  # as if the process had ended before it was entered
+    service = start()
+    assert service.models["begun"].from_file
+    assert service.models["begun"].published.model.t_ == 60

@@ -43,7 +43,7 @@ class Reading:
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
-    scale: Annotated[Scale | None, _option("Running scaling of numbers (default: standard, unless the method scales).")] = None
+    scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
@@ -252,14 +252,14 @@ class Source:
             raise ValueError(f"the rows of {self.name} have no target; name its column with --target")
         return self._task or task_of(y)
 
-    def steps(self, X: Any, own: bool = False) -> list[tuple[str, Any]]:
-        """Return the preprocessing steps that the options ask for; ``own``: the model scales by itself."""
+    def steps(self, X: Any) -> list[tuple[str, Any]]:
+        """Return the preprocessing steps that the options ask for."""
         from ..pipeline import OUTLIER
         from ..tables import Encode, MinMax, Standardise, Table
 
         reading = self.reading
         scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
-        scale = scalings[self._scale_of(X, own)]
+        scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []
         named = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
@@ -268,21 +268,20 @@ class Source:
         missing = "impute" if reading.missing in (None, "impute") else "error"
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
-    def _scale_of(self, X: Any, own: bool) -> str:
-        """Return the name of the scale; tables are scaled by default, unless the model does so itself."""
+    def _scale_of(self, X: Any) -> str:
+        """Return the name of the scale; tables are scaled by default."""
         from ..tables import Table
 
-        return self.reading.scale or ("standard" if isinstance(X, Table) and not own else "none")
+        return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
         """Return a pipeline that ends in the model."""
-        from ..estimators.task_choice import scales_itself, without_own_scales
+        from ..estimators.task_choice import without_own_scales
         from ..pipeline import StreamPipeline
 
-        own = scales_itself(model)
-        if self._scale_of(X, own) != "none":
+        if self._scale_of(X) != "none":
             model = without_own_scales(model)
-        return StreamPipeline([*self.steps(X, own), (MODEL, model)])
+        return StreamPipeline([*self.steps(X), (MODEL, model)])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, jit
+from ..compiler import inline, inner, jit
 from ..core.expansion import check_room
 from ..core.limits import LARGEST
 from ..core.shapes import declared
@@ -172,64 +172,58 @@ def learn(archive: Archive, X: np.ndarray, targets: np.ndarray, weights: np.ndar
 @jit
 def _learn(archive, X, targets, weights, outputs, out):
     cells, found = np.empty(PROBES, np.int64), np.empty(NEIGHBOURS, np.int64)
-    gaps = np.empty(max(PROBES, NEIGHBOURS))
-    shares = np.empty((VIEWS, max(2, outputs)))
+    nearest, gaps = np.empty(NEIGHBOURS), np.empty((2, max(archive.size[MOST], archive.size[ROOM])))
+    shares, sums = np.empty((VIEWS, max(2, outputs))), np.empty((2, X.shape[1]))
     for j in range(X.shape[0]):
-        probes = _nearest_cells(archive, X[j], cells, gaps)
-        neighbours = _nearest_events(archive, X[j], cells, probes, found, gaps)
-        _weigh(archive, X[j], found, neighbours, outputs, shares)
+        probes = _search(archive.cores, 0, archive.size[CELLS], X[j], gaps[0], 0, cells, nearest)
+        neighbours = 0
+        for probe in range(probes):
+            first, count = archive.first[cells[probe]], archive.count[cells[probe]]
+            neighbours = _search(archive.points, first, count, X[j], gaps[0], neighbours, found, nearest)
         for view in range(VIEWS):
+            _weigh(archive, X[j], found, neighbours, outputs, view, shares[view])
             _say(shares[view], outputs, out[view], j)
         if weights[j] > 0.0:
-            label = _label(targets[j], outputs)
-            if outputs == 0 or neighbours == 0 or shares[0, label] < SURE:
-                _store(archive, X[j], targets[j], weights[j], archive.size[CLOCK], cells[0])
+            if outputs == 0 or neighbours == 0 or shares[0, _label(targets[j], outputs)] < SURE:
+                place = _place_for(archive, X[j], cells[0] if probes > 0 else 0, gaps, sums)
+                _write(archive, place, X[j], targets[j], weights[j], archive.size[CLOCK])
             archive.size[CLOCK] += 1
 
 
 @jit
 def _store_all(archive, points, targets, weights, times):
-    cells, gaps = np.empty(1, np.int64), np.empty(1)
+    """Store events without learning."""
+    cells, nearest, sums = np.zeros(1, np.int64), np.empty(1), np.empty((2, points.shape[1]))
+    gaps = np.empty((2, max(archive.size[MOST], archive.size[ROOM])))
     for j in range(points.shape[0]):
-        _nearest_cells(archive, points[j], cells, gaps)
-        _store(archive, points[j], targets[j], weights[j], times[j], cells[0])
+        _search(archive.cores, 0, archive.size[CELLS], points[j], gaps[0], 0, cells, nearest)
+        place = _place_for(archive, points[j], cells[0], gaps, sums)
+        _write(archive, place, points[j], targets[j], weights[j], times[j])
 
 
-@inline
-def _sort_in(gap, place, count, gaps, places):
-    """Put a place with this distance among the nearest so far; of those that are as near, the first one stays first."""
-    i = min(count, places.size - 1)
-    while i > 0 and gap < gaps[i - 1]:
-        gaps[i], places[i] = gaps[i - 1], places[i - 1]
-        i -= 1
-    gaps[i], places[i] = gap, place
+@inner
+def _measure(points, first, count, x, gaps):
+    """Write the squared distances of some points."""
+    for i in range(count):
+        gaps[i] = squared_gap(x, points[first + i])
 
 
-@inline
-def _nearest_cells(archive, x, cells, gaps):
-    """Write the cells with the nearest cores, nearest first; returns how many there are."""
-    count = 0
-    cells[0] = 0
-    for cell in range(archive.size[CELLS]):
-        gap = squared_gap(x, archive.cores[cell])
-        if count < cells.size or gap < gaps[count - 1]:
-            _sort_in(gap, cell, count, gaps, cells)
-            count = min(count + 1, cells.size)
-    return count
+@inner
+def _search(points, first, count, x, gaps, known, places, nearest):
+    """Put those of some points that are nearer than the places so far among them, nearest first; returns how many there are.
 
-
-@inline
-def _nearest_events(archive, x, cells, probes, found, gaps):
-    """Write the places of the nearest events in these cells; returns how many there are."""
-    count = 0
-    for probe in range(probes):
-        first = archive.first[cells[probe]]
-        for place in range(first, first + archive.count[cells[probe]]):
-            gap = squared_gap(x, archive.points[place])
-            if count < found.size or gap < gaps[count - 1]:
-                _sort_in(gap, place, count, gaps, found)
-                count = min(count + 1, found.size)
-    return count
+    Of those that are as near, the first one stays first.
+    """
+    _measure(points, first, count, x, gaps)
+    for i in range(count):
+        if known < places.size or gaps[i] < nearest[known - 1]:
+            k = min(known, places.size - 1)
+            while k > 0 and gaps[i] < nearest[k - 1]:
+                nearest[k], places[k] = nearest[k - 1], places[k - 1]
+                k -= 1
+            nearest[k], places[k] = gaps[i], first + i
+            known = min(known + 1, places.size)
+    return known
 
 
 @inline
@@ -237,31 +231,27 @@ def _label(target, outputs):
     return int(target) if outputs > 1 else int(target > 0.0)
 
 
-@inline
-def _weigh(archive, x, found, neighbours, outputs, shares):
-    """Write the share of each class among the neighbours, or the mean of their values, for both views."""
-    for view in range(VIEWS):
-        total = 0.0
-        for k in range(shares.shape[1]):
-            shares[view, k] = 0.0
-        for i in range(neighbours):
-            place = found[i]
-            gap = NEAR
-            for c in range(x.size):
-                z = np.float64(x[c]) - np.float64(archive.points[place, c])
-                gap += z * z
-            weight = archive.weights[place] / gap
-            if view == 1:
-                age = float(archive.size[CLOCK] - archive.times[place])
-                weight /= age * age
-            total += weight
-            if outputs == 0:
-                shares[view, 0] += weight * archive.targets[place]
-            else:
-                shares[view, _label(archive.targets[place], outputs)] += weight
-        if total > 0.0:
-            for k in range(shares.shape[1]):
-                shares[view, k] /= total
+@inner
+def _weigh(archive, x, found, neighbours, outputs, view, share):
+    """Write the share of each class among the neighbours, or the mean of their values."""
+    total = 0.0
+    for k in range(share.size):
+        share[k] = 0.0
+    for i in range(neighbours):
+        place = found[i]
+        gap = NEAR
+        for c in range(x.size):
+            z = np.float64(x[c]) - np.float64(archive.points[place, c])
+            gap += z * z
+        age = float(archive.size[CLOCK] - archive.times[place]) if view == 1 else 1.0
+        weight = archive.weights[place] / (gap * age * age)
+        total += weight
+        if outputs == 0:
+            share[0] += weight * archive.targets[place]
+        else:
+            share[_label(archive.targets[place], outputs)] += weight
+    for k in range(share.size):
+        share[k] /= total if total > 0.0 else 1.0
 
 
 @inline
@@ -275,9 +265,16 @@ def _say(share, outputs, out, j):
             out[k, j] = np.log(share[k] + SMOOTH)
 
 
-@inline
-def _store(archive, x, target, weight, time, cell):
-    """Store an event in the nearest cell, which is divided if it is full and there is another one, or else loses its oldest."""
+@inner
+def _write(archive, place, x, target, weight, time):
+    for c in range(x.size):
+        archive.points[place, c] = x[c]
+    archive.targets[place], archive.weights[place], archive.times[place] = target, weight, time
+
+
+@inner
+def _place_for(archive, x, cell, gaps, sums):
+    """Return a place in the nearest cell: a full one is divided, or loses its oldest event if there are no more cells."""
     size = archive.size
     if size[CELLS] == 0:
         size[CELLS] = 1
@@ -285,9 +282,7 @@ def _store(archive, x, target, weight, time, cell):
         for c in range(x.size):
             archive.cores[0, c] = x[c]
     if archive.count[cell] == size[ROOM] and size[CELLS] < size[MOST]:
-        new = _divide(archive, cell)
-        if new > 0 and squared_gap(x, archive.cores[new]) < squared_gap(x, archive.cores[cell]):
-            cell = new
+        cell = _divide(archive, x, cell, gaps, sums)
     place = archive.first[cell]
     if archive.count[cell] < size[ROOM]:
         place += archive.count[cell]
@@ -297,59 +292,63 @@ def _store(archive, x, target, weight, time, cell):
         for other in range(place + 1, place + size[ROOM]):
             if archive.times[other] < archive.times[place]:
                 place = other
+    return place
+
+
+@inner
+def _divide(archive, x, cell, gaps, sums):
+    """Move a part of a cell's events to a new cell, unless all are the same; returns the one of both that is nearer to x."""
+    new, points, cores = archive.size[CELLS], archive.points, archive.cores
+    first, count = archive.first[cell], archive.count[cell]
+    stays, moves = gaps[0], gaps[1]  # distances to both cores
+    _measure(points, first, count, cores[cell], moves)
+    one = _largest(moves, count)
+    _measure(points, first, count, points[first + one], moves)
+    other = _largest(moves, count)
+    if moves[other] == 0.0:
+        return cell
     for c in range(x.size):
-        archive.points[place, c] = x[c]
-    archive.targets[place], archive.weights[place], archive.times[place] = target, weight, time
-
-
-@inline
-def _farthest(archive, cell, x):
-    """The place of the event of a cell that is farthest from a row."""
-    first = archive.first[cell]
-    best, far = first, -1.0
-    for place in range(first, first + archive.count[cell]):
-        gap = squared_gap(x, archive.points[place])
-        if gap > far:
-            best, far = place, gap
-    return best
-
-
-@inline
-def _divide(archive, cell):
-    """Move a part of a cell's events to a new cell; returns it, or 0 if all events are the same."""
-    new = archive.size[CELLS]
-    first, count, d = archive.first[cell], archive.count[cell], archive.cores.shape[1]
-    one = _farthest(archive, cell, archive.cores[cell])
-    other = _farthest(archive, cell, archive.points[one])
-    if squared_gap(archive.points[one], archive.points[other]) == 0.0:
-        return 0
-    for c in range(d):
-        archive.cores[new, c], archive.cores[cell, c] = archive.points[one, c], archive.points[other, c]
-    sums = np.empty((2, d))
-    moves = np.empty(count, np.int64)
+        cores[new, c], cores[cell, c] = points[first + one, c], points[first + other, c]
     for turn in range(TURNS):
-        moved = 0
-        for c in range(d):
-            sums[0, c] = sums[1, c] = 0.0
-        for e in range(count):
-            x = archive.points[first + e]
-            moves[e] = squared_gap(x, archive.cores[new]) < squared_gap(x, archive.cores[cell])
-            moved += moves[e]
-            for c in range(d):
-                sums[moves[e], c] += x[c]
-        if turn < TURNS - 1 and 0 < moved < count:
-            for c in range(d):
-                archive.cores[cell, c] = sums[0, c] / (count - moved)
-                archive.cores[new, c] = sums[1, c] / moved
+        _measure(points, first, count, cores[cell], stays)
+        _measure(points, first, count, cores[new], moves)
+        if turn < TURNS - 1:
+            _set_means(archive, cell, new, gaps, sums)
     archive.size[CELLS] += 1
     archive.count[cell] = archive.count[new] = 0
     for e in range(count):
-        goal = new if moves[e] else cell
+        goal = new if moves[e] < stays[e] else cell
         place = archive.first[goal] + archive.count[goal]
         archive.count[goal] += 1
-        for c in range(d):
-            archive.points[place, c] = archive.points[first + e, c]
-        archive.targets[place] = archive.targets[first + e]
-        archive.weights[place] = archive.weights[first + e]
-        archive.times[place] = archive.times[first + e]
-    return new
+        event = first + e
+        _write(archive, place, points[event], archive.targets[event], archive.weights[event], archive.times[event])
+    _measure(cores, cell, 1, x, stays)
+    _measure(cores, new, 1, x, moves)
+    return new if moves[0] < stays[0] else cell
+
+
+@inline
+def _largest(gaps, count):
+    best = 0
+    for i in range(count):
+        if gaps[i] > gaps[best]:
+            best = i
+    return best
+
+
+@inner
+def _set_means(archive, cell, new, gaps, sums):
+    """Make the cores of two cells the means of the events that are nearer to each."""
+    moved = 0
+    first, count = archive.first[cell], archive.count[cell]
+    for c in range(sums.shape[1]):
+        sums[0, c] = sums[1, c] = 0.0
+    for e in range(count):
+        side = 1 if gaps[1, e] < gaps[0, e] else 0
+        moved += side
+        for c in range(sums.shape[1]):
+            sums[side, c] += archive.points[first + e, c]
+    if 0 < moved < count:
+        for c in range(sums.shape[1]):
+            archive.cores[cell, c] = sums[0, c] / (count - moved)
+            archive.cores[new, c] = sums[1, c] / moved

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core.expansion import padded
+from ..core.expansion import EVENTS, padded
 from ..core.limits import GAMMA
 from ..core.shapes import declared
 from ..core.state import Widening, recoded
@@ -29,6 +29,7 @@ ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are 
     count=("counts", "settings"),
     gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
     stretch=f"{1.0 / MOST}..{MOST}: columns",
+    begun="-1..1e16: 1",
 )
 class Early(NamedTuple):
     X: np.ndarray
@@ -37,6 +38,7 @@ class Early(NamedTuple):
     count: np.ndarray  # type: ignore[assignment]  # events now, and at most
     gamma: np.ndarray  # as it is known now
     stretch: np.ndarray  # factors of the columns for kernels, likewise
+    begun: np.ndarray  # the events that the model had learned before, of which these experts know nothing; -1: not begun
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there are too many events."""
@@ -60,6 +62,10 @@ class Early(NamedTuple):
         """Recode the targets for the outputs of ``change``."""
         return self._replace(targets=recoded(self.targets, change))
 
+    def retimed(self, factor: float) -> Early:
+        """Return the buffer of a model whose events are counted otherwise."""
+        return self._replace(begun=np.round(factor * self.begun) if self.begun[0] >= 0.0 else self.begun)
+
     def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
         """Return the events of both, unless there are enough for final scales."""
         begun = 0 if start is None else int(start.count[0])
@@ -71,19 +77,23 @@ class Early(NamedTuple):
         if n >= most:
             parts = {name: part[:0].copy() for name, part in parts.items()}
             n = 0
-        return Early(**parts, count=np.array([n, most]), gamma=self.gamma.copy(), stretch=self.stretch.copy())
+        ages = [state.model.clock[EVENTS] - state.early.begun[0] for state in merging[:3] if state is not None]
+        begun = merging.model.clock[EVENTS] - ages[0] - ages[1] + sum(ages[2:])
+        return self._replace(**parts, count=np.array([n, most]), begun=np.array([begun]))
 
 
-def new_early(gamma: float, d: int, dtype: DTypeLike) -> Early:
+def new_early(gamma: float, d: int, dtype: DTypeLike, begun: float = 0.0) -> Early:
     """Return an empty buffer."""
     most = max((n for n in SETTLE if n * d <= ROOM), default=0)
     nothing = np.zeros(0)
-    return Early(np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]), np.ones(d))
+    return Early(
+        np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]), np.ones(d), np.array([begun])
+    )
 
 
 def next_settling(early: Early, events: float) -> int:
-    """Return the number of events at the next update of what they decide; 0 if there is none."""
-    return next((n for n in SETTLE if events < n <= early.count[1]), 0)
+    """Return the number of events of the model at the next update of what they decide; 0 if there is none."""
+    return next((int(early.begun[0]) + n for n in SETTLE if events < early.begun[0] + n and n <= early.count[1]), 0)
 
 
 def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:

@@ -7,22 +7,33 @@ would have said of each event before it was learned.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.expansion import Expansion
+from ..core import state as states
+from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import SCORE, Diverged
 from ..core.matrices import squared_norms
+from ..core.state import Widening
 from . import archive, bins, least_squares, line, window
 from .archive import Archive, new_archive
 from .bins import Bins, new_bins
+from .combination import RIDGE, new_combination
+from .early import Early
 from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
 from .line import WIDE, Line, new_line
+from .mixture import Mixture, new_mixture
 from .relevance import column_factors
+from .scaling import Scales, keep, new_scales
+from .succession import leads
 from .whitened import Whitening, admit, coefficients, new_whitening, point_factor, whiten
 from .window import VALUES, Window, new_window
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
 
 KERNEL = Ridge(0.1, 1.0, 0)
 LINEAR = Ridge(1.0, 1.0, 0)
@@ -55,10 +66,14 @@ REGRESSORS = (
 )
 
 
-class Experts(NamedTuple):
-    """Views of the parts of a state."""
+class Nothing(NamedTuple):
+    """No successor."""
 
-    model: Expansion  # the points
+
+class Experts(NamedTuple):
+    """The experts, how they are mixed, and how rows are scaled for them: what a successor has of its own."""
+
+    model: Expansion  # the points; their coefficients are only written for merging
     whitening: Whitening
     kernel_squares: LeastSquares
     linear: Line
@@ -66,9 +81,76 @@ class Experts(NamedTuple):
     bins: Bins
     window: Window
     archive: Archive
+    mixture: Mixture | LeastSquares
+    scales: Scales
+    target: Scales
+    early: Early
+    succession: Any = Nothing()  # Succession
+    successor: Any = Nothing()  # Experts that have neither
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise if there are too many points."""
+        if self.model.stored > self.whitening.most[0]:
+            raise ValueError(f"there are {self.model.stored} points of the experts, but at most {self.whitening.most[0]}")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether these experts learn."""
+        return bool(self.early.begun[0] >= 0.0)
+
+    @property
+    def answering(self) -> Experts:
+        """The experts that answer: these, or their successor where it leads."""
+        return self.successor if self.successor.has_begun and leads(self.succession) else self
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for a successor if and only if there is one."""
+        return self.successor.has_begun == (len(self.successor.window.points) > 0)
+
+    def fitted(self) -> Experts:
+        """Return the same with memory for a successor if and only if there is one."""
+        found = self.successor.grown(len(self.model.points)) if self.successor.has_begun else self.successor.emptied()
+        return self._replace(successor=found)
+
+    def emptied(self) -> Experts:
+        """Return a successor that has not begun and holds nothing."""
+        clear(self)
+        self.early.count[0], self.early.begun[0] = 0, -1.0
+        return states.trimmed(self)
+
+    def grown(self, capacity: int) -> Experts:
+        """Return a successor with room for this many points, if it has begun."""
+        return states.grown(self, capacity) if self.has_begun else self
+
+    def trimmed(self, size: int) -> Experts:
+        """Return a successor without spare room."""
+        return states.trimmed(self)
+
+    def widened(self, change: Widening) -> Experts:
+        """Convert a successor to the outputs of ``change``."""
+        return states.widened(self, change)
+
+    def set_centre(self, row: np.ndarray) -> None:
+        """Store rows of a successor relative to this one."""
+        states.set_centre(self, row)
+
+    def merged(self, other: Experts, start: Experts | None, merging: Merging) -> Experts:
+        """Return no successor: models are merged by what answers (methods/auto.py)."""
+        return self.emptied()
+
+    def retimed(self, factor: float) -> Experts:
+        """Return a successor in a model whose events are counted otherwise."""
+        clock = self.model.clock.copy()
+        clock[EVENTS] = np.round(factor * clock[EVENTS])
+        return self._replace(model=self.model._replace(clock=clock), early=self.early.retimed(factor))
+
+    def kernel(self, given: Kernel) -> Kernel:
+        """Return the kernel with the current gamma."""
+        return given._replace(gamma=float(self.early.gamma[0]))
 
 
-def new_experts(model: Expansion, most: int, events: int, memory: int, of_classes: bool) -> Experts:
+def new_experts(model: Expansion, most: int, events: int, memory: int, early: Early, of_classes: bool) -> Experts:
     """Return untrained experts, with a maximum number of points, of latest events, and of bytes of the memory."""
     d, outputs = model.points.shape[1], model.coef.shape[1]
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
@@ -81,6 +163,10 @@ def new_experts(model: Expansion, most: int, events: int, memory: int, of_classe
         new_bins(BINNED, d, outputs),
         new_window(events, d, model.points.dtype, powers, columns),
         new_archive(d, memory),
+        new_mixture(len(CLASSIFIERS), outputs) if of_classes else new_combination(len(REGRESSORS)),
+        new_scales(d),
+        new_scales(1),
+        early,
     )
 
 
@@ -95,23 +181,57 @@ def clear(experts: Experts) -> None:
     archive.clear(experts.archive)
 
 
-def moved(experts: Experts, kernel: Kernel, factor: np.ndarray, shift: np.ndarray) -> Experts:
-    """Return experts whose kernels see rows times a factor plus a shift; they have no spare room.
+def begin(experts: Experts, events: float, gamma: float) -> None:
+    """Let these experts learn from here on, when the model has learned so many events, knowing nothing of them."""
+    clear(experts)
+    if isinstance(experts.mixture, Mixture):
+        states.restore(experts.mixture, new_mixture(len(CLASSIFIERS), experts.model.coef.shape[1]))
+    else:
+        least_squares.clear(experts.mixture, RIDGE)
+    for scales in (experts.scales, experts.target):
+        keep(scales, new_scales(len(scales.mean)))
+    experts.bins.columns[:], experts.bins.edges[:] = 0, bins.NEVER
+    experts.model.clock[EVENTS] = experts.early.begun[0] = events
+    experts.early.count[0], experts.early.gamma[0], experts.early.stretch[:] = 0, gamma, 1.0
 
-    With another factor the features of the kernel expert are new, and its weights are taken over.
+
+def take_over(experts: Experts) -> None:
+    """Replace all that experts know by what their successor knows; it has no spare room, or both have the same."""
+    for name in Experts._fields[: Experts._fields.index("succession")]:
+        states.restore(getattr(experts, name), getattr(experts.successor, name))
+    experts.successor.early.begun[0] = -1.0
+
+
+def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
+    """Return experts with the gamma, the factors of columns and the centre of others; they have no spare room.
+
+    Where these differ, the features of the kernel expert are new, and its weights are taken over.
     """
-    model, held, whitening = experts.model, experts.window, experts.whitening
+    early, centre = experts.early, common.model.centre
+    factor, shift = common.early.stretch / early.stretch, common.early.stretch * (experts.model.centre - centre)
+    width = math.sqrt(common.early.gamma[0] / early.gamma[0])
+    if (factor == 1.0).all() and not shift.any() and width == 1.0:
+        return experts
+    model, held, whitening, squares = experts.model, experts.window, experts.whitening, experts.kernel_squares
     points, latest = ((part.points * factor + shift).astype(part.points.dtype) for part in (model, held))
-    model = model._replace(points=points, norms=squared_norms(points))
+    model = model._replace(points=points, norms=squared_norms(points), centre=centre)
     norms = np.zeros_like(held.norms)
     norms[: held.stored] = squared_norms(latest)
-    if model.stored and (factor != 1.0).any():
+    fixed = int(squares.size[least_squares.FIXED])
+    if model.stored and ((factor != 1.0).any() or width != 1.0):
         whitening = whitening._replace(factor=point_factor(kernel, model).ravel())
-        fixed = int(experts.kernel_squares.size[least_squares.FIXED])
-        coef = coefficients(whitening.factor, experts.kernel_squares.weights[:, fixed:])
+        coef = coefficients(whitening.factor, squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
-    held = held._replace(points=latest, norms=norms)
-    return experts._replace(model=model, whitening=whitening, window=held, archive=experts.archive.moved(factor))
+    if width != 1.0 and squares.count:
+        squares = least_squares.rescaled(squares, np.r_[1.0, np.full(fixed - 1, width), np.ones(squares.count - fixed)])
+    return experts._replace(
+        model=model,
+        whitening=whitening,
+        kernel_squares=squares,
+        window=held._replace(points=latest, norms=norms),
+        archive=experts.archive.moved(factor),
+        early=early._replace(stretch=common.early.stretch, gamma=common.early.gamma),
+    )
 
 
 class Seen(NamedTuple):
@@ -129,16 +249,13 @@ class Seen(NamedTuple):
     stored: np.ndarray  # (events, d) for the memory
 
 
-def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
-    """Return rows, and how they are scaled, as the experts see them, with room for this many new points.
-
-    Kernels see columns times ``stretch``.
-    """
+def look(experts: Experts, given: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
+    """Return rows, and how they are scaled, as the experts see them, with room for this many new points."""
     b, d = X.shape
-    model = experts.model
+    model, kernel, stretch = experts.model, experts.kernel(given), experts.early.stretch
     columns = np.ones((1 + d, b))
     columns[1:] = X.T
-    centred = _stretched(experts, stretch, X)
+    centred = _stretched(experts, X)
     norms = squared_norms(centred)
     fixed = int(experts.kernel_squares.size[least_squares.FIXED])
     Z = np.empty((fixed + min(int(experts.whitening.most[0]), model.stored + room), b))
@@ -149,19 +266,20 @@ def look(experts: Experts, kernel: Kernel, stretch: np.ndarray, rows: np.ndarray
     return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
 
 
-def _stretched(experts: Experts, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
-    return ((X - experts.model.centre) * stretch).astype(experts.model.points.dtype)
+def _stretched(experts: Experts, X: np.ndarray) -> np.ndarray:
+    return ((X - experts.model.centre) * experts.early.stretch).astype(experts.model.points.dtype)
 
 
-def relevance(experts: Experts, kernel: Kernel, stretch: np.ndarray, X: np.ndarray) -> np.ndarray:
+def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
     """Return new factors of the columns, by what the kernel expert says of these rows."""
+    kernel = experts.kernel(given)
     n, fixed = experts.model.stored, int(experts.kernel_squares.size[least_squares.FIXED])
     weights = experts.kernel_squares.weights
     coef, slopes = coefficients(experts.whitening.factor, weights[:, fixed : fixed + n]), np.zeros((len(weights), X.shape[1]))
     if fixed > 1:
         slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
     points = experts.model.points[:n].astype(np.float64)
-    return column_factors(kernel, stretch, _stretched(experts, stretch, X).astype(np.float64), points, coef, slopes)
+    return column_factors(kernel, experts.early.stretch, _stretched(experts, X).astype(np.float64), points, coef, slopes)
 
 
 def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:

@@ -128,7 +128,8 @@ class LeastSquares(NamedTuple):
         n = self.count
         q = self.squares[:n]  # the sum of s z, since the first feature is 1
         new = np.zeros(self.weights.shape[1])
-        new[:n] = -_solved(self, q[np.newaxis])[0]
+        if n:
+            new[:n] = -_solved(self, q[np.newaxis])[0]
         of_all = np.zeros_like(new)
         of_all[:n] = -q
         lost = float(q[0] + new[:n] @ q) if n else 0.0
@@ -412,6 +413,17 @@ def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
     return sums._replace(
         factor=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
     )
+
+
+def rescaled(sums: LeastSquares, factors: np.ndarray) -> LeastSquares:
+    """Return the sums of features that are each multiplied by a factor; the weights are of the same function."""
+    n = sums.count
+    squares = (_symmetric(sums.squares, n) * factors * factors[:, np.newaxis]).ravel()
+    found = sums._replace(
+        factor=np.zeros(n * n), squares=squares, weights=sums.weights / factors, moments=sums.moments * factors
+    )
+    renew(found)
+    return found
 
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:

@@ -4,11 +4,12 @@ A stack is softmax of a weighted sum of the experts' scores, each score minus it
 and compressed to z / sqrt(1 + |z|), so that the few high scores of a rare class count and still differ.  Its weights are
 learned by Newton steps: gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time
 passes: an event whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one
-per cent is learned from as many of its events as a common one.
+per cent is learned from as many of its events as a common one.  A share of the labels may be noise, as likely of one class as
+of another: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
-little more.  All of this increases with the scores: it decides between classes and does not lose the order within one.
+little more.  Nothing is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ SHARE = 0.001  # of the weight of all stacks, which is divided after each event
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
 BIAS_RIDGE = 2.0  # the same of the biases
+NOISE = 0.01  # share of the labels at first
+LEAST_NOISE = 1e-5
+NOISE_RATE = 0.001  # the least weight of an event in it
 SLOWEST = 0.0001  # the least weight of an event in means and spreads of scores
 EVENTS, LOG_LOSS = range(2)  # what record holds
 LEAST = 1e-3  # pivot of a system of equations, which is more if there are no rounding errors
@@ -44,6 +48,7 @@ LARGEST = 1e6  # more than weights and biases can be
     curvature="coefficients: stacks experts experts",
     bias=f"{-LARGEST}..{LARGEST}: stacks labels",
     bias_curvature="0..1e130: stacks labels",
+    noise="0..1: stacks",
     trust="shares: stacks",
     losses="not negative: stacks",
     record=("counts", "not negative"),
@@ -55,6 +60,7 @@ class Mixture(NamedTuple):
     curvature: np.ndarray  # sums of second derivatives, of which the lower triangle counts
     bias: np.ndarray
     bias_curvature: np.ndarray
+    noise: np.ndarray  # share of the labels
     trust: np.ndarray  # weights of the stacks
     losses: np.ndarray  # log-loss of each stack, of all events so far
     record: np.ndarray  # see EVENTS and LOG_LOSS above
@@ -106,6 +112,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
         curvature=np.zeros((stacks, experts, experts)),
         bias=np.zeros((stacks, classes)),
         bias_curvature=np.zeros((stacks, classes)),
+        noise=np.full(stacks, NOISE),
         trust=np.full(stacks, 1.0 / stacks),
         losses=np.zeros(stacks),
         record=np.zeros(2),
@@ -189,7 +196,8 @@ def _stack(mixture, x, said):
             total += np.exp(said[s, k] - highest)
         total = highest + np.log(total)
         for k in range(said.shape[1]):
-            said[s, k] -= total
+            p = np.exp(said[s, k] - total)
+            said[s, k] = np.log((1.0 - mixture.noise[s]) * p + mixture.noise[s] / said.shape[1])
 
 
 @inline
@@ -220,17 +228,22 @@ def _learn_trust(mixture, said, label, own, weight, losses):
 
 @inline
 def _learn_stack(mixture, s, x, p, label, weight, work):
-    """A Newton step of log-loss; ``p`` are log probabilities, and probabilities after it.
+    """A Newton step of log-loss; ``p`` are log probabilities, and probabilities without noise after it.
 
     Half of the curvature is that of this event's own gradient, which bounds the step.
     """
     experts, classes = x.shape
     gradient, centre, curvature = work[experts], work[experts + 1], mixture.curvature[s]
+    share = mixture.noise[s]
+    is_noise = share / classes / np.exp(p[label])
+    weight *= 1.0 - is_noise
+    rate = max(NOISE_RATE, 1.0 / (mixture.record[EVENTS] + 100.0))
+    mixture.noise[s] = max(share + rate * (is_noise - share), LEAST_NOISE)
     uncertain = 1.0
     for m in range(experts):
         centre[m] = 0.0
     for k in range(classes):
-        p[k] = np.exp(p[k])
+        p[k] = max(np.exp(p[k]) - share / classes, 0.0) / (1.0 - share)
         uncertain -= p[k] * p[k]
         for m in range(experts):
             centre[m] += p[k] * x[m, k]

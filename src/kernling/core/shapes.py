@@ -119,6 +119,9 @@ def verify(part: Any, empty: Any, dimensions: Mapping[str, int], name: str = "st
         What messages call it.
     """
     arrays = getattr(type(part), "ARRAYS", NOTHING)
+    size = getattr(getattr(part, "model", None), "size", None)
+    if size is not None and size.shape == (1,):
+        dimensions = {**dimensions, "stored": int(size[0])}
     known = dict(dimensions)
     if arrays.used and not getattr(empty, arrays.used).size:
         known["stored"] = 0

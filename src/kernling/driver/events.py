@@ -131,7 +131,7 @@ class Plain:
         return self._learn_event, state
 
     def _learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        if not state.model.has_room(max(1, self._fixed[0].room)):
+        if not state.model.has_room(max(1, self._fixed[0].room)) or not getattr(state, "fits", True):
             return 0
         rows, targets, weights = self._event[:3]
         rows[0] = x
@@ -404,7 +404,9 @@ def _call_length(state: Any, setup: Setup) -> int:
 
 
 def _with_room(state: Any, points: int) -> Any:
-    """Grow every part of the state that holds points, if this many more might not fit."""
+    """Grow every part of the state that holds points, if this many more might not fit, and what comes and goes."""
+    if not getattr(state, "fits", True):
+        state = state.fitted()
     if state.model.has_room(points):
         return state
     capacity = len(state.model.points)

@@ -52,11 +52,16 @@ class Mixed(IsotropicKernel):
     @property
     def gamma_(self) -> float:
         """Current coefficient of the kernel."""
-        return float(self._fitted().early.gamma[0])
+        return float(self._fitted().answering.early.gamma[0])
 
     @gamma_.setter
     def gamma_(self, first: float) -> None:
         """Ignore the initial value: the state contains the current one."""
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether what answers began after a change of the stream, and knows nothing of the events before."""
+        return bool(self._fitted().answering.early.begun[0] > 0.0)
 
     @property
     def _setup(self) -> Any:
@@ -101,7 +106,7 @@ class Mixed(IsotropicKernel):
     def frozen(self) -> tuple[Kernel, Any]:
         """Return the current kernel, and the state without spare room."""
         check_is_fitted(self)
-        return self._setup.kernel, states.trimmed(self._state)
+        return self._setup.kernel, states.trimmed(self._state.answering)
 
     def _score_event(self, x):
         row = np.ascontiguousarray(x[np.newaxis])

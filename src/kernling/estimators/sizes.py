@@ -11,6 +11,7 @@ from sklearn.base import clone
 from ..core import state as states
 from .base import OnlineEstimator
 from .constraints import Whole
+from .mixed import Mixed
 
 SMALL = 64  # the largest of the parameters in the first trial
 STEP = math.sqrt(2.0)  # from one trial to the next, so that none takes much more than twice the limit
@@ -75,4 +76,6 @@ def _size(model: OnlineEstimator, columns: int, outputs: int, points: int) -> in
     options = model.get_params(deep=False)
     found = {name: 1.0 if isinstance(options[name], str) else options[name] for name in model._resolvable()}
     model._begin(options | found, columns, outputs)
+    if isinstance(model, Mixed):
+        model._state.successor.early.begun[0] = 0.0  # there may be one
     return states.nbytes(states.grown(model._state, points))

@@ -34,14 +34,9 @@ def task_of(y: Any) -> str:
     return "classification" if len(values) <= CLASSES and np.array_equal(values, np.floor(values)) else "regression"
 
 
-def scales_itself(model: Any) -> bool:
-    """Return whether a model standardises columns by itself, and so should be given numbers as they are."""
-    return bool(getattr(model, "standardise", False))
-
-
 def without_own_scales(model: Any) -> Any:
     """Return the model without its own standardisation, if it has one: an earlier step scales the columns."""
-    return clone(model).set_params(standardise=False) if scales_itself(model) else model
+    return clone(model).set_params(standardise=False) if getattr(model, "standardise", False) else model
 
 
 def _not_yet(name: str) -> Callable[..., Any]:

@@ -60,21 +60,7 @@ class _Candidate:
     blocks: list[float] = field(default_factory=list)  # the metric on consecutive blocks of rows
 
 
-def search(
-    model: Any,
-    rows: Stream,
-    *,
-    ranges: Mapping[str, Range] | None = None,
-    candidates: int = 27,
-    grid: bool = False,
-    metric: str | None = None,
-    validation: tuple[Any, np.ndarray] | None = None,
-    first: int = 1000,
-    factor: int = 3,
-    max_points: int | None = None,
-    seed: int = 0,
-    on_rung: Callable[[int, int], None] | None = None,
-) -> Found:
+def search(model: Any, rows: Stream, **options: Any) -> Found:
     """Search for good parameters by successive halving, in one pass over the rows.
 
     All candidates learn the same rows, test-then-train.  After ``first`` events only the best 1/``factor`` continue, again
@@ -96,18 +82,18 @@ def search(
     ranges : mapping of str to range, optional
         See ``kernling.estimators.ranges``; by default those that the estimator declares.  Integer parameters
         get integer values.
-    candidates : int
+    candidates : int, default 27
         Number of random candidates besides the model as given; with ``grid``, the maximum number of points of an even grid.
-    grid : bool
+    grid : bool, default False
         Whether to use an even grid instead of random candidates.
     metric : str, optional
         Metric to compare; by default mistakes or rmse.
     validation : (X, y), optional
         Rows to evaluate on instead of those that are learned; results then also have ``<metric>_validation``.
-    first, factor : int
+    first, factor : int, default 1000 and 3
     max_points : int, optional
         Candidates that store more points are ranked after all others.
-    seed : int
+    seed : int, default 0
     on_rung : callable, optional
         Called with the number of events and of candidates left, including the model as given.
 
@@ -125,20 +111,7 @@ def search(
     >>> print(found.model.t_, sorted(found.params), len(found.rows))
     4000 ['delta', 'eta', 'gamma', 'lam', 'output'] 10
     """
-    running = Search(
-        model,
-        rows.info,
-        ranges=ranges,
-        candidates=candidates,
-        grid=grid,
-        metric=metric,
-        validation=validation,
-        first=first,
-        factor=factor,
-        max_points=max_points,
-        seed=seed,
-        on_rung=on_rung,
-    )
+    running = Search(model, rows.info, **options)
     feed(running, rows)
     return running.end()
 

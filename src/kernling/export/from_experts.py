@@ -39,25 +39,24 @@ LEFT_OUT = (
 )
 
 
-def mixture_of(kernel: Kernel, state: Any) -> tuple[tuple[KernelValues, ...], Stacks | Blend]:
-    """Return the kernels and the function of a mixture with this state, which has no spare room."""
-    experts: Experts = state.experts
+def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ...], Stacks | Blend]:
+    """Return the kernels and the function of experts, which have no spare room."""
     own, centre = KernelFunction.of(kernel), experts.model.centre
     city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
     seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
-    stretch = state.early.stretch
+    stretch = experts.early.stretch
     kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
     lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
     squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
     if experts.archive.stored:
         warn(LEFT_OUT)
-    if isinstance(state.mixture, Mixture):
+    if isinstance(experts.mixture, Mixture):
         silent = [_sum([], np.zeros(experts.model.coef.shape[1]), len(centre)) for _ in MEMORY]
-        held = _without_memory(state.mixture) if experts.archive.stored else state.mixture
+        held = _without_memory(experts.mixture) if experts.archive.stored else experts.mixture
         return tuple(kernels), _stacks(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
     corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out
-    blend = _blend(state.mixture, state.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
+    blend = _blend(experts.mixture, experts.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
     if experts.window.stored:
         kernels.append(KernelValues(city, centre, experts.window.points / stretch))
     return tuple(kernels), blend
@@ -136,7 +135,9 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 
 
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
-    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust)
+    noise = held.trust * held.noise
+    floor = float(noise.sum()) / held.bias.shape[1]
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust - noise, floor)
 
 
 def _without_memory(held: Mixture) -> Mixture:

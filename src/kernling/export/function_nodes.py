@@ -146,8 +146,8 @@ def _blend(graph: Graph, function: Blend, rows: Rows) -> str:
 def _stacks(graph: Graph, function: Stacks, rows: Rows) -> str:
     """Return log probabilities, or log odds: the steps of ``Stacks``, with arrays of (rows, stacks, classes)."""
     logits = graph.add("Add", graph.add("MatMul", function.pull, _expert_scores(graph, function, rows)), function.bias)
-    logits = graph.add("Add", graph.add("LogSoftmax", logits, axis=2), np.log(function.trust)[:, np.newaxis])
-    mixed = graph.add("ReduceLogSumExp", logits, np.array([1]), keepdims=0)
+    shares = graph.add("Mul", graph.add("Softmax", logits, axis=2), function.trust[:, np.newaxis])
+    mixed = graph.add("Log", graph.add("Add", graph.add("ReduceSum", shares, np.array([1]), keepdims=0), function.floor))
     return mixed if len(function.experts[0].offset) > 1 else graph.add("Gemm", mixed, np.array([[-1.0], [1.0]]))
 
 

@@ -177,7 +177,8 @@ def _differences(a: Any, b: Any) -> Iterator[tuple[str, str]]:
             resolved = isinstance(given, str) and not isinstance(own, str)
             cure = f"it was derived from the data by {name}={given!r}; set it to a number" if resolved else "use the same value"
             yield name, f"{other!r} and {own!r}; {cure}"
-    if getattr(a, "gamma_", None) != getattr(b, "gamma_", None):
+    succeeded = any(getattr(model, "has_succeeded", False) for model in (a, b))  # with a gamma of its own
+    if getattr(a, "gamma_", None) != getattr(b, "gamma_", None) and not succeeded:
         yield "gamma", f"{b.gamma_:g} and {a.gamma_:g}, which settled on the data; give a number, or begin both from one model"
     for own, other in zip(a._state, b._state, strict=True):
         if isinstance(own, Linear) and not np.array_equal(own.frequencies, other.frequencies):

@@ -145,10 +145,10 @@ def merged_states(
     rule = rule or Merge()
     kind = Kind.of(rule, setup, params)
     states = [trimmed(state) for state in (*pair, start) if state is not None]
+    events = sum(map(events_of, states[:2])) - sum(map(events_of, states[2:]))
     a, b, *begun = rule.align(setup.kernel, *states) if rule.align else states
     start = begun[0] if begun else None
     parts = shares * units.width[:2]
-    events = events_of(a) + events_of(b) - (0.0 if start is None else events_of(start))
     merging = Merging(a, b, start, shares, units, params, setup.kernel, None, np.empty(0, np.intp), 0.0, 0)
     error = 0.0
     if isinstance(a.model, Expansion):

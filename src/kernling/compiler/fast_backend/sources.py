@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -19,9 +20,17 @@ def _functions(path: str) -> dict[tuple[str, int], tuple[ast.FunctionDef, CodeTy
         codes = _codes(compile(tree, path, "exec", dont_inherit=True))
     except (OSError, SyntaxError, ValueError) as error:
         raise Unsupported(str(error)) from error
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    nodes = _definitions(tree.body)
     places = {(node.name, min([node.lineno, *(mark.lineno for mark in node.decorator_list)])): node for node in nodes}
     return {place: (node, codes[place]) for place, node in places.items() if place in codes}
+
+
+def _definitions(statements: list) -> Iterator[ast.FunctionDef]:
+    """Yield the functions among statements and inside of them; looking in expressions takes 20 times as long."""
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef):
+            yield statement
+        yield from _definitions(getattr(statement, "body", []))
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:

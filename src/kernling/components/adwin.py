@@ -1,0 +1,130 @@
+"""ADWIN, a detector of changes: the mean of the latest numbers differs from that of those before by more than chance allows.
+
+A. Bifet and R. Gavaldà: Learning from Time-Changing Data with Adaptive Windowing.  SIAM International Conference on Data Mining
+(2007).
+
+Numbers from 0 to 1 are summed in buckets of 1, 2, 4, ... of them, at most five of each size, so a window of n numbers takes
+memory of the order of log n.  Every 32 numbers, the means before and behind each border of buckets are compared.  As in River,
+a window in which a change was found is emptied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..compiler import jit
+from ..core.shapes import declared
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+DELTA = 0.002  # the chance of an alarm without a change, for each window
+CLOCK = 32  # numbers between two checks
+GRACE = 10  # numbers, up to which nothing is compared
+SHORTEST = 5  # part of the window that is compared
+BUCKETS = 5  # of a size, before two become one of the next size
+ROWS = 53  # sizes: more numbers than can be counted
+WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: the window's numbers, their sum and squares; the clock
+BEFORE, AFTER, CHANCE = range(3)  # what is found: means on both sides of the border, and at most how likely that is by chance
+
+
+@declared(totals="0..1e16: rows buckets", counts=f"0..{BUCKETS}: rows", record="not negative: record")
+class Adwin(NamedTuple):
+    totals: np.ndarray  # sums of buckets of 1, 2, 4, ... numbers, the oldest of a row first
+    counts: np.ndarray  # buckets in each row
+    record: np.ndarray  # see WIDTH and the rest above
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless the buckets hold as many numbers as there are in the window."""
+        if self.counts @ 2.0 ** np.arange(ROWS) != self.record[WIDTH]:
+            raise ValueError(f"the buckets of a detector of changes do not hold {self.record[WIDTH]:g} numbers")
+
+    def merged(self, other: Adwin, start: Adwin | None, merging: Merging) -> Adwin:
+        """Return an empty detector: the losses of a merged model are not those of either."""
+        return new_adwin()
+
+
+def new_adwin() -> Adwin:
+    """Return a detector that has seen nothing."""
+    return Adwin(np.zeros((ROWS, BUCKETS + 1)), np.zeros(ROWS, np.int64), np.zeros(4))
+
+
+def watch(adwin: Adwin, numbers: np.ndarray, first: int = 0) -> tuple[int, np.ndarray]:
+    """Take in numbers from ``first`` on, up to the first alarm; return its index, -1 if there is none, and what was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.components.adwin import new_adwin, watch
+    >>> event, (before, after, chance) = watch(new_adwin(), np.repeat([0.1, 0.5], 500))
+    >>> event, before, after, chance < 0.002
+    (543, 0.1, 0.5, True)
+    """
+    found = np.zeros(3)
+    return _watch(adwin, numbers, first, found), found
+
+
+@jit
+def _watch(adwin, numbers, first, found):
+    for i in range(first, numbers.size):
+        _insert(adwin, numbers[i])
+        record = adwin.record
+        record[TICK] += 1.0
+        if record[TICK] % CLOCK == 0.0 and record[WIDTH] > GRACE and _differs(adwin, found):
+            adwin.counts[:] = 0
+            record[:] = 0.0
+            return i
+    return -1
+
+
+@jit
+def _insert(adwin, number):
+    totals, counts, record = adwin.totals, adwin.counts, adwin.record
+    if record[WIDTH] > 0.0:
+        difference = number - record[TOTAL] / record[WIDTH]
+        record[VARIANCE] += record[WIDTH] * difference * difference / (record[WIDTH] + 1.0)
+    record[WIDTH] += 1.0
+    record[TOTAL] += number
+    row = 0
+    while True:
+        totals[row, counts[row]] = number
+        counts[row] += 1
+        if counts[row] <= BUCKETS:
+            return
+        number = totals[row, 0] + totals[row, 1]
+        for k in range(2, BUCKETS + 1):
+            totals[row, k - 2] = totals[row, k]
+        counts[row] -= 2
+        row += 1
+
+
+@jit
+def _differs(adwin, found):
+    """Whether the means before and behind a border of buckets differ by more than chance allows, from the oldest border on."""
+    totals, counts, record = adwin.totals, adwin.counts, adwin.record
+    width = record[WIDTH]
+    spread = 2.0 * record[VARIANCE] / width
+    doubt = math.log(2.0 * math.log(width) / DELTA)
+    n0, u0 = 0.0, 0.0
+    for row in range(ROWS - 1, -1, -1):
+        for k in range(counts[row]):
+            n0 += 2.0**row
+            u0 += totals[row, k]
+            n1 = width - n0
+            if n0 < SHORTEST or n1 < SHORTEST:
+                continue
+            before, after = u0 / n0, (record[TOTAL] - u0) / n1
+            share = 1.0 / (n0 - SHORTEST + 1.0) + 1.0 / (n1 - SHORTEST + 1.0)
+            if abs(before - after) > math.sqrt(spread * share * doubt) + 2.0 / 3.0 * doubt * share:
+                # the doubt at which this difference would just be allowed: sqrt(a s) + b s = difference
+                root = math.sqrt(spread * share)
+                slope = 2.0 / 3.0 * share
+                s = (math.sqrt(root * root + 4.0 * slope * abs(before - after)) - root) / (2.0 * slope)
+                found[BEFORE], found[AFTER] = before, after
+                found[CHANCE] = min(1.0, 2.0 * math.log(width) * math.exp(-s * s))
+                return True
+    return False

@@ -1,0 +1,207 @@
+"""When a model's losses rise, a successor learns beside it from the latest events, and takes its place once it is better.
+
+Losses are watched by ADWIN (adwin.py): mistakes, or squared errors over their running mean, clipped.  A window of losses in
+which they rose is an alarm; a fall is none, since that is learning.  The successor begins some events later, since a block is
+learned at once.  While there are two, the one with the smaller losses of the latest events answers.  The successor takes the
+place of the other one when its losses are smaller beyond chance, and is itself followed by another: a change that goes on for
+long is met again.  The first successor that is not better within its time is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..compiler import inline, jit
+from ..core.shapes import declared
+from ..core.votes import TIE
+from .adwin import AFTER, BEFORE, CHANCE, Adwin, new_adwin, watch
+
+if TYPE_CHECKING:
+    from ..merging.rules import Merging
+
+DELAY = 256  # events between an alarm and the first event of the successor: at least those of a block
+DECIDE = 256  # events of the successor between two decisions
+YOUNG = 1024  # events of the successor, before which it replaces nobody, and alarms start no other
+LIFE = 8192  # events of the successor, after which it is dropped
+SURE = 3.0  # standard errors by which the successor's losses must be smaller
+BETTER = 0.05  # of the losses of the other one, by which they must be smaller
+LATEST = 1.0 / 256.0  # the share of an event in the losses that decide who answers
+KEEP = 1.0 - 1.0 / 1024.0  # what an event leaves of the sums that decide who stays
+REACH = 9.0  # mean squared errors, at which a squared error is clipped
+FOLLOW = 1e-4  # the least share of an event in the mean squared error
+SOON = 4.0  # the share of an event in it, times events: those of the beginning, which are large, are forgotten
+SURPRISE = 4.0  # logarithmic loss, at which it is clipped
+KEPT = 16  # alarms
+LEAD, SUM, SQUARES, WEIGHT, OWN, PENDING, UNIT, EVENTS = range(8)  # what contest holds
+REPLACED = 4  # the place in an alarm's row, which is that of its fields
+
+
+class Alarm(NamedTuple):
+    """A rise of the losses."""
+
+    event: int  # at which it was found
+    sure: float  # at least how unlikely it is by chance
+    before: float  # the share of mistakes, or the mean squared error, before the rise
+    after: float
+    replaced: int | None  # the event at which a successor took over; None if none did, or not yet
+
+
+@declared(alarms=f"not negative: {KEPT} 5", noted="counts: 1", contest="numbers: contest")
+class Succession(NamedTuple):
+    adwin: Adwin
+    alarms: np.ndarray  # the latest, as a ring
+    noted: np.ndarray  # how many there were
+    contest: np.ndarray  # see LEAD and the rest above
+
+    def latest(self) -> list[Alarm]:
+        """Return the latest alarms, the oldest first."""
+        noted = int(self.noted[0])
+        rows = (self.alarms[i % KEPT].tolist() for i in range(max(0, noted - KEPT), noted))
+        return [Alarm(int(event), sure, old, new, int(replaced) or None) for event, sure, old, new, replaced in rows]
+
+    def retimed(self, factor: float) -> Succession:
+        """Return the record of a model whose events are counted otherwise; those of alarms stay as they were."""
+        contest = self.contest.copy()
+        contest[PENDING] = np.floor(factor * contest[PENDING]) + 1.0 if contest[PENDING] else 0.0
+        return self._replace(contest=contest)
+
+    def merged(self, other: Succession, start: Succession | None, merging: Merging) -> Succession:
+        """Return the latest alarms of both, each with the number of events of its own model; losses are watched anew."""
+        merged = new_succession()
+        rows = {tuple(part.alarms[i % KEPT].tolist()) for part in (self, other) for i in range(int(min(part.noted[0], KEPT)))}
+        for row in sorted(rows)[-KEPT:]:
+            merged.note(row)
+        shared = 0 if start is None else start.noted
+        merged.noted[:] = max(len(rows), int((self.noted + other.noted - shared)[0]))
+        merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - len(rows), axis=0)
+        return merged
+
+    def note(self, row: tuple[float, ...]) -> None:
+        """Store an alarm in the place of the oldest."""
+        self.alarms[int(self.noted[0]) % KEPT] = row
+        self.noted[0] += 1
+
+    def replaced(self, event: int) -> None:
+        """Note of the latest alarm that a successor took over."""
+        last = self.alarms[int(self.noted[0] - 1) % KEPT]
+        last[REPLACED] = last[REPLACED] or event
+
+
+def new_succession() -> Succession:
+    """Return the record of a model without alarms."""
+    return Succession(new_adwin(), np.zeros((KEPT, 5)), np.zeros(1, np.int64), np.zeros(8))
+
+
+def begin(succession: Succession) -> None:
+    """Compare two from here on."""
+    succession.contest[: PENDING + 1] = 0.0
+
+
+def leads(succession: Succession) -> bool:
+    """Return whether the successor had the smaller losses lately."""
+    return bool(succession.contest[LEAD] > 0.0)
+
+
+def is_better(succession: Succession) -> bool:
+    """Return whether the successor's losses are smaller beyond chance."""
+    total, squares, weight, own = succession.contest[SUM : OWN + 1].tolist()
+    mean = total / weight
+    error = math.sqrt(max(squares / weight - mean * mean, 0.0) / weight)
+    return mean > SURE * error and total > BETTER * own
+
+
+def follow(
+    succession: Succession,
+    outputs: np.ndarray,
+    other: np.ndarray | None,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    values: bool,
+) -> np.ndarray:
+    """Replace the outputs of a block by those of the successor where it leads; return the losses of events that are learned.
+
+    The losses before each event decide.
+    """
+    losses = np.empty(int(np.count_nonzero(weights)))
+    second = np.empty((len(outputs), 0)) if other is None else other
+    _follow(succession.contest, outputs, second, targets, weights, values, losses)
+    return losses
+
+
+def alarms_of(succession: Succession, losses: np.ndarray, events: int) -> list[int]:
+    """Watch losses of events, the last of which has this number; note alarms, and return their events."""
+    found, first = [], 0
+    while first < len(losses):
+        place, what = watch(succession.adwin, losses, first)
+        if place < 0:
+            break
+        first = place + 1
+        if what[AFTER] > what[BEFORE]:
+            unit = REACH * succession.contest[UNIT] or 1.0
+            found.append(events - len(losses) + first)
+            succession.note((found[-1], 1.0 - what[CHANCE], unit * what[BEFORE], unit * what[AFTER], 0.0))
+    return found
+
+
+@jit
+def _follow(contest, outputs, other, targets, weights, values, losses):
+    count = 0
+    for j in range(targets.size):
+        two = other.shape[1] > 0
+        answers = two and contest[LEAD] > 0.0
+        if weights[j] > 0.0:
+            unit = contest[UNIT]
+            own = _loss(outputs, j, targets[j], values, unit)
+            theirs = _loss(other, j, targets[j], values, unit) if two else own
+            if values:
+                error = (other[0, j] if answers else outputs[0, j]) - targets[j]
+                losses[count] = theirs if answers else own
+                contest[EVENTS] += 1.0
+                share = max(FOLLOW, min(1.0, SOON / contest[EVENTS]))
+                most = 100.0 * unit if contest[EVENTS] > 100.0 else np.inf
+                contest[UNIT] += share * (min(error * error, most) - unit)
+            else:
+                losses[count] = 1.0 if _is_wrong(other if answers else outputs, j, targets[j]) else 0.0
+            count += 1
+            if two:
+                lead = own - theirs
+                contest[LEAD] += LATEST * (lead - contest[LEAD])
+                contest[SUM] = KEEP * contest[SUM] + lead
+                contest[SQUARES] = KEEP * contest[SQUARES] + lead * lead
+                contest[WEIGHT] = KEEP * contest[WEIGHT] + 1.0
+                contest[OWN] = KEEP * contest[OWN] + own
+        if answers:
+            for o in range(outputs.shape[0]):
+                outputs[o, j] = other[o, j]
+
+
+@inline
+def _loss(outputs, j, target, values, unit):
+    """The clipped squared error over its mean, or the clipped logarithmic loss."""
+    if values:
+        error = outputs[0, j] - target
+        return min(error * error / (REACH * unit), 1.0) if unit > 0.0 else 0.0
+    if outputs.shape[0] == 1:
+        margin = target * outputs[0, j]
+        return min(np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0), SURPRISE)
+    highest = outputs[0, j]
+    for o in range(1, outputs.shape[0]):
+        highest = max(highest, outputs[o, j])
+    total = 0.0
+    for o in range(outputs.shape[0]):
+        total += np.exp(outputs[o, j] - highest)
+    return min(np.log(total) + highest - outputs[int(target), j], SURPRISE)
+
+
+@inline
+def _is_wrong(outputs, j, target):
+    if outputs.shape[0] == 1:
+        return (outputs[0, j] >= -TIE) != (target > 0.0)
+    best = 0
+    for o in range(1, outputs.shape[0]):
+        if outputs[o, j] > outputs[best, j] + TIE:
+            best = o
+    return best != int(target)

@@ -1,0 +1,151 @@
+"""Auto after a change: alarms, a successor, and who takes whose place; tests/oracles/auto.py has its slow version."""
+
+import numpy as np
+import pytest
+
+import kernling as kl
+from kernling.components import early, succession
+from kernling.estimators.contents import flatten
+from oracles.auto import AutoClasses, AutoValues, Succeeding
+
+SMALL = {"points": 30, "window": 50, "memory": 20_000, "block_size": 16}
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Everything happens within a few hundred events."""
+    for name, value in {"DELAY": 16, "DECIDE": 32, "YOUNG": 128, "LIFE": 384}.items():
+        monkeypatch.setattr(succession, name, value)
+    monkeypatch.setattr(early, "SETTLE", (16, 64, 128))
+
+
+def changing(n: int, change: int, seed: int = 0, values: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and targets by a rule that becomes another one."""
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    new = np.arange(n) >= change
+    if values:
+        return X, np.where(new, 3.0 * X[:, 2] ** 2, X[:, 0] + 0.3 * X[:, 1])
+    return X, np.where(new, X[:, 1] * X[:, 2] > 0.0, X[:, 0] > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
+    monkeypatch.setattr("oracles.auto.SETTLE", early.SETTLE)
+    values = cls is kl.AutoRegressor
+    X, y = changing(640, 250, values=values)
+    model = cls(points=15, window=40, memory=3000, block_size=16, gamma=0.4)
+    oracle = Succeeding(
+        lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
+        *(getattr(succession, name) for name in ("DELAY", "DECIDE", "YOUNG", "LIFE")),
+    )
+    targets = y if values else np.where(y > 0, 1.0, -1.0)
+    expected = []
+    for x, target in zip(X, targets, strict=True):
+        expected.append(oracle.scores(x)[0])
+        oracle.learn(x, target, 1.0, None)
+    known = {} if values else {"classes": [0, 1]}
+    model.partial_fit(X[:1], y[:1], **known)
+    said = [model._scores(X[:1])[0, 0]]
+    for x, target in zip(X[1:], y[1:], strict=True):
+        said.append(model.score_one(x))
+        model.learn_one(x, target)
+    np.testing.assert_allclose(said[1:], expected[1:], rtol=1e-5, atol=1e-5)
+    found = [(alarm.event, alarm.before, alarm.after, alarm.replaced) for alarm in model.alarms_]
+    assert [row[0] for row in found] == [row[0] for row in oracle.alarms]
+    assert [row[3] for row in found] == [row[3] for row in oracle.alarms]
+    assert any(row[3] for row in found)
+
+
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+def test_blocks_chunks_and_single_events_lead_to_the_same_succession(cls, soon):
+    X, y = changing(800, 350, values=cls is kl.AutoRegressor)
+    whole, chunks, single = cls(**SMALL), cls(**SMALL), cls(**SMALL | {"block_size": 5})
+    said = whole.predict_then_learn(X, y)
+    parts = [chunks.predict_then_learn(X[part], y[part]) for part in np.split(np.arange(800), [3, 200, 351, 403, 600])]
+    for x, target in zip(X, y, strict=True):
+        single.learn_one(x, target)
+    assert any(alarm.replaced for alarm in whole.alarms_)
+    for other in (chunks, single):
+        assert [alarm[0::4] for alarm in other.alarms_] == [alarm[0::4] for alarm in whole.alarms_]
+        np.testing.assert_allclose(other._scores(X[:50]), whole._scores(X[:50]), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate(parts).astype(float), said.astype(float), rtol=1e-6, atol=1e-6)
+
+
+def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
+    X, y = changing(1100, 500)
+    whole, cut = kl.AutoClassifier(dtype="float32", **SMALL), kl.AutoClassifier(dtype="float32", **SMALL)
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], 1100)
+    for part in np.split(np.arange(1100), [400, 560, 620, 700]):
+        whole.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=weights[part])
+        cut.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=weights[part])
+        kl.save(cut, tmp_path / "cut.kern")
+        cut = kl.load(tmp_path / "cut.kern")
+    assert whole.alarms_
+    own, other = flatten(kl.merge([whole])._state), flatten(cut._state)
+    np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
+    assert own.keys() == other.keys()
+    assert cut.alarms_ == whole.alarms_
+
+
+def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
+    X, y = changing(1800, 400)
+    model = kl.AutoClassifier(**SMALL).partial_fit(X[:300], y[:300])
+
+    def allocated() -> int:
+        return sum(array.nbytes for array in flatten(model._state).values())
+
+    first, most = allocated(), 0
+    for part in np.array_split(np.arange(300, 1800), 30):
+        model.partial_fit(X[part], y[part])
+        most = max(most, allocated())
+    assert model.alarms_
+    assert 1.5 * first < most < 2.1 * first
+    assert allocated() == first
+
+
+def test_without_a_change_nothing_happens():
+    X, y = changing(4000, 4000)
+    model = kl.AutoClassifier(points=30, window=50, memory=20_000).fit(X, y)
+    assert model.alarms_ == []
+    assert not model.has_succeeded
+
+
+def test_a_class_that_comes_while_there_is_a_successor_is_learned(soon):
+    X, y = changing(1500, 500)
+    y[800:][X[800:, 0] > 1.0] = 2
+    model = kl.AutoClassifier(**SMALL)
+    model.predict_then_learn(X[:620], y[:620])
+    assert model._state.successor.has_begun
+    said = model.predict_then_learn(X[620:], y[620:])
+    assert (said != y[620:])[-300:].mean() < 0.25
+
+
+def test_models_are_merged_by_what_answers(soon):
+    X, y = changing(1400, 500)
+    start = kl.AutoClassifier(**SMALL).fit(X[:480], y[:480])
+    parts = [kl.merge([start]).partial_fit(X[part], y[part]) for part in np.array_split(np.arange(480, 1400), 2)]
+    assert any(part.has_succeeded for part in parts)
+    merged = kl.merge(parts, start=start)
+    assert merged.t_ == 1400
+    assert not merged._state.successor.has_begun
+    events = {alarm.event for part in parts for alarm in part.alarms_}
+    assert {alarm.event for alarm in merged.alarms_} == events
+    errors = [(model.predict(X[1000:]) != y[1000:]).mean() for model in (merged, *parts, start)]
+    assert errors[0] < 0.7 * errors[-1]
+    merged.partial_fit(X, y)
+    assert np.isfinite(merged._scores(X)).all()
+
+
+def test_models_with_gammas_of_their_own_can_be_merged(soon):
+    """Columns from 0 to 1 are not scaled, so gamma depends on the rows of the successor."""
+    rng = np.random.default_rng(0)
+    X = rng.random((1400, 3))
+    X[500:] *= 0.5
+    y = np.where(np.arange(1400) < 500, X[:, 0] > 0.6, X[:, 1] > X[:, 2]).astype(int)
+    start = kl.AutoClassifier(**SMALL).fit(X[:450], y[:450])
+    parts = [kl.merge([start]).partial_fit(X[part], y[part]) for part in (slice(450, 500), slice(450, 1400))]
+    assert parts[0].gamma_ != parts[1].gamma_
+    for pair in (parts, parts[::-1]):
+        merged = kl.merge(pair, start=start)
+        assert merged.gamma_ == pair[0].gamma_
+        assert (merged.predict(X[1000:]) != y[1000:]).mean() < 0.35
