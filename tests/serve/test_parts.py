@@ -12,8 +12,9 @@ from kernling.serve.blocks import Block
 from kernling.serve.dead import Attempts, DeadLetters
 from kernling.serve.ids import IDS, KnownIds, Piece, StoredIds
 from kernling.serve.jobs import Job, Jobs
+from kernling.serve.journal import BLOCK, DEFINITION, blocks
 from kernling.serve.learners import share
-from kernling.serve.log import Log, Record
+from kernling.serve.log import Found, Log, Record
 from kernling.serve.marks import NAMES, Mark, Marks, read
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
@@ -357,3 +358,12 @@ def test_a_model_from_a_file_survives_damage_to_the_end_of_the_journal(start, tm
     service = start()
     assert service.models["begun"].from_file
     assert service.models["begun"].published.model.t_ == 60
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_copies_of_a_block_the_whole_one_is_learned(tmp_path, order):
+    """A start that was killed while it copied records leaves both, and damage may hit one of them."""
+    copies = [Found(tmp_path / name, 0, BLOCK, True, 1, 0, 10, 5, is_whole=name == "whole") for name in ("whole", "damaged")]
+    others = [copies[0]._replace(model=2), copies[0]._replace(first=10), copies[0]._replace(kind=DEFINITION, first=20)]
+    found = blocks([*others, *copies[::order]], 1)
+    assert [(one.first, one.is_whole) for one in found] == [(0, True), (10, True)]
