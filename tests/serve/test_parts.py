@@ -12,10 +12,11 @@ from kernling.serve.blocks import Block
 from kernling.serve.dead import Attempts, DeadLetters
 from kernling.serve.ids import IDS, KnownIds, Piece, StoredIds
 from kernling.serve.jobs import Job, Jobs
-from kernling.serve.journal import BLOCK, DEFINITION, blocks
+from kernling.serve.journal import BLOCK, DEFINITION, Definition, Journal, blocks
 from kernling.serve.learners import share
 from kernling.serve.log import Found, Log, Record
 from kernling.serve.marks import NAMES, Mark, Marks, read
+from kernling.serve.recovery import Survey
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from kernling.serve.snapshots import NEW
@@ -367,3 +368,15 @@ def test_of_two_copies_of_a_block_the_whole_one_is_learned(tmp_path, order):
     others = [copies[0]._replace(model=2), copies[0]._replace(first=10), copies[0]._replace(kind=DEFINITION, first=20)]
     found = blocks([*others, *copies[::order]], 1)
     assert [(one.first, one.is_whole) for one in found] == [(0, True), (10, True)]
+
+
+def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
+    journal = Journal(tmp_path)
+    with journal.commit():
+        journal.add_model(Definition("flights", {}, {"columns": {}}))
+    journal.close()
+    path = next((tmp_path / "journal").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"columns")] ^= 1
+    path.write_bytes(content)
+    assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
