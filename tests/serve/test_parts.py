@@ -380,3 +380,13 @@ def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
     content[content.index(b"columns")] ^= 1
     path.write_bytes(content)
     assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
+
+
+def test_a_number_whose_commit_failed_is_given_again(tmp_path, monkeypatch):
+    journal = Journal(tmp_path)
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="full"), journal.commit():
+        broken.setattr(journal.log, "append", lambda _: (_ for _ in ()).throw(OSError("full")))
+        assert journal.add_model(Definition("flights", {}, {})) == 1
+    with journal.commit():
+        assert journal.add_model(Definition("trips", {}, {})) == 1
+    journal.close()
