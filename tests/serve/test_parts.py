@@ -12,9 +12,11 @@ from kernling.serve.blocks import Block
 from kernling.serve.dead import Attempts, DeadLetters
 from kernling.serve.ids import IDS, KnownIds, Piece, StoredIds
 from kernling.serve.jobs import Job, Jobs
+from kernling.serve.journal import BLOCK, DEFINITION, Definition, Journal, blocks
 from kernling.serve.learners import share
-from kernling.serve.log import Log, Record
+from kernling.serve.log import Found, Log, Record
 from kernling.serve.marks import NAMES, Mark, Marks, read
+from kernling.serve.recovery import Survey
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from kernling.serve.snapshots import NEW
@@ -357,3 +359,34 @@ def test_a_model_from_a_file_survives_damage_to_the_end_of_the_journal(start, tm
     service = start()
     assert service.models["begun"].from_file
     assert service.models["begun"].published.model.t_ == 60
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_copies_of_a_block_the_whole_one_is_learned(tmp_path, order):
+    """A start that was killed while it copied records leaves both, and damage may hit one of them."""
+    copies = [Found(tmp_path / name, 0, BLOCK, True, 1, 0, 10, 5, is_whole=name == "whole") for name in ("whole", "damaged")]
+    others = [copies[0]._replace(model=2), copies[0]._replace(first=10), copies[0]._replace(kind=DEFINITION, first=20)]
+    found = blocks([*others, *copies[::order]], 1)
+    assert [(one.first, one.is_whole) for one in found] == [(0, True), (10, True)]
+
+
+def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
+    journal = Journal(tmp_path)
+    with journal.commit():
+        journal.add_model(Definition("flights", {}, {"columns": {}}))
+    journal.close()
+    path = next((tmp_path / "journal").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"columns")] ^= 1
+    path.write_bytes(content)
+    assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
+
+
+def test_a_number_whose_commit_failed_is_given_again(tmp_path, monkeypatch):
+    journal = Journal(tmp_path)
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="full"), journal.commit():
+        broken.setattr(journal.log, "append", lambda _: (_ for _ in ()).throw(OSError("full")))
+        assert journal.add_model(Definition("flights", {}, {})) == 1
+    with journal.commit():
+        assert journal.add_model(Definition("trips", {}, {})) == 1
+    journal.close()
