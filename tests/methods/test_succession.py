@@ -32,7 +32,7 @@ def changing(n: int, change: int, seed: int = 0, values: bool = False) -> tuple[
 def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
     monkeypatch.setattr("oracles.auto.SETTLE", early.SETTLE)
     values = cls is kl.AutoRegressor
-    X, y = changing(640, 250, values=values)
+    X, y = changing(600, 330, values=values)
     model = cls(points=15, window=40, memory=3000, block_size=16, gamma=0.4)
     oracle = Succeeding(
         lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
