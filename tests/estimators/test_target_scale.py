@@ -87,3 +87,8 @@ def test_a_scale_is_that_of_the_targets_before():
     for forged in ([1.0, 0.0, -1.0], [np.inf, 0.0, 1.0], [1.0, np.nan, 1.0], [1.0, 1e300, 1.0]):
         with pytest.raises(ValueError, match="not a valid scale of targets"):
             TargetScale.from_plain(forged)
+
+
+def test_rows_of_a_common_start_count_once():
+    scales = [TargetScale(100.0, 1.0, 50.0), TargetScale(80.0, 2.0, 40.0), TargetScale(60.0, 0.0, 9.0)]
+    assert merged_scale(scales, np.array([0.5, 0.5])).rows == 120.0

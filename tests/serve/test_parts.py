@@ -382,11 +382,25 @@ def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
     assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
 
 
-def test_a_number_whose_commit_failed_is_given_again(tmp_path, monkeypatch):
+def test_a_number_whose_commit_failed_is_given_again(tmp_path):
     journal = Journal(tmp_path)
-    with monkeypatch.context() as broken, pytest.raises(OSError, match="full"), journal.commit():
-        broken.setattr(journal.log, "append", lambda _: (_ for _ in ()).throw(OSError("full")))
-        assert journal.add_model(Definition("flights", {}, {})) == 1
+
+    def fail():
+        with journal.commit():
+            assert journal.add_model(Definition("flights", {}, {})) == 1
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        fail()
     with journal.commit():
         assert journal.add_model(Definition("trips", {}, {})) == 1
     journal.close()
+
+
+def test_a_large_row_takes_the_place_of_several(tmp_path):
+    waiting = Waiting(tmp_path / "waiting.sqlite", Settings(waiting_bytes=1000))
+    waiting.keep(1, [str(place) for place in range(10)], 10 * [{"km": 1.5}])
+    waiting.keep(1, ["large"], [{"km": "x" * 600}])
+    assert waiting.bytes[1] == waiting._size(1) <= 1000
+    assert list(waiting.find(1, ["large", "0", "9"])) == ["large", "9"]
+    waiting.close()
