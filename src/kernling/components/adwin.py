@@ -75,8 +75,10 @@ def _watch(adwin, numbers, first, found):
         record = adwin.record
         record[TICK] += 1.0
         if record[TICK] % CLOCK == 0.0 and record[WIDTH] > GRACE and _differs(adwin, found):
-            adwin.counts[:] = 0
-            record[:] = 0.0
+            for row in range(ROWS):
+                adwin.counts[row] = 0
+            for k in range(record.size):
+                record[k] = 0.0
             return i
     return -1
 
@@ -109,10 +111,11 @@ def _differs(adwin, found):
     width = record[WIDTH]
     spread = 2.0 * record[VARIANCE] / width
     doubt = math.log(2.0 * math.log(width) / DELTA)
-    n0, u0 = 0.0, 0.0
+    n0, u0, size = 0.0, 0.0, 2.0**ROWS
     for row in range(ROWS - 1, -1, -1):
+        size *= 0.5
         for k in range(counts[row]):
-            n0 += 2.0**row
+            n0 += size
             u0 += totals[row, k]
             n1 = width - n0
             if n0 < SHORTEST or n1 < SHORTEST:

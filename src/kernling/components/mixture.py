@@ -128,19 +128,19 @@ def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
 def learn_mixed(mixture: Mixture, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Say of each event what ``mixed`` would say before it is learned, and learn it."""
     out = np.empty(scores.shape[1:])
-    _learn_mixed(mixture, scores, targets, weights, out)
+    _learn_mixed(mixture, np.array(FADES), scores, targets, weights, out)
     return out
 
 
 @jit
-def _learn_mixed(mixture, scores, targets, weights, out):
+def _learn_mixed(mixture, fades, scores, targets, weights, out):
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
     away = np.empty((experts, classes))
     x = np.empty((experts, classes))
-    said = np.empty((len(FADES), classes))
+    said = np.empty((fades.size, classes))
     whole = np.empty(classes)
-    losses = np.empty(len(FADES))
+    losses = np.empty(fades.size)
     work = np.empty((experts + 2, experts))
     for j in range(n):
         _standardise(mixture, scores, j, away, x)
@@ -154,8 +154,8 @@ def _learn_mixed(mixture, scores, targets, weights, out):
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
             _learn_trust(mixture, said, label, whole[label], weights[j], losses)
-            for s in range(len(FADES)):
-                _learn_stack(mixture, s, x, said[s], label, weights[j], work)
+            for s in range(fades.size):
+                _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], work)
             _learn_scales(mixture, scores, j, away)
             mixture.record[EVENTS] += 1.0
 
@@ -227,7 +227,7 @@ def _learn_trust(mixture, said, label, own, weight, losses):
 
 
 @inline
-def _learn_stack(mixture, s, x, p, label, weight, work):
+def _learn_stack(mixture, s, fade, x, p, label, weight, work):
     """A Newton step of log-loss; ``p`` are log probabilities, and probabilities without noise after it.
 
     Half of the curvature is that of this event's own gradient, which bounds the step.
@@ -247,7 +247,7 @@ def _learn_stack(mixture, s, x, p, label, weight, work):
         uncertain -= p[k] * p[k]
         for m in range(experts):
             centre[m] += p[k] * x[m, k]
-    kept = 1.0 - FADES[s] * max(uncertain, 0.0)
+    kept = 1.0 - fade * max(uncertain, 0.0)
     for i in range(experts):
         gradient[i] = centre[i] - x[i, label]
         for m in range(i + 1):

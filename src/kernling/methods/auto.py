@@ -207,8 +207,9 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> Experts:
     def generation(begun: float) -> Experts:
         o, of_classes = problem.options, problem.task == "classification"
+        model = empty_expansion(needs, problem)  # first, since it refuses rows that are too wide
         first = new_early(o["gamma"] or 1.0 / problem.d, problem.d, problem.dtype, begun)
-        return new_experts(empty_expansion(needs, problem), params.most, o["window"], bytes_of(o["memory"]), first, of_classes)
+        return new_experts(model, params.most, o["window"], bytes_of(o["memory"]), first, of_classes)
 
     return generation(0.0)._replace(succession=succession.new_succession(), successor=generation(-1.0))
 
@@ -288,8 +289,8 @@ class _Auto(Mixed):
 class AutoClassifier(_Auto, OnlineClassifier):
     """A mixture of experts, trained in one pass and in fixed memory: a good first model for any stream.
 
-    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much for some
-    thousand events after a change of the stream, when a successor learns beside it.
+    By default it stores at most 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much
+    for some thousand events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
@@ -304,8 +305,8 @@ class AutoClassifier(_Auto, OnlineClassifier):
 class AutoRegressor(_Auto, BaseOnlineRegressor):
     """A mixture of experts whose predictions are combined, trained in one pass and in fixed memory: a good first model.
 
-    By default it stores 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much for some
-    thousand events after a change of the stream, when a successor learns beside it.
+    By default it stores at most 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much
+    for some thousand events after a change of the stream, when a successor learns beside it.
     """
 
     example = Example("1.00")
