@@ -6,11 +6,10 @@ import pickle
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from kernling import AVMClassifier, baselines, kernel
 from kernling.components.point_merging import best_share
-from kernling.papers import batch, dataset
+from kernling.papers import dataset
 from oracles import stream
 
 PLENTY = 10**6
@@ -342,14 +341,6 @@ def test_norma_truncation_is_as_small_as_promised():
     assert {tuple(p) for p in short.support_vectors_} == {tuple(p) for p in newest}
     tail = kernel("rbf", 1.0)(X, whole.support_vectors_[:-40]) @ whole.dual_coef_[:-40]
     assert np.abs(tail).max() <= short.certificate()["truncation"]
-
-
-def test_kernel_logistic_regression_is_at_its_optimum():
-    """Where the gradient is 0, f is the sum of y_i sigmoid(-y_i f(x_i)) / (lam n) K(x_i, .)."""
-    X, y = stream("binary", 200, seed=16)
-    lam, signs = 0.01, 2.0 * y - 1.0
-    f = batch.kernel_logistic(gamma=1.0, lam=lam, rows=200).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(kernel("rbf", 1.0)(X, X) @ (signs * expit(-signs * f)) / (lam * 200), f, atol=1e-4)
 
 
 def test_merging_is_for_the_gaussian_kernel():

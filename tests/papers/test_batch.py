@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
@@ -56,6 +57,15 @@ def test_kernel_machine_reaches_the_optimum_of_a_dual_solver():
     best = np.mean(np.maximum(0.0, 1.0 - margins)) + 0.5 * lam * (dual.coef_**2).sum()
     assert KernelMachine(GAMMA, 2.0 * lam, "hinge").fit(X, y).regularised_risk(X, y) == pytest.approx(best, rel=0.01)
     assert machine.regularised_risk(X, y) <= best
+
+
+def test_kernel_logistic_regression_is_at_its_optimum():
+    """Where the gradient is 0, f is the sum of (e_i - p(x_i)) / (lam n) K(x_i, .), with e_i the row of the label."""
+    X = np.random.default_rng(16).normal(size=(200, 2))
+    y, lam = (X[:, 0] * X[:, 1] > 0.0).astype(int), 0.01
+    f = KernelMachine(gamma=1.0, lam=lam, loss="softmax").fit(X, y).decision_function(X)
+    expected = rbf_kernel(X, gamma=1.0) @ (np.eye(2)[y] - softmax(f, axis=1)) / (lam * len(y))
+    np.testing.assert_allclose(f, expected, atol=1e-4)
 
 
 def test_ivm_with_all_points_is_kernel_logistic_regression():
