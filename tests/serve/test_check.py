@@ -237,4 +237,4 @@ def test_folders_that_are_not_of_a_service_are_no_success(start, tmp_path):
     (tmp_path / "service/lock.sqlite").mkdir()
     code, told = run(tmp_path / "service")
     assert code == 1
-    assert told.startswith(f"error: the folder {tmp_path / 'service'} cannot be used")
+    assert told.startswith(f"error: {tmp_path / 'service/lock.sqlite'} must be a file")
