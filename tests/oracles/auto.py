@@ -449,14 +449,19 @@ class Adwin:
             return False, 0.0, 0.0
         buckets = [(2**r, total) for r, row in reversed(list(enumerate(self.rows))) for total in row]
         doubt = np.log(2.0 * np.log(n) / 0.002)
+        clearest, means = doubt, (0.0, 0.0)
         for size, total in np.cumsum(buckets, axis=0)[:-1]:
             if min(size, n - size) >= 5:
                 share = 1.0 / (size - 4.0) + 1.0 / (n - size - 4.0)
-                means = total / size, (np.sum(self.numbers) - total) / (n - size)
-                if abs(means[0] - means[1]) > np.sqrt(2.0 * share * np.var(self.numbers) * doubt) + 2.0 / 3.0 * doubt * share:
-                    self.__init__()
-                    return means[1] > means[0], *means
-        return False, 0.0, 0.0
+                sides = total / size, (np.sum(self.numbers) - total) / (n - size)
+                # how large the doubt may be: its root solves this equation
+                polynomial = [2.0 / 3.0 * share, np.sqrt(2.0 * share * np.var(self.numbers)), -abs(sides[0] - sides[1])]
+                allowed = max(np.roots(polynomial)) ** 2
+                if allowed > clearest:
+                    clearest, means = allowed, sides
+        if clearest > doubt:
+            self.__init__()
+        return means[1] > means[0], *means
 
 
 class Succeeding:

@@ -199,8 +199,9 @@ def test_a_method_without_a_limit_of_points_is_checked_before_it_grows(start):
 
 
 def test_all_models_share_the_memory(start):
-    service = start(Settings(first_rows=20, memory_bytes=15 * 2**20))
+    service = start(Settings(first_rows=20, memory_bytes=40 * 2**20))
     for name in ("a", "b"):
+        service.create(name, {"estimator": "AutoClassifier", "parameters": {"memory": 0}}).result()
         send(service, events(40), 40, name=name)
     with pytest.raises(Refused, match=r"MiB, of which .* are left") as refused:
         service.create("c").result()

@@ -61,8 +61,8 @@ def watch(adwin: Adwin, numbers: np.ndarray, first: int = 0) -> tuple[int, np.nd
     >>> import numpy as np
     >>> from kernling.components.adwin import new_adwin, watch
     >>> event, (before, after, chance) = watch(new_adwin(), np.repeat([0.1, 0.5], 500))
-    >>> event, before, after, chance < 0.002
-    (543, 0.1, 0.5, True)
+    >>> print(f"{event}: {before:.2f}, {after:.2f}, {chance:.0e}")
+    543: 0.10, 0.47, 1e-06
     """
     found = np.zeros(3)
     return _watch(adwin, numbers, first, found), found
@@ -106,12 +106,15 @@ def _insert(adwin, number):
 
 @jit
 def _differs(adwin, found):
-    """Whether the means before and behind a border of buckets differ by more than chance allows, from the oldest border on."""
+    """Whether the means before and behind a border of buckets differ by more than chance allows; find the clearest one."""
     totals, counts, record = adwin.totals, adwin.counts, adwin.record
     width = record[WIDTH]
     spread = 2.0 * record[VARIANCE] / width
-    doubt = math.log(2.0 * math.log(width) / DELTA)
+    tries = 2.0 * math.log(width)
+    doubt = math.log(tries / DELTA)
     n0, u0, size = 0.0, 0.0, 2.0**ROWS
+    found[CHANCE] = 1.0
+    differs = False
     for row in range(ROWS - 1, -1, -1):
         size *= 0.5
         for k in range(counts[row]):
@@ -124,10 +127,10 @@ def _differs(adwin, found):
             share = 1.0 / (n0 - SHORTEST + 1.0) + 1.0 / (n1 - SHORTEST + 1.0)
             if abs(before - after) > math.sqrt(spread * share * doubt) + 2.0 / 3.0 * doubt * share:
                 # the doubt at which this difference would just be allowed: sqrt(a s) + b s = difference
-                root = math.sqrt(spread * share)
-                slope = 2.0 / 3.0 * share
+                root, slope = math.sqrt(spread * share), 2.0 / 3.0 * share
                 s = (math.sqrt(root * root + 4.0 * slope * abs(before - after)) - root) / (2.0 * slope)
-                found[BEFORE], found[AFTER] = before, after
-                found[CHANCE] = min(1.0, 2.0 * math.log(width) * math.exp(-s * s))
-                return True
-    return False
+                chance = min(1.0, tries * math.exp(-s * s))
+                if chance < found[CHANCE] or not differs:
+                    found[BEFORE], found[AFTER], found[CHANCE] = before, after, chance
+                differs = True
+    return differs
