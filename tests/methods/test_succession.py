@@ -28,7 +28,7 @@ def changing(n: int, change: int, seed: int = 0, values: bool = False) -> tuple[
     return X, np.where(new, X[:, 1] * X[:, 2] > 0.0, X[:, 0] > 0.3).astype(int)
 
 
-@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, pytest.param(kl.AutoRegressor, marks=pytest.mark.long)])
 def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
     monkeypatch.setattr("oracles.auto.SETTLE", early.SETTLE)
     values = cls is kl.AutoRegressor

@@ -96,7 +96,7 @@ def test_weights_below_zero_stay_in_their_chart(page):
         state.facts = { ...state.facts, experts: state.history.at(-1).experts };
         showCharts();
     }""")
-    chart = page.get_by_role("img", name="Weights of the experts: near 120.0 %, far -45.0 %")
+    chart = page.get_by_role("img", name="Weights of the experts: near 1.2, far -0.45")
     low = max(box["y"] + box["height"] for box in (path.bounding_box() for path in chart.locator("path").all()))
     assert low <= chart.locator("text", has_text=":").first.bounding_box()["y"]  # above the times
     assert chart.locator("path").first.bounding_box()["y"] >= chart.bounding_box()["y"]
