@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ..brokers import Address, BrokerError, open_sink
 from .refusal import Refused
 from .service import Service
 
@@ -20,10 +23,14 @@ TURN = 6_000  # events per rotation of the rule
 
 
 class Demo:
-    """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later."""
+    """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later.
 
-    def __init__(self, service: Service):
+    With the URL of a source, orders are sent there instead, one in ten without a label.
+    """
+
+    def __init__(self, service: Service, source: str | None = None):
         self.service = service
+        self._sink = None if source is None else open_sink(Address.parse(source)._replace(options={}))
         self._rng = np.random.default_rng(0)
         self._events = 0
         self._run = secrets.token_hex(4)  # ids of an earlier demonstration in the same folder are not used again
@@ -39,10 +46,19 @@ class Demo:
 
     def _feed(self) -> None:
         while not self._stopping.wait(SECONDS):
-            with suppress(Refused):
-                self.service.learn("orders", self._orders()).result()
+            with suppress(Refused, BrokerError):
+                if self._sink is None:
+                    self.service.learn("orders", self._orders()).result()
+                else:
+                    self._sink.send(list(self._messages()))
                 self._send_trips()
             self._events += ROWS
+
+    def _messages(self) -> Iterator[bytes]:
+        for place, row in enumerate(self._orders()):
+            if place % 10 == 0:
+                del row["target"]
+            yield json.dumps(row).encode()
 
     def _orders(self) -> list[dict[str, Any]]:
         """Return orders that are returned or kept, by a rule that rotates slowly."""
