@@ -77,10 +77,16 @@ class _Reader(_Client):
         self._notes: list[str] = []
         self._consumer: Any = None
         self._failure: Any = None  # of the client, which goes on trying
+        self._looked = 0.0
         self.settings["error_cb"] = self._note_failure
 
     def _note_failure(self, error: Any) -> None:
         self._failure = error
+
+    def _look(self) -> list[int]:
+        """Return the partitions of the topic; raise if it is gone, which the client would not tell."""
+        self._looked = time.monotonic()
+        return self.partitions(self._consumer)
 
     def _place(self, partition: int, offset: int) -> Any:
         return self.kafka.TopicPartition(self.topic, partition, offset)
@@ -102,6 +108,8 @@ class _Reader(_Client):
 
     def read(self, most: int, seconds: float) -> Batch:
         """See Source."""
+        if time.monotonic() - self._looked > LOOK:
+            self._look()
         with self.errors():
             first = self._consumer.poll(seconds)
             found = [] if first is None else [first, *self._consumer.consume(most - 1, GATHER)] if most > 1 else [first]
@@ -146,8 +154,6 @@ class _Reader(_Client):
 class _Alone(_Reader):
     """Reads all partitions of a topic."""
 
-    _looked = 0.0
-
     def begin(self, offsets: dict[str, Any]) -> dict[str, Any]:
         """See Source."""
         self._at = dict(offsets)
@@ -158,21 +164,15 @@ class _Alone(_Reader):
         self._look()
         return self._offsets()
 
-    def _look(self) -> None:
+    def _look(self) -> list[int]:
         """Read all partitions that the topic has now, each from where it is."""
-        own = self.partitions(self._consumer)
+        own = super()._look()
         assigned = {one.partition for one in self._consumer.assignment()}
         if assigned != set(own):
             self._at |= {str(one): self._beginning(one, self._at.get(str(one))) for one in own}
             with self.errors():
                 self._consumer.assign([self._place(one, self._at[str(one)]) for one in own])
-        self._looked = time.monotonic()
-
-    def read(self, most: int, seconds: float) -> Batch:
-        """See Source."""
-        if time.monotonic() - self._looked > LOOK:
-            self._look()
-        return super().read(most, seconds)
+        return own
 
     def done(self, offsets: dict[str, Any]) -> None:
         """See Source."""
@@ -191,7 +191,7 @@ class _Member(_Reader):
         if self._consumer is None:
             # a member of a known name that comes back soon gets the same partitions, and nobody else has read them meanwhile
             self._consumer = self.kafka.Consumer({"group.instance.id": self._name, **self.settings})
-        self.partitions(self._consumer)
+        self._look()
         with self.errors():
             self._consumer.unsubscribe()
             self._consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)

@@ -141,9 +141,10 @@ class _Alone(_Connection):
         added = int(facts.get("entries-added", 0))
         if self._id == FIRST or added < self._count:  # nothing of this stream was read
             self._count = added - int(facts["length"])
-        gone = _text(facts.get("max-deleted-entry-id", FIRST))
-        if self._id != FIRST and _order(gone) > _order(self._id):
-            self._notes.append(f"entries after {self._id} and up to {gone} were deleted before they were read")
+        gone = added - int(facts["length"]) - self._count  # more than were read
+        if gone > 0:
+            self._notes.append(f"{gone:,} entries after {self._id} were deleted before they were read")
+            self._count += gone
 
     def read(self, most: int, seconds: float) -> Batch:
         """See Source."""
