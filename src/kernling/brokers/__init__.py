@@ -102,6 +102,9 @@ class Source(Protocol):
     def done(self, offsets: dict[str, Any]) -> None:
         """Note that all events up to these offsets are safe: members of a group tell the broker so."""
 
+    def after(self, offsets: dict[str, Any], places: Sequence[str]) -> dict[str, Any]:
+        """Return the offsets after events at these places, which follow the given offsets; for sources without a group."""
+
     def behind(self) -> int | None:
         """Return the number of events that are there and have not been read; None if it is not known."""
 

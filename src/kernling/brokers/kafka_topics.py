@@ -133,6 +133,11 @@ class _Reader(_Client):
     def _offsets(self) -> dict[str, Any]:
         return dict(self._at)
 
+    def after(self, offsets: dict[str, Any], places: Sequence[str]) -> dict[str, Any]:
+        """See Source."""
+        ends = (place.split(":") for place in places)
+        return {**offsets, **{partition: int(offset) + 1 for partition, offset in ends}}
+
     def behind(self) -> int | None:
         """See Source."""
         total = 0

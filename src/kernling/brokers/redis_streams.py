@@ -125,6 +125,10 @@ class _Alone(_Connection):
     def _offsets(self) -> dict[str, Any]:
         return {"id": self._id, "count": self._count}
 
+    def after(self, offsets: dict[str, Any], places: Sequence[str]) -> dict[str, Any]:
+        """See Source."""
+        return {"id": places[-1], "count": offsets["count"] + len(places)} if places else offsets
+
     def _look_after(self) -> None:
         """Find out whether the stream is another one, or has lost entries that were not read."""
         facts = self.facts()
@@ -211,6 +215,10 @@ class _Member(_Connection):
 
     def _offsets(self) -> dict[str, Any]:
         return {"consumer": self._consumer, "last": self._last}
+
+    def after(self, offsets: dict[str, Any], places: Sequence[str]) -> dict[str, Any]:
+        """See Source."""
+        return {**offsets, "last": list(places)}
 
     def read(self, most: int, seconds: float) -> Batch:
         """See Source."""
