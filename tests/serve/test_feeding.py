@@ -9,12 +9,15 @@ from functools import partial
 import numpy as np
 import pytest
 
+import kernling as kl
 from brokering import Kafka, Redis
 from kernling.brokers import Address, kafka_topics, open_sink
+from kernling.papers import dataset
 from kernling.serve.feeding import Feed
 from kernling.serve.service import Service
 from kernling.serve.settings import Settings
-from serving import abandon, contents_of
+from kernling.tables import Encode
+from serving import abandon, blocks_of, contents_of
 
 QUICK = Settings(first_rows=20, snapshot_seconds=3600.0, block_rows=256)
 AVM = {"estimator": "AVMClassifier"}
@@ -319,8 +322,6 @@ def test_a_crash_sets_one_event_aside_and_the_others_are_learned(redis, tmp_path
     with fed(folder, url) as (service, _):
         until(lambda: learned(service) == 100)
         model = service.models["flights"]
-    from serving import blocks_of
-
     first, end, block, ids = blocks_of(folder)[-1]
     DeadLetters(folder / "dead").add(model.number, first, block, ids, "brought the process down")
     with fed(folder, url) as (service, feed):
@@ -338,3 +339,51 @@ def test_sinks_say_when_the_broker_is_away(tmp_path):
     with pytest.raises(Exception, match="redis://127"):
         sink.send([b"{}"])
     sink.close()
+
+
+@pytest.mark.long
+def test_two_members_and_a_merge_are_as_good_as_one_learner(broker, tmp_path):
+    """On cod-rna, a public data set: accuracy on later rows within one per cent of a model that has learned all rows itself."""
+    try:
+        X, y = dataset("cod-rna").stream().load()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    order = np.random.default_rng(0).permutation(len(y))[:38_000]  # the file is sorted
+    X, y = X[order], y[order]
+    X = np.clip((X - X[:1000].mean(axis=0)) / X[:1000].std(axis=0), -5.0, 5.0)
+    rows = [{f"c{place}": value for place, value in enumerate(row)} for row in X.tolist()]
+    labels = np.where(y > 0, "coding", "other").tolist()
+    steps = [("encode", Encode()), ("model", kl.AVMClassifier(gamma=0.125, random_state=0))]
+    begun = kl.StreamPipeline(steps).partial_fit(rows[:1000], labels[:1000])
+    kl.save(begun, tmp_path / "begun.kern")
+    options = {} if isinstance(broker, Redis) else {"session.timeout.ms": "6000", "heartbeat.interval.ms": "200"}
+    sent, services, feeds = 1000, [], []
+    try:
+        for name in "ab":
+            services.append(Service(tmp_path / name, Settings(block_rows=256)))
+            services[-1].create("rna", model=kl.load(tmp_path / "begun.kern")).result()
+            feeds.append(Feed(services[-1], broker.url("rna", group="night", **options)))
+            feeds[-1].start()
+        if isinstance(broker, Kafka):  # it refuses to be told how far members have come while it gives partitions to others
+            until(lambda: "rna" in broker.producer.list_topics("rna").topics)  # which creates it
+            until(lambda: all(feed._source._consumer and feed._source._consumer.assignment() for feed in feeds), 60.0)
+        while sent < 30_000:
+            part = slice(sent, min(sent + 500, 30_000))
+            broker.send("rna", [row | {"target": one} for row, one in zip(rows[part], labels[part], strict=True)])
+            sent = part.stop
+        until(lambda: sum(feed.counts["learned"] for feed in feeds) >= 29_000, seconds=120.0)
+    finally:
+        for feed in feeds:
+            feed.stop()
+        replicas = [service.models["rna"].published.model for service in services]
+        for service in services:
+            service.stop()
+    assert sum(feed.counts["learned"] for feed in feeds) == 29_000
+    assert min(feed.counts["learned"] for feed in feeds) > 5_000
+    merged = begun.with_model(kl.merge([one.model_ for one in replicas], start=begun.model_))
+    alone = kl.load(tmp_path / "begun.kern").partial_fit(rows[1000:30_000], labels[1000:30_000])
+    found = [float((one.predict(rows[30_000:]) == np.array(labels[30_000:])).mean()) for one in (merged, alone, begun)]
+    print(f"accuracy: merged {found[0]:.4f}, one learner {found[1]:.4f}, at the beginning {found[2]:.4f}")
+    assert merged.t_ == alone.t_ == 30_000
+    assert found[0] > found[1] - 0.01
+    assert found[0] > found[2]

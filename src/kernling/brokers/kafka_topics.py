@@ -214,7 +214,11 @@ class _Member(_Reader):
 
     def _revoked(self, consumer: Any, taken: list[Any]) -> None:
         """Tell the group how far this member has come: all that it has read is safe, since it asks for the next batch."""
-        self._commit([one.partition for one in taken], asynchronous=False)
+        if not self._commit([one.partition for one in taken]):
+            names = ", ".join(str(one.partition) for one in taken)
+            self._notes.append(
+                f"the group could not be told how far partitions {names} were read: others may learn the last events again"
+            )
         consumer.unassign()
 
     def _lost(self, consumer: Any, taken: list[Any]) -> None:
@@ -227,13 +231,17 @@ class _Member(_Reader):
     def done(self, offsets: dict[str, Any]) -> None:
         """See Source."""
         assigned = {one.partition for one in self._consumer.assignment()}
-        self._commit([one for one in assigned if str(one) in offsets], asynchronous=True)
+        self._commit([one for one in assigned if str(one) in offsets])  # if this fails, the next one says it as well
 
-    def _commit(self, partitions: Sequence[int], asynchronous: bool) -> None:
+    def _commit(self, partitions: Sequence[int]) -> bool:
+        """Tell the group how far partitions were read; return whether it knows."""
         places = [self._place(one, self._at[str(one)]) for one in partitions if str(one) in self._at]
-        if places:
-            with self.errors():
-                self._consumer.commit(offsets=places, asynchronous=asynchronous)
+        try:
+            if places:
+                self._consumer.commit(offsets=places, asynchronous=False)
+        except self.kafka.KafkaException:
+            return False
+        return True
 
 
 def open_sink(address: Address) -> Sink:
