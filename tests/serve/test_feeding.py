@@ -366,7 +366,8 @@ def test_two_members_and_a_merge_are_as_good_as_one_learner(broker, tmp_path):
             feeds[-1].start()
         if isinstance(broker, Kafka):  # it refuses to be told how far members have come while it gives partitions to others
             until(lambda: "rna" in broker.producer.list_topics("rna").topics)  # which creates it
-            until(lambda: all(feed._source._consumer and feed._source._consumer.assignment() for feed in feeds), 60.0)
+            until(lambda: all(feed._source._at for feed in feeds), 60.0)
+            time.sleep(1.0)
         while sent < 30_000:
             part = slice(sent, min(sent + 500, 30_000))
             broker.send("rna", [row | {"target": one} for row, one in zip(rows[part], labels[part], strict=True)])
