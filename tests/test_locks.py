@@ -76,7 +76,7 @@ class Pair:
         stopped = interrupt(lambda: act(self.model, self.X, self.y))
         now = contents(self.model)
         if now != was:
-            first = slice(interrupt.rows if call == MANY else None)  # Ctrl-C stops between two compiled calls, when room runs out
+            first = slice(interrupt.rows if call == MANY else None)  # Ctrl-C stops it between two compiled calls
             act(self.twin, self.X[first], self.y[first])
             assert now == contents(self.twin), "neither before nor after the call"
         other = threading.Thread(target=self._go_on, args=(self.model,), daemon=True)
