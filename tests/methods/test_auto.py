@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 import kernling as kl
 from kernling.components import experts, least_squares, line
@@ -132,6 +132,42 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     rate = y.mean()
     assert log_loss(y, said) < -rate * np.log(rate) - (1.0 - rate) * np.log1p(-rate)
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 0.5, 1: 3.0, 2: 40.0}], ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_class_weights_multiply_probabilities(classes, weights):
+    X, y = rare(700)
+    y = np.where(y == 1, 1, np.where(X[:, 5] > 1.5, 2, 0) if classes == 3 else 0)
+    plain, weighted = (kl.AutoClassifier(**SMALL, class_weight=given) for given in (None, weights))
+    before = plain.predict_then_learn(X, y, method="predict_proba", classes=range(classes))
+    counts = np.array([[np.sum(y[:i] == c) for c in range(classes)] for i in range(len(y) + 1)])
+    factors = (
+        1.0 / np.maximum(counts, 1)
+        if weights == "balanced"
+        else np.array([[weights[c] for c in range(classes)]] * (len(y) + 1))
+    )
+    expected = before * factors[:-1] / (before * factors[:-1]).sum(axis=1, keepdims=True)
+    cut = 300
+    first = weighted.predict_then_learn(X[:cut], y[:cut], method="predict_proba", classes=range(classes))
+    np.testing.assert_allclose(first, expected[:cut], atol=1e-12)
+    for x, label in zip(X[cut : cut + 50], y[cut : cut + 50], strict=True):
+        weighted.learn_one(x, label)
+    np.testing.assert_allclose(
+        weighted.predict_then_learn(X[cut + 50 :], y[cut + 50 :], method="predict_proba"), expected[cut + 50 :], atol=1e-12
+    )
+    after = plain.predict_proba(X) * factors[-1]
+    np.testing.assert_allclose(weighted.predict_proba(X), after / after.sum(axis=1, keepdims=True), atol=1e-12)
+    assert weighted.predict_one(X[0]) == weighted.predict(X[:1])[0] == np.argmax(after[0])
+
+
+def test_balanced_classes_are_found_and_ranked_as_before():
+    X, y = rare(8000)
+    plain, balanced = (kl.AutoClassifier(points=100, class_weight=given) for given in (None, "balanced"))
+    said = [model.predict_then_learn(X, y, method="predict_proba")[1000:, 1] for model in (plain, balanced)]
+    assert abs(roc_auc_score(y[1000:], said[0]) - roc_auc_score(y[1000:], said[1])) < 0.005
+    found = [balanced_accuracy_score(y[1000:], one > 0.5) for one in said]
+    assert found[1] > found[0] + 0.1
 
 
 def test_probabilities_increase_strictly_with_the_scores_of_experts():

@@ -171,7 +171,7 @@ class Stacks(NamedTuple):
     Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``; each number z becomes
     z / sqrt(1 + |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
     logarithm of ``floor`` + the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the
-    second minus that of the first.
+    second minus that of the first.  ``shift``, of the class weights, is added to it.
     """
 
     experts: tuple[Sum, ...]
@@ -181,6 +181,7 @@ class Stacks(NamedTuple):
     bias: np.ndarray  # (stacks, classes)
     trust: np.ndarray  # (stacks,)
     floor: float
+    shift: np.ndarray  # (outputs,)
 
 
 class Blend(NamedTuple):
