@@ -17,6 +17,7 @@ from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
 from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
+from oracles.auto import Running
 
 SMALL = {"points": 30, "window": 50}
 
@@ -258,7 +259,7 @@ def test_columns_of_one_scale_stay_as_they_are():
 @pytest.mark.parametrize("order", [1, -1])
 def test_merged_scales_are_those_of_all_rows(order):
     rng = np.random.default_rng(4)
-    narrow, wide = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(3.0, 2.0, size=(70, 2))
+    narrow, wide = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(1.0, 0.7, size=(70, 2))
     wide[:, 1] = rng.integers(0, 2, 70)
     one, other = (scaled_rows(new_scales(2), X, np.ones(len(X)))[1] for X in (narrow, wide)[::order])
     _, whole = scaled_rows(new_scales(2), np.vstack([narrow, wide]), np.ones(120))
@@ -475,3 +476,20 @@ def test_twenty_million_events_leave_memory_and_time_as_they_are():
     assert len(sizes) == 1
     assert np.median(seconds[-20:]) < 1.2 * np.median(seconds[1:21])
     assert max(errors) < 0.15  # with 16 points
+
+
+def test_one_absurd_number_spoils_neither_its_column_nor_the_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)) * [1.0, 10.0, 0.1] + 5.0
+    y = X[:, 0] > 5.0
+    X[100, 0], X[200, 1] = 1e12, -1e9
+    oracle, (scaled, scales) = Running(), scaled_rows(new_scales(3), X, np.ones(600))
+    for x, z in zip(X, scaled, strict=True):
+        np.testing.assert_allclose(z, oracle.scaled(x), rtol=1e-9, atol=1e-9)
+        oracle.learn(x)
+    np.testing.assert_allclose(rows_as_known(scales, X), [oracle.known(x) for x in X], atol=1e-9)
+    assert scales.clipped[0] == sum((row != near).any() for row, near in zip(X, oracle.near, strict=True)) >= 2
+    model = kl.AutoClassifier(**SMALL)
+    said = model.predict_then_learn(X, y)
+    assert np.mean(said[250:] != y[250:]) < 0.05
+    assert model.clipped_ == scales.clipped[0]

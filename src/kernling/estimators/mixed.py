@@ -61,6 +61,11 @@ class Mixed(IsotropicKernel):
         """Ignore the initial value: the state contains the current one."""
 
     @property
+    def clipped_(self) -> int:
+        """Number of learned rows in which a number was clipped, since it was far from the mean of its column."""
+        return int(self._fitted().answering.scales.clipped[0]) if self.standardise else 0
+
+    @property
     def has_succeeded(self) -> bool:
         """Whether what answers began after a change of the stream, and knows nothing of the events before."""
         return bool(self._fitted().answering.early.begun[0] > 0.0)

@@ -65,7 +65,7 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
 def running(scales: Scales) -> Running:
     """Describe scales that rows themselves contribute to."""
     n = float(scales.count[0])
-    return Running(n / (n + 1.0), scales.mean, scales.squares / max(n, 1.0), scales.kind)
+    return Running(n / (n + 1.0), scales.mean, scales.squares / max(n, 1.0), scales.kind, scaling.REACH)
 
 
 # ---------------------------------------------------------------------- experts

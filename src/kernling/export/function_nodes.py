@@ -61,6 +61,7 @@ def _standardised(graph: Graph, X: str, scale: Running) -> str:
     z = graph.add("Sub", X, scale.mean)
     squares = graph.add("Add", graph.add("Mul", graph.add("Mul", z, z), 1.0 - scale.share), scale.variance)
     scaled = graph.add("Div", graph.add("Mul", z, np.sqrt(scale.share)), graph.add("Sqrt", graph.add("Max", squares, TINY)))
+    scaled = _clipped(graph, scaled, scale.reach)
     if (scale.level > 0).all():
         varied: str | np.ndarray = np.array([True])
     else:
