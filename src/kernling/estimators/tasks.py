@@ -92,11 +92,11 @@ class OnlineWithClasses(OnlineEstimator):
     def _first_of_new_classes(self, y):
         return labels.first_appearances(self.classes_, y)
 
-    def _add_class(self, label):
+    def _add_class(self, label, in_place=True):
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
         self._forget_codes()
-        self.classes_, change = labels.widening(self.classes_, label)
+        self.classes_, change = labels.widening(self.classes_, label, in_place)
         self._widen(place, change)
 
     def _widen(self, place: int, change: Widening) -> None:
