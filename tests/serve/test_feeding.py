@@ -96,6 +96,24 @@ def test_a_restart_gives_the_same_model_as_no_restart(redis, tmp_path):
     restarted.stop()
 
 
+def test_events_at_the_damaged_end_of_the_journal_are_read_again(redis, tmp_path):
+    folder, url = tmp_path / "service", redis.url("flights", **AVM)
+    with fed(folder, url) as (service, feed):
+        for turn in range(3):
+            redis.send("flights", events(100, 100 * turn, ids=False))
+            until(lambda goal=100 * (turn + 1): learned(service) == goal)
+    *_, log = sorted(folder.glob("journal/*.log"))
+    content = bytearray(log.read_bytes())
+    content[-50] ^= 1
+    log.write_bytes(content)
+    with fed(folder, url) as (service, feed):
+        until(lambda: learned(service) == 300)
+        time.sleep(0.3)
+        facts = service.facts(service.models["flights"])
+        assert (facts["events"], facts["lost"], feed.counts["read"]) == (300, facts["lost"], facts["lost"])
+        assert facts["lost"] > 0
+
+
 def test_predictions_go_to_the_sink_and_late_labels_find_their_rows(broker, tmp_path):
     rows = events(200)
     asked = [{name: row[name] for name in ("a", "b", "id")} for row in rows]

@@ -161,12 +161,13 @@ class _Alone(_Connection):
             self._is_looked_after = False  # it may be another server
             raise
         entries = found[0][1] if found else []
-        if entries:
-            self._id, self._count = _text(entries[-1][0]), self._count + len(entries)
-        else:
+        places = [_text(one) for one, _ in entries]
+        offsets = self.after(self._offsets(), places)
+        self._id, self._count = offsets["id"], offsets["count"]
+        if not places:
             self._is_looked_after = False  # nothing arrives: is the stream still the same?
         notes, self._notes = self._notes, []
-        return Batch([_event(fields) for _, fields in entries], [_text(one) for one, _ in entries], self._offsets(), notes)
+        return Batch([_event(fields) for _, fields in entries], places, offsets, notes)
 
     def done(self, offsets: dict[str, Any]) -> None:
         """See Source."""
@@ -218,7 +219,7 @@ class _Member(_Connection):
 
     def after(self, offsets: dict[str, Any], places: Sequence[str]) -> dict[str, Any]:
         """See Source."""
-        return {**offsets, "last": list(places)}
+        return {**offsets, "last": list(places)} if places else offsets
 
     def read(self, most: int, seconds: float) -> Batch:
         """See Source."""
@@ -240,9 +241,9 @@ class _Member(_Connection):
             if entries:
                 break
         places = [_text(one) for one, _ in entries]
-        if places:
-            self._last = places
-        return Batch([_event(fields) for _, fields in entries], places, self._offsets(), notes)
+        offsets = self.after(self._offsets(), places)
+        self._last = offsets["last"]
+        return Batch([_event(fields) for _, fields in entries], places, offsets, notes)
 
     def _read(self, after: str, most: int, seconds: float) -> list[Any]:
         words = ["XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", most]
