@@ -20,7 +20,7 @@ def rows(n, first=0):
     return found
 
 
-@pytest.mark.parametrize("kind", ["redis", "kafka"])
+@pytest.mark.parametrize("kind", ["redis", pytest.param("kafka", marks=pytest.mark.long)])
 def test_a_stream_is_learned_in_parts_that_continue_each_other(kind, tmp_path):
     broker = Redis(tmp_path / "redis") if kind == "redis" else Kafka()
     try:

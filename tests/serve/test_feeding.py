@@ -23,19 +23,16 @@ QUICK = Settings(first_rows=20, snapshot_seconds=3600.0, block_rows=256)
 AVM = {"estimator": "AVMClassifier"}
 
 
-@pytest.fixture(params=["redis", "kafka"])
-def broker(request, tmp_path):
+def running(request, tmp_path):
     """A broker that runs."""
-    found = Redis(tmp_path / "redis") if request.param == "redis" else Kafka()
+    found = Kafka() if getattr(request, "param", "redis") == "kafka" else Redis(tmp_path / "redis")
     yield found
     found.stop()
 
 
-@pytest.fixture
-def redis(tmp_path):
-    found = Redis(tmp_path / "redis")
-    yield found
-    found.stop()
+redis = pytest.fixture(running)
+broker = pytest.fixture(running, params=["redis", pytest.param("kafka", marks=pytest.mark.long)])
+either = pytest.fixture(running, params=["redis", "kafka"])
 
 
 @contextmanager
@@ -73,11 +70,11 @@ def learned(service, name="flights"):
     return service.facts(service.models[name])["events"] if name in service.models else 0
 
 
-def test_all_events_are_learned_once_over_restarts(broker, tmp_path):
+def test_all_events_are_learned_once_over_restarts(either, tmp_path):
     """Without ids, so nothing but the offsets tells what was learned."""
-    url = broker.url("flights", **AVM)
+    url = either.url("flights", **AVM)
     for turn in range(3):
-        broker.send("flights", events(300, 300 * turn, ids=False))
+        either.send("flights", events(300, 300 * turn, ids=False))
         with fed(tmp_path / "service", url) as (service, feed):
             until(lambda goal=300 * (turn + 1): learned(service) >= goal)
             time.sleep(0.3)  # more would be too many
@@ -132,16 +129,16 @@ def test_predictions_go_to_the_sink_and_late_labels_find_their_rows(broker, tmp_
     assert {one["model"] for one in found} == {"flights"}
 
 
-def test_redelivered_and_reordered_events_are_learned_once(broker, tmp_path):
+def test_redelivered_and_reordered_events_are_learned_once(either, tmp_path):
     """Labels before their rows, rows and labels repeated, all of it shuffled, over a restart."""
     rows = events(200)
     late = [[{name: row[name] for name in ("a", "b", "id")}, {"id": row["id"], "target": row["target"]}] for row in rows[:80]]
     sent = [one for pair in late for one in pair] * 2 + rows[80:] * 3
     random.Random(0).shuffle(sent)
-    url = broker.url("flights", **AVM)
+    url = either.url("flights", **AVM)
     count = 0
     for part in (sent[:300], sent[300:]):
-        broker.send("flights", part)
+        either.send("flights", part)
         count += len(part)
         with fed(tmp_path / "service", url) as (service, feed):
             until(lambda part=part: feed.counts["read"] == len(part))
@@ -219,15 +216,15 @@ def test_an_event_that_the_model_cannot_learn_is_set_aside_alone(redis, tmp_path
     service.stop()
 
 
-def test_a_broker_that_goes_away_is_waited_for(broker, tmp_path):
-    with fed(tmp_path / "service", broker.url("flights", **AVM)) as (service, feed):
-        broker.send("flights", events(200, ids=False))
+def test_a_broker_that_goes_away_is_waited_for(either, tmp_path):
+    with fed(tmp_path / "service", either.url("flights", **AVM)) as (service, feed):
+        either.send("flights", events(200, ids=False))
         until(lambda: learned(service) == 200)
-        broker.stop() if isinstance(broker, Redis) else broker.tell("down")
+        either.stop() if isinstance(either, Redis) else either.tell("down")
         until(lambda: feed.status.startswith("waits"))
         assert not service.facts(service.models["flights"])["sources"][0]["is_read"]
-        broker.start() if isinstance(broker, Redis) else broker.tell("up")
-        broker.send("flights", events(200, 200, ids=False))
+        either.start() if isinstance(either, Redis) else either.tell("up")
+        either.send("flights", events(200, 200, ids=False))
         until(lambda: learned(service) == 400)
         time.sleep(0.3)
         assert learned(service) == 400

@@ -25,12 +25,13 @@ TURN = 6_000  # events per rotation of the rule
 class Demo:
     """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later.
 
-    With the URL of a source, orders are sent there instead, one in ten without a label.
+    With the URL of a source, orders are sent there instead, one in ten with a late label.
     """
 
     def __init__(self, service: Service, source: str | None = None):
         self.service = service
         self._sink = None if source is None else open_sink(Address.parse(source)._replace(options={}))
+        self._labels: list[dict[str, Any]] = []  # of orders that were sent without
         self._rng = np.random.default_rng(0)
         self._events = 0
         self._run = secrets.token_hex(4)  # ids of an earlier demonstration in the same folder are not used again
@@ -55,10 +56,14 @@ class Demo:
             self._events += ROWS
 
     def _messages(self) -> Iterator[bytes]:
+        """Return orders as JSON; one in ten comes without its label, which follows with the next ones."""
+        labels, self._labels = self._labels, []
         for place, row in enumerate(self._orders()):
             if place % 10 == 0:
-                del row["target"]
+                row["id"] = f"{self._run}-{self._events + place}"
+                self._labels.append({"id": row["id"], "target": row.pop("target")})
             yield json.dumps(row).encode()
+        yield from (json.dumps(label).encode() for label in labels)
 
     def _orders(self) -> list[dict[str, Any]]:
         """Return orders that are returned or kept, by a rule that rotates slowly."""

@@ -23,6 +23,7 @@ from .refusal import Refused, divide, first_line
 from .rows import ID, TARGET, check_name, has_columns, ids_of, loads
 from .service import Service
 from .specs import checked_spec
+from .waiting import early
 
 SECONDS = 0.25  # for which a source may wait for events before it is asked again
 SHORTEST, LONGEST = 0.1, 5.0  # seconds between two attempts to reach a broker
@@ -43,11 +44,6 @@ class Read(NamedTuple):
     row: dict[str, Any]
 
 
-def early(number: int) -> int:
-    """Return the number under which labels wait that have arrived before the rows of this model."""
-    return -number
-
-
 class Feed:
     """A source that feeds one model, and the sink of its predictions, in a thread of its own."""
 
@@ -65,7 +61,7 @@ class Feed:
         self.notes: deque[str] = deque(maxlen=NOTES)  # what was missing
         self._moments = deque([(time.monotonic(), 0)], maxlen=SMOOTH)  # times, and events read
         self._batch = 0
-        self._careful = 0  # events to be read one by one: one of them may bring the process down
+        self._careful: int | None = None  # events to be read one by one: one of them may bring the process down
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"feed {self.address}")
         service.feeds.append(self)
@@ -125,7 +121,8 @@ class Feed:
             self.service.create(self.name, self._spec).result()
         model = self.service.model(self.name)
         self._batch, stored = self.service.taken(model, str(self.address))
-        self._careful = self.settings.block_rows if self.service.dead.of(model.number) else 0
+        if self._careful is None:
+            self._careful = self.settings.block_rows if self.service.dead.of(model.number) else 0
         offsets = self._source.begin(stored)
         if not stored:  # such as the name under which a group knows this member: all that it gives is given to this name
             self._learn([], offsets)
@@ -143,7 +140,7 @@ class Feed:
         if batch.events:
             self._take(model, batch)
             self._source.done(batch.offsets)
-            self._careful = max(self._careful - len(batch.events), 0)
+            self._careful = max((self._careful or 0) - len(batch.events), 0)
         now = time.monotonic()
         if now - self._moments[-1][0] >= TICK:
             self._moments.append((now, self.counts["read"]))

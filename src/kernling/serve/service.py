@@ -36,7 +36,7 @@ from .settings import Settings
 from .sizes import claimed
 from .snapshots import NEW
 from .specs import check_file, checked_spec, layout_of, targets_of
-from .waiting import Waiting
+from .waiting import Waiting, early
 
 TICK = 1.0  # seconds between two records of the histories
 ERRORS = 20  # stored for each model
@@ -74,6 +74,7 @@ class Service:
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
         self.damage: list[str] = []  # found at the start, apart from what the models have lost
         self.feeds: list[Any] = []  # sources that are being read: see feeding.py
+        self._taken: dict[int, dict[str, list[Any]]] = {}  # how far they are in the journal, by model
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = locked(folder)
@@ -108,6 +109,7 @@ class Service:
             self._enter(model, found.known, snapshot.state.position if snapshot else 0)
             self.histories[number] = History(snapshot.history if snapshot else (), model.published.events)
             self.journal.enter(number, _definition(model, model.traits), found.plan.total, found.plan.offsets)
+            self._taken[number] = farther(model.published.offsets, found.plan.offsets)
             for first, block, outcomes in found.failed:
                 self._set_aside(model, first, block, outcomes)
             for sentence in found.told:
@@ -156,9 +158,8 @@ class Service:
         return self.jobs.put(Job(name, rows, bytes=sum(map(len, taken.events)), taken=taken))
 
     def taken(self, model: LiveModel, source: str) -> tuple[int, dict[str, Any]]:
-        """Return how far a source has been learned: the number of the last batch, and where to go on after it."""
-        held = farther(model.published.offsets, self.journal.models[model.number].offsets)
-        batch, offsets = held.get(source, (0, {}))
+        """Return how far a source is in the journal: the number of the last batch, and where to go on after it."""
+        batch, offsets = self._taken.get(model.number, {}).get(source, (0, {}))
         return batch, offsets
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
@@ -193,7 +194,7 @@ class Service:
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
             "waiting_bytes": self.waiting.bytes[model.number],
-            "evicted": self.waiting.evicted[model.number],
+            "evicted": self.waiting.evicted[model.number] + self.waiting.evicted[early(model.number)],
             "refused": self.counts[model.name, "refused"],
             "lost": sum(one["end"] - one["first"] for one in model.lost if one["what"] == EVENTS),
             "losses": [{"time": one["time"], "loss": told(one)} for one in model.lost],
@@ -291,6 +292,7 @@ class Service:
                 self._enter(model, KnownIds(self.settings.known_ids))
             self.known[model.number].add(Piece(first, first + len(draft.block.targets), draft.ids))
         for draft in drafts.values():
+            self._taken[draft.model.number] = farther(self._taken.get(draft.model.number, {}), draft.offsets)
             for job, answer in draft.empty:
                 self._answer(job, answer)
         return written
