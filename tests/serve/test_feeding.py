@@ -14,6 +14,7 @@ from brokering import Kafka, Redis
 from kernling.brokers import Address, kafka_topics, open_sink
 from kernling.papers import dataset
 from kernling.serve.feeding import Feed
+from kernling.serve.metrics import Metrics
 from kernling.serve.service import Service
 from kernling.serve.settings import Settings
 from kernling.tables import Encode
@@ -174,6 +175,12 @@ def test_bad_events_are_set_aside_and_the_rest_goes_on(broker, tmp_path):
         until(lambda: feed.counts["read"] == len(sent))
         facts = service.facts(service.models["flights"])
         assert (facts["events"], facts["letters"]["count"]) == (len(good), len(bad))
+        until(lambda: feed.behind == 0)
+        metrics, named = Metrics(service).text().decode(), f'{{model="flights",source="{feed.address}"'
+        for line in (f"kernling_source_behind{named}}} 0.0", f"kernling_source_up{named}}} 1.0"):
+            assert line in metrics
+        assert f'kernling_source_events_total{named},what="failed"}} {len(bad)}.0' in metrics
+        assert f'kernling_dead_letters{{model="flights"}} {len(bad)}.0' in metrics
         held = service.letters._database.execute("SELECT event, reason FROM letters ORDER BY number").fetchall()
     reasons = {event.decode(): reason for event, reason in held}
     for text, reason in bad.items():
