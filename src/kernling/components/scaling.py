@@ -97,7 +97,7 @@ def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.
     """Scale rows one by one; return them and the scales after them, to which rows of weight 0 do not contribute."""
     after = Scales(*(part.copy() for part in scales))
     out = np.empty(X.shape)
-    _scale(X, weights, *after, out)
+    scale(X, weights, *after, out)
     return out, after
 
 
@@ -116,7 +116,8 @@ def keep(scales: Scales, after: Scales) -> None:
 
 
 @jit_exact
-def _scale(X, weights, count, mean, squares, kind, out):
+def scale(X, weights, count, mean, squares, kind, out):
+    """Scale rows one by one, and bring the scales up to date; rows of weight 0 do not contribute."""
     d = X.shape[1]
     for i in range(X.shape[0]):
         n = count[0] + 1.0

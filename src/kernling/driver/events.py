@@ -88,6 +88,9 @@ def learn_events(
             stopped = run(state, first, last)
             if stopped < 0:
                 raise Diverged
+            if run.due[0]:
+                loop.settle(setup, params, state)
+                run.forget()
             if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
                 rng.bit_generator.state = generator
                 rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
@@ -286,7 +289,7 @@ class Single:
     ):
         """``has_thresholds``: what the loop notes is subtracted from outputs."""
         model = state.model
-        self._setup, self._rng = setup, rng
+        self._loop, self._setup, self._params, self._rng = loop, setup, params, rng
         self._noting: tuple[Any, Any, Any] | None = (loop, setup, params) if has_thresholds else None
         self._follow: Callable | None = None
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
@@ -310,6 +313,8 @@ class Single:
         """
         done = (self._draw_and_learn if self._draws else self._learn)(self._call, x, y, weight, largest)
         if done == 1:
+            if self._run.due[0]:
+                self._settle()
             return done
         if self._uniforms.size and not self._draws:
             _rewind(self._rng, self._uniforms.size)
@@ -330,6 +335,12 @@ class Single:
                 self._rng.bit_generator.state = before
             raise
         return done
+
+    def _settle(self) -> None:
+        """Settle what is due after an event; Ctrl-C is deferred meanwhile, since the event has been learned."""
+        with deferred_interrupt():
+            self._loop.settle(self._setup, self._params, self.learned)
+            self.learned = None  # so that it is attached again
 
     def roomier(self, state: Any) -> Any:
         """Return a state with room for another event."""

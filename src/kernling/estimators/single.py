@@ -20,7 +20,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 # attributes that only make the next call faster
-BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers")
+BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
 
 
 class SingleEvents(TakesTurns):
