@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -91,6 +91,11 @@ class Experts(NamedTuple):
         """Raise if there are too many points."""
         if self.model.stored > self.whitening.most[0]:
             raise ValueError(f"there are {self.model.stored} points of the experts, but at most {self.whitening.most[0]}")
+
+    @property
+    def alone(self) -> Experts:
+        """The experts without their successor, which are all of one type."""
+        return self._replace(succession=Nothing(), successor=Nothing())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,7 +201,7 @@ def folded(experts: Experts) -> Experts:
     """Return experts whose events are all folded into the sums; those of least squares have no spare room."""
     named = zip(experts._fields, experts, strict=True)
     parts = {name: part.folded().trimmed(0) for name, part in named if isinstance(part, LeastSquares)}
-    return experts._replace(**parts, bins=experts.bins._replace(sums=experts.bins.sums.folded().trimmed(0)))
+    return experts._replace(**cast(Any, parts), bins=experts.bins._replace(sums=experts.bins.sums.folded().trimmed(0)))
 
 
 def begin(experts: Experts, events: float, gamma: float) -> None:
@@ -289,4 +294,5 @@ def new_answers(experts: Experts) -> Answers:
     outputs, d = experts.model.coef.shape[1], experts.model.points.shape[1]
     n, most = int(experts.kernel_squares.size[least_squares.FIXED]), len(experts.model.points)
     widths = (n + most, most, 1 + d, 1 + d, 1 + len(experts.bins.edges))
-    return Answers(*(np.zeros((outputs, width)) for width in widths), np.zeros((1, len(experts.names))))
+    own = (np.zeros((outputs, width)) for width in widths)
+    return Answers(*own, np.zeros((1, len(experts.names))))  # type: ignore[call-arg]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import UNIT, bind, by_address, inner_exact, shaped
+from ..compiler import UNIT, bind, by_address, inner_exact, jit_exact, shaped
 from ..core import state as states
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
@@ -45,8 +45,8 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, state: Experts, kernel: Kernel, standardise: bool) -> Side:
-        """Return the experts of a state without their successor, which are all of one type."""
-        return cls(Experts(*state[: Experts._fields.index("succession")]), state.kernel(kernel), standardise)
+        """Return the experts of a state."""
+        return cls(state.alone, state.kernel(kernel), standardise)
 
 
 class Seen:
@@ -341,21 +341,12 @@ def load(seen, events, start, last, ahead):
 
 
 @inner_exact
-def record(out, before, start):
-    """Write the outputs of a block into the rows of ``before``, if it has any."""
-    if before.shape[0] > 0:
-        for j in range(out.shape[1]):
-            for o in range(out.shape[0]):
-                before[start + j, o] = out[o, j]
-
-
-@inner_exact
 def fits(heir):
     """Return whether there is memory for a successor if and only if there is one."""
     return (heir.early.begun[0] >= 0.0) == (heir.window.columns.size > 0)
 
 
-@inner_exact
+@jit_exact
 def until_due(own, heir, contest):
     """Return the number of events until something is to be settled."""
     events = own.model.clock[EVENTS]
@@ -469,8 +460,7 @@ def _answer_values(side, answers, seen, b, out):
 
 
 _PREPARE = {
-    wide: bind(_prepare, exact=True, write_line=lines)
-    for wide, lines in ((False, write_weights), (True, line.save_weights))
+    wide: bind(_prepare, exact=True, write_line=lines) for wide, lines in ((False, write_weights), (True, line.save_weights))
 }
 PREPARE = {
     (values, wide): bind(_prepare_values, exact=True, prepare=_PREPARE[wide]) if values else _PREPARE[wide]

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import inline, inner, inner_exact, jit_exact
+from ..compiler import inline, inner_exact, jit_exact
 from ..core.expansion import check_room, padded
 from ..core.kernels import Kernel, transform
 from ..core.matrices import squared_norms
 from ..core.shapes import are_norms, declared
 from ..core.state import Widening
+from ..core.triangles import dot
 from ..core.vector import exp
 
 if TYPE_CHECKING:
@@ -169,14 +170,6 @@ def _view_without(window, kernel, x, stretch, values):
         values[k] = exp(-rate * values[k])
 
 
-@inner
-def _sum(coef, values, n):
-    total = 0.0
-    for k in range(n):
-        total += coef[k] * values[k]
-    return total
-
-
 @inner_exact
 def _enter(window, x, norm, entry):
     """Store an event with these coefficients, (views, columns), in the place of the oldest."""
@@ -205,10 +198,10 @@ def learn_classes(window, kernel, X, norms, targets, weights, scores):
     values, f, entry = np.empty((views, window.norms.size)), np.empty(outputs), np.empty((views, outputs))
     for j in range(X.shape[0]):
         _view(window, kernel, X[j], norms[j], values)
-        stepped = False
+        stepped, n = False, window.place[SIZE]
         for p in range(views):
             for o in range(outputs):
-                f[o] = scores[p, o, j] = _sum(window.coef[p, o], values[p], window.place[SIZE])
+                f[o] = scores[p, o, j] = dot(window.coef[p, o], values[p], 0, n)
             if weights[j] > 0.0 and _margin_step(f, targets[j], weights[j], entry[p]):
                 stepped = True
         if stepped:
@@ -256,9 +249,9 @@ def learn_values(window, kernel, X, norms, stretch, targets, weights, found):
         _view_without(window, kernel, X[j], stretch, kernel_values)
         rate = 1.0 - np.exp(weight * LOG_REST)  # as if the event came that often
         for p in range(views):
-            found[p, j] = _sum(window.coef[p, LMS], values[p], n)
-            around = _sum(window.coef[p, WEIGHT], values[p], n) + LITTLE
-            found[views + p, j] = _sum(window.coef[p, SUM], values[p], n) / around
+            found[p, j] = dot(window.coef[p, LMS], values[p], 0, n)
+            around = dot(window.coef[p, WEIGHT], values[p], 0, n) + LITTLE
+            found[views + p, j] = dot(window.coef[p, SUM], values[p], 0, n) / around
             entry[p, LMS] = rate * (targets[j] - found[p, j])
             entry[p, SUM] = weight * targets[j]
             entry[p, WEIGHT] = weight

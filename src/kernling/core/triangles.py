@@ -9,7 +9,7 @@ A lower triangle L is given by its columns: ``T[j, i]`` is ``L[i, j]``, for i >=
 
 from __future__ import annotations
 
-from ..compiler import inner_exact, jit_exact, shaped
+from ..compiler import inner, inner_exact, jit_exact, shaped
 
 TILE = 64  # vectors that are solved for at once: as many as stay in the cache
 STRIP = 128  # products that are added to at once, likewise
@@ -76,17 +76,17 @@ def _solve_rows(T, X, start, stop, n, first, last):
 def solve_back(T, x, n):
     """x <- L^-T x for the first n numbers."""
     for i in range(n - 1, -1, -1):
-        t = T[i]
-        s0, s1, s2, s3 = x[i], 0.0, 0.0, 0.0
-        done = i + 1 + (n - i - 1) // 4 * 4
-        for j in range(i + 1, done, 4):
-            s0 -= t[j] * x[j]
-            s1 -= t[j + 1] * x[j + 1]
-            s2 -= t[j + 2] * x[j + 2]
-            s3 -= t[j + 3] * x[j + 3]
-        for j in range(done, n):
-            s0 -= t[j] * x[j]
-        x[i] = ((s0 + s1) + (s2 + s3)) / t[i]
+        x[i] = (x[i] - dot(T[i], x, i + 1, n)) / T[i, i]
+
+
+@inner
+def dot(a, b, first, last):
+    """Return the inner product of parts of two vectors; the order of the sum depends on the length only."""
+    total = 0.0
+    a, b = a[first:last], b[first:last]
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
 
 
 @jit_exact

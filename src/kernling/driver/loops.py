@@ -276,7 +276,7 @@ def load_event(row, x, largest):
 class Loop:
     """The compiled forms of a step: a loop over rows, and a function for single events."""
 
-    settle: Callable | None = None  # what Python does where the buffers say that it is due, see settled.py
+    settle: Any = None  # what Python does where the buffers say that it is due, see settled.py
 
     def __init__(self, template: Callable, buffers: Callable, blas: bool, exact: bool = False, **functions: Callable):
         unit = bind(template, kind=UNIT, exact=exact, **functions)

@@ -39,12 +39,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import shaped
+from ..compiler import by_address, shaped
 from ..components import combination, early, experts, least_squares, succession
 from ..components.bins import place_edges
 from ..components.early import new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
-from ..components.learning import LEARN, Seen, Side, fits, kind_of, learn, load, record, relearn_block, until_due
+from ..components.learning import LEARN, Seen, Side, fits, kind_of, learn, load, relearn_block, until_due
 from ..components.least_squares import BLOCK
 from ..components.mixture import Mixture
 from ..components.scaling import rows_as_known, variance_of_entries
@@ -53,8 +53,9 @@ from ..components.whitened import coefficients
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import GAMMA
+from ..core.rows import Rows
 from ..core.setup import Setup
-from ..driver.settled import SettledLoop
+from ..driver.settled import SettledLoop, record
 from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
@@ -73,7 +74,7 @@ class Params(NamedTuple):
 class Work:
     """What a compiled call needs besides the events: the experts, their successor, and memory for a block."""
 
-    def __init__(self, setup: Setup, params: Params, state: Experts, size: int):
+    def __init__(self, setup: Setup, params: Params, state: Experts, rows: Rows, size: int):
         self.own, self.heir = (Side.of(one, setup.kernel, params.standardise) for one in (state, state.successor))
         self.succession, self.seen = state.succession, Seen(state, size)
         self.out, self.other = np.empty((2, state.model.coef.shape[1] * size))
@@ -103,6 +104,11 @@ def _loop(call, first, last):
         work.due[0] = 1 if learned == ahead else 0
         start += b
     return start
+
+
+def events_ahead(state: Experts) -> int:
+    """Return the number of events until something is to be settled."""
+    return until_due(by_address(state.alone), by_address(state.successor), state.succession.contest)
 
 
 def settle(setup: Setup, params: Params, state: Experts) -> None:
@@ -196,7 +202,7 @@ def certificate(params: Params, state: Experts, problem: Problem) -> dict[str, f
 
 LEARNER = Learner(
     __name__,
-    SettledLoop(_loop, Work, settle, {kind: {"learn": one} for kind, one in LEARN.items()}, kind_of),
+    SettledLoop(_loop, Work, settle, events_ahead, {kind: {"learn": one} for kind, one in LEARN.items()}, kind_of),
     configure,
     start,
     bound,
