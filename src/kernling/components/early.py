@@ -92,6 +92,11 @@ def new_early(gamma: float, d: int, dtype: DTypeLike, begun: float = 0.0) -> Ear
     )
 
 
+def settlings() -> np.ndarray:
+    """Return SETTLE for compiled code."""
+    return np.array(SETTLE)
+
+
 def next_settling(early: Early, events: float) -> int:
     """Return the number of events of the model at the next update of what they decide; 0 if there is none."""
     return next((int(early.begun[0]) + n for n in SETTLE if events < early.begun[0] + n and n <= early.count[1]), 0)

@@ -22,7 +22,7 @@ from .archive import Archive, new_archive
 from .bins import Bins, new_bins
 from .combination import new_combination
 from .early import Early
-from .least_squares import LeastSquares, Ridge, new_least_squares
+from .least_squares import BLOCK, LeastSquares, Ridge, new_least_squares
 from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
@@ -93,6 +93,12 @@ class Experts(NamedTuple):
             raise ValueError(f"there are {self.model.stored} points of the experts, but at most {self.whitening.most[0]}")
 
     @property
+    def is_grown(self) -> bool:
+        """Whether there is memory for events; a model from a file has no spare room."""
+        squares, held = self.kernel_squares, self.window
+        return held.columns.shape[1] == len(held.norms) and (not squares.waits or len(squares.pending.weights) == BLOCK)
+
+    @property
     def alone(self) -> Experts:
         """The experts without their successor, which are all of one type."""
         return self._replace(succession=Nothing(), successor=Nothing())
@@ -114,13 +120,13 @@ class Experts(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether there is memory for a successor if and only if there is one."""
-        return self.successor.has_begun == (self.successor.window.columns.size > 0)
+        """Whether there is memory for all events, and for a successor if and only if there is one."""
+        return self.is_grown and self.successor.has_begun == self.successor.is_grown
 
     def fitted(self) -> Experts:
-        """Return the same with memory for a successor if and only if there is one."""
-        found = self.successor.grown(len(self.model.points)) if self.successor.has_begun else self.successor.emptied()
-        return self._replace(successor=found)
+        """Return the same with memory for all events, and for a successor if and only if there is one."""
+        found = self.successor if self.successor.has_begun else self.successor.emptied()
+        return states.grown(self._replace(successor=found), len(self.model.points))
 
     def emptied(self) -> Experts:
         """Return a successor that has not begun and holds nothing."""

@@ -26,13 +26,12 @@ from .least_squares import RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
 from .pending import FEATURES, FIXED, MOST, commit, write_weights
 from .scaling import scale, scale_targets, targets_as_known
-from .succession import DECIDE, PENDING
+from .succession import PENDING
 from .whitened import admit, whiten
 
 LINEAR_RIDGE, LINEAR_KEEP, _ = LINEAR
 RECENT_RIDGE, RECENT_KEEP, _ = LINEAR_RECENT
 FAR = LARGEST["float32"]
-FIRST_SETTLING = early.SETTLE[0]  # and four times as much, and so on
 SQUARES = 4  # experts of least squares, which come first
 
 
@@ -347,27 +346,25 @@ def fits(heir):
 
 
 @jit_exact
-def until_due(own, heir, contest):
+def until_due(own, heir, contest, times, settlings):
     """Return the number of events until something is to be settled."""
-    events = own.model.clock[EVENTS]
-    ahead = _until_due(own, events)
+    events, decide = own.model.clock[EVENTS], times[2]
+    ahead = _until_due(own, events, settlings)
     if contest[PENDING] > events:
         ahead = min(ahead, int(contest[PENDING] - events))
     if heir.early.begun[0] >= 0.0:
-        ahead = min(ahead, _until_due(heir, events), DECIDE - int(events - heir.early.begun[0]) % DECIDE)
+        ahead = min(ahead, _until_due(heir, events, settlings), decide - int(events - heir.early.begun[0]) % decide)
     return ahead
 
 
 @inner_exact
-def _until_due(experts, events):
+def _until_due(experts, events, settlings):
     age = int(events - experts.early.begun[0])
     ahead = min(least_squares.until_due(experts.kernel_squares), RENEW - age % RENEW)
     ahead = min(ahead, least_squares.until_due(experts.bins.sums))
-    place = FIRST_SETTLING
-    while place <= experts.early.count[1]:
-        if place > age:
-            ahead = min(ahead, place - age)
-        place *= 4
+    for i in range(settlings.size):
+        if age < settlings[i] <= experts.early.count[1]:
+            ahead = min(ahead, settlings[i] - age)
     return ahead
 
 

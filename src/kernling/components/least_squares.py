@@ -114,6 +114,11 @@ class LeastSquares(NamedTuple):
                 raise ValueError("the factor of least squares has a diagonal that is not positive")
 
     @property
+    def rho(self) -> float:
+        """What is left of the ridge after all events."""
+        return float(self.record[RHO] * self.record[KEEP] ** self.size[WAITING])
+
+    @property
     def waits(self) -> bool:
         """Whether events wait to be folded into the sums."""
         return bool(self.size[FIXED] + self.size[MOST] > NARROW)
@@ -131,7 +136,7 @@ class LeastSquares(NamedTuple):
     def grown(self, capacity: int) -> LeastSquares:
         """Return a copy with room for this many features besides the fixed ones."""
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
-        if n <= self.weights.shape[1] and (not self.waits or len(self.pending.weights)):
+        if n * n <= len(self.factor) and n <= self.weights.shape[1] and (not self.waits or len(self.pending.weights) == BLOCK):
             return self
         check_room(n, n, "features")
         return self._replace(
@@ -157,7 +162,7 @@ class LeastSquares(NamedTuple):
         """Return a copy in which no event waits; it may have less spare room."""
         if not self.size[WAITING] and self.size[BASE] == self.count:
             return self
-        found = self.trimmed(0).grown(self.count - int(self.size[FIXED]))
+        found = states.copied(self.trimmed(0).grown(self.count - int(self.size[FIXED])))
         fold(found)
         return found
 

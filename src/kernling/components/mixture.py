@@ -77,7 +77,8 @@ class Mixture(NamedTuple):
             order = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
         bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
-        return self._replace(mean=mean, bias=bias, bias_curvature=np.where(known, self.bias_curvature[:, order], 0.0))
+        curvature = np.where(known, self.bias_curvature[:, order], 0.0)
+        return self._replace(mean=mean, bias=np.ascontiguousarray(bias), bias_curvature=np.ascontiguousarray(curvature))
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """Return the mean of the weights; losses are added."""

@@ -15,6 +15,7 @@ from ..core.triangles import add_products, dot, solve, solve_back, solve_one, wr
 
 TILE = 64  # events whose products are computed at once
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
+LIGHTEST = 1e-200  # weight of an event: for less, its noise would not be finite
 LEAST = 1e-14  # of z'A^-1 z, which is rounding: no less is left of it when what is known is subtracted
 # what size holds: features now, those that are always there, how many others can join, those of the sums, and waiting events
 FEATURES, FIXED, MOST, BASE, WAITING = range(5)
@@ -151,7 +152,7 @@ def _stage_event(sums, Y, e, place, targets, weight, stretch, c, scores):
         for i in range(place):
             known -= c[i] * c[i]
             pending.factor[i, place] = c[i]
-        pivot = math.sqrt(1.0 / weight + max(known, LEAST * spread))
+        pivot = math.sqrt(1.0 / max(weight, LIGHTEST) + max(known, LEAST * spread))
         pending.factor[place, place] = pivot
         pending.weights[place] = weight
         for o in range(scores.shape[0]):

@@ -94,6 +94,11 @@ class Succession(NamedTuple):
         last[REPLACED] = last[REPLACED] or event
 
 
+def times() -> np.ndarray:
+    """Return DELAY, YOUNG and DECIDE for compiled code."""
+    return np.array([DELAY, YOUNG, DECIDE])
+
+
 def new_succession() -> Succession:
     """Return the record of a model without alarms."""
     return Succession(new_adwin(), np.zeros((KEPT, 5)), np.zeros(1, np.int64), np.zeros(8))
@@ -118,7 +123,7 @@ def is_better(succession: Succession) -> bool:
 
 
 @inner_exact
-def watch_losses(succession, losses, events, latest_began, found):
+def watch_losses(succession, losses, events, latest_began, times, found):
     """Watch the losses of events, the last of which has this number; note alarms, and let one begin a successor."""
     contest, alarms = succession.contest, succession.alarms
     first = 0
@@ -134,8 +139,8 @@ def watch_losses(succession, losses, events, latest_began, found):
             row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
             row[REPLACED] = 0.0
             succession.noted[0] += 1
-            if event >= latest_began + YOUNG and contest[PENDING] == 0.0:
-                contest[PENDING] = event + DELAY
+            if event >= latest_began + times[1] and contest[PENDING] == 0.0:
+                contest[PENDING] = event + times[0]
 
 
 @inner_exact

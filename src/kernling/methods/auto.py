@@ -80,6 +80,8 @@ class Work:
         self.out, self.other = np.empty((2, state.model.coef.shape[1] * size))
         self.losses, self.found = np.empty(size), np.empty(3)
         self.values = setup.numeric
+        self.times, self.settlings = succession.times(), early.settlings()
+        self.fits = state.fits
         self.due = np.zeros(1, np.int64)  # whether there is something to settle
 
 
@@ -87,8 +89,8 @@ def _loop(call, first, last):
     """Learn blocks of events until something is due; return where it stopped, or -1 if it diverges."""
     work, events, own, heir, seen = call.block, call.events, call.block.own, call.block.heir, call.block.seen
     contest, outputs, start = work.succession.contest, own.experts.model.coef.shape[1], first
-    while start < last and work.due[0] == 0 and fits(heir.experts):
-        ahead = until_due(own.experts, heir.experts, contest)
+    while start < last and work.due[0] == 0 and work.fits and fits(heir.experts):
+        ahead = until_due(own.experts, heir.experts, contest, work.times, work.settlings)
         b = load(seen, events, start, last, ahead)
         out, other = shaped(work.out, (outputs, b)), shaped(work.other, (outputs, b))
         if not learn(own, seen, b, out, True):
@@ -99,7 +101,7 @@ def _loop(call, first, last):
             two = False
         learned = follow(contest, out, other, two, seen.targets[:b], seen.weights[:b], work.values, work.losses)
         latest = heir.experts.early.begun[0] if two else own.experts.early.begun[0]
-        watch_losses(work.succession, work.losses[:learned], own.experts.model.clock[EVENTS], latest, work.found)
+        watch_losses(work.succession, work.losses[:learned], own.experts.model.clock[EVENTS], latest, work.times, work.found)
         record(out, events.before, start)
         work.due[0] = 1 if learned == ahead else 0
         start += b
@@ -108,7 +110,8 @@ def _loop(call, first, last):
 
 def events_ahead(state: Experts) -> int:
     """Return the number of events until something is to be settled."""
-    return until_due(by_address(state.alone), by_address(state.successor), state.succession.contest)
+    sides = by_address(state.alone), by_address(state.successor)
+    return until_due(*sides, state.succession.contest, succession.times(), early.settlings())
 
 
 def settle(setup: Setup, params: Params, state: Experts) -> None:

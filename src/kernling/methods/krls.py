@@ -35,7 +35,6 @@ from ..components.least_squares import (
     FIXED,
     LARGEST,
     REGRET,
-    RHO,
     LeastSquares,
     Ridge,
     class_targets,
@@ -45,6 +44,7 @@ from ..components.least_squares import (
 )
 from ..components.pending import commit, write_leverages, write_weights
 from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
+from ..core import state as states
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
 from ..core.fourier import Features, Linear, new_linear, open_features
@@ -82,6 +82,15 @@ class State(NamedTuple):
     whitening: Whitening
     squares: LeastSquares
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for events that wait; a model from a file has no spare room."""
+        return not self.squares.waits or len(self.squares.pending.weights) == BLOCK
+
+    def fitted(self) -> State:
+        """Return the same with memory for events that wait."""
+        return states.grown(self, len(self.model.points))
+
 
 class Work:
     """What a compiled call needs besides the events: the state, and memory for a block of rows."""
@@ -95,6 +104,7 @@ class Work:
         self.new = np.empty(size)  # k(x, x) - |z(x)|^2
         self.T, self.scores = np.empty((2, outputs * size))
         self.W = np.empty((outputs, n))
+        self.fits = state.fits
         self.due = np.zeros(1, np.int64)  # whether there is something to settle
 
 
@@ -102,7 +112,7 @@ def _loop(call, first, last):
     """Learn blocks of events until something is due, or there is no room; return where it stopped, or -1 if it diverges."""
     work, events, start = call.block, call.events, first
     model, squares, outputs, learned = call.state.model, call.state.squares, call.state.model.coef.shape[1], 0
-    while start < last and work.due[0] == 0:
+    while start < last and work.due[0] == 0 and work.fits:
         ahead = until_due(squares)
         b, new = cut(events.weights, start, min(last, start + work.norms.size), ahead)
         if min(work.params.most, model.size[0] + b) > model.points.shape[0]:
@@ -207,7 +217,7 @@ def write_coefficients(params: Params, state: State) -> None:
 
 
 @jit_exact
-def _write_spread(work, rows, start, out):
+def _write_spread(work, rows, start, rho, out):
     """Write the variance of rows from ``start`` on, as a multiple of the noise."""
     b, d, state = out.size, work.state.model.centre.size, work.state
     fixed, n = state.squares.size[FIXED], state.model.size[0]
@@ -216,8 +226,7 @@ def _write_spread(work, rows, start, out):
     whiten(state.whitening, work.kernel, state.model, X, norms, Z[fixed:], new)
     write_leverages(state.squares, Z, out)
     for j in range(b):
-        unseen = max(0.0, new[j]) / state.squares.record[RHO] if work.params.most > 0 else 0.0
-        out[j] += 1.0 + unseen
+        out[j] += 1.0 + (max(0.0, new[j]) / rho if work.params.most > 0 else 0.0)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -356,5 +365,5 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
         spread = np.full(n, np.inf)
         work = Work(self._setup, self._params, self._state, rows, BLOCK)
         for start in range(0, n if squares.count else 0, BLOCK):
-            _write_spread(by_address(work), by_address(rows), start, spread[start : start + BLOCK])
+            _write_spread(by_address(work), by_address(rows), start, squares.rho, spread[start : start + BLOCK])
         return np.sqrt(squares.noise * spread)
