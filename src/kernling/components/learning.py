@@ -81,10 +81,10 @@ def scale_block(side, seen, b):
     """Scale the rows of a block; the scales after them are those of ``seen``."""
     known, after, rows = side.experts.scales, seen.scales, seen.rows[:b]
     X = shaped(seen.X, (b, rows.shape[1]))
-    after.count[0] = known.count[0]
+    after.count[0], after.clipped[0] = known.count[0], known.clipped[0]
     for c in range(rows.shape[1]):
         after.mean[c], after.squares[c], after.kind[c] = known.mean[c], known.squares[c], known.kind[c]
-    scale(rows, seen.weights[:b], after.count, after.mean, after.squares, after.kind, X)
+    scale(rows, seen.weights[:b], after.count, after.clipped, after.mean, after.squares, after.kind, X)
     if not side.standardise:
         for j in range(b):
             for c in range(rows.shape[1]):
@@ -198,7 +198,7 @@ def learn_squared(side, seen, b, scores):
 def _finish(side, seen, b):
     """Take over the scales, store the first events, and count."""
     experts, after = side.experts, seen.scales
-    experts.scales.count[0] = after.count[0]
+    experts.scales.count[0], experts.scales.clipped[0] = after.count[0], after.clipped[0]
     for c in range(after.mean.size):
         experts.scales.mean[c], experts.scales.squares[c] = after.mean[c], after.squares[c]
         experts.scales.kind[c] = after.kind[c]
