@@ -354,7 +354,7 @@ def until_due(own, heir, contest, times, settlings):
         ahead = min(ahead, int(contest[PENDING] - events))
     if heir.early.begun[0] >= 0.0:
         ahead = min(ahead, _until_due(heir, events, settlings), decide - int(events - heir.early.begun[0]) % decide)
-    return ahead
+    return max(ahead, 1)  # also with the numbers of a file
 
 
 @inner_exact

@@ -294,7 +294,8 @@ def until_due(sums):
     """Return the number of events after which ``settle`` has something to do."""
     period, waits = int(sums.record[PERIOD]), sums.size[FIXED] + sums.size[MOST] > NARROW
     ahead = BLOCK - sums.size[WAITING] if waits else RENEW - int(sums.record[EVENTS]) % RENEW
-    return min(ahead, period - int(sums.record[EVENTS]) % period) if period > 0 else ahead
+    ahead = min(ahead, period - int(sums.record[EVENTS]) % period) if period > 0 else ahead
+    return max(ahead, 1)  # also with the numbers of a file
 
 
 @jit_exact

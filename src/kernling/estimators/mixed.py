@@ -29,7 +29,7 @@ LEAST = 1e-300  # weight of a class, so that its logarithm is finite
 class Mixed(IsotropicKernel):
     """Base class: columns are standardised online, gamma is determined by the first events, and the method itself predicts."""
 
-    _answering: Answering | None = None
+    _answering: list  # what answers, once it has been needed
     gamma: float | str = parameter(
         default="scale",
         resolve=lambda X, options: 0.0,  # determined by the first events
@@ -103,11 +103,17 @@ class Mixed(IsotropicKernel):
 
     def _answers(self) -> Answering:
         """Return what answers for the state as it is now."""
-        found = self._answering
+        held = self.__dict__.setdefault("_answering", [])
+        found = held[0] if held else None
         if found is None or not found.is_of(self._state):
-            found = self._answering = Answering(self._state, self._problem.kernel, self._params.standardise)
+            found = Answering(self._state, self._problem.kernel, self._params.standardise)
+            held[:] = [found]
         found.follow()
         return found
+
+    def _drop_buffers(self) -> None:
+        super()._drop_buffers()
+        self._answering = []  # so that predicting adds no attribute
 
     def frozen(self) -> tuple[Kernel, Any]:
         """Return the current kernel, and the state without spare room."""

@@ -206,8 +206,9 @@ def _write_coefficients(state, unit, W):
 
 
 def settle(setup: Setup, params: Params, state: State) -> None:
-    """Fold events into the sums where it is time."""
+    """Fold events into the sums where it is time; a ridge that comes back changes the solution."""
     least_squares.settle(state.squares)
+    write_coefficients(params, state)
 
 
 def write_coefficients(params: Params, state: State) -> None:
