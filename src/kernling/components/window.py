@@ -266,7 +266,8 @@ def _nearest_few(window, kernel, near, largest):
 
     Of those that are as near as the last of them, the first places are taken.
     """
-    n, number = window.place[SIZE], window.columns.dtype.type
+    n = window.place[SIZE]
+    number = window.columns.dtype.type
     tie = TIE_32 if number(1.0 + TIE) == number(1.0) else TIE  # single precision
     count = min(n, largest.size)
     for slot in range(n):

@@ -164,7 +164,8 @@ def learn_block(work, rows, start, b, T, weights, scores):
 @inner_exact
 def _write_features(work, rows, start, Z, X):
     """Write the features of rows that are always there, and the rows minus the centre."""
-    state, number = work.state, work.state.model.points.dtype.type
+    state = work.state
+    number = state.model.points.dtype.type
     L, fixed, b, d = state.waves.phase.size, state.squares.size[FIXED], Z.shape[1], X.shape[1]
     root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
     for j in range(b):
