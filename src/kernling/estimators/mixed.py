@@ -29,7 +29,6 @@ LEAST = 1e-300  # weight of a class, so that its logarithm is finite
 class Mixed(IsotropicKernel):
     """Base class: columns are standardised online, gamma is determined by the first events, and the method itself predicts."""
 
-    _answering: list  # what answers, once it has been needed
     gamma: float | str = parameter(
         default="scale",
         resolve=lambda X, options: 0.0,  # determined by the first events
@@ -103,7 +102,7 @@ class Mixed(IsotropicKernel):
 
     def _answers(self) -> Answering:
         """Return what answers for the state as it is now."""
-        held = self.__dict__.setdefault("_answering", [])
+        held: list[Answering] = self.__dict__.setdefault("_answering", [])
         found = held[0] if held else None
         if found is None or not found.is_of(self._state):
             found = Answering(self._state, self._problem.kernel, self._params.standardise)
