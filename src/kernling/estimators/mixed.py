@@ -112,7 +112,7 @@ class Mixed(IsotropicKernel):
 
     def _drop_buffers(self) -> None:
         super()._drop_buffers()
-        self._answering = []  # so that predicting adds no attribute
+        self._answering: list[Answering] = []  # so that predicting adds no attribute
 
     def frozen(self) -> tuple[Kernel, Any]:
         """Return the current kernel, and the state without spare room."""
