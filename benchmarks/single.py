@@ -1,4 +1,4 @@
-"""Single events and small batches, in microseconds of processor time, next to River's linear model.
+"""Single events and small batches, in microseconds of processor time, next to River's linear model, tree and forest.
 
     python -m benchmarks.single [names of methods, such as avm spa]
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from river import linear_model, preprocessing
+from river import forest, linear_model, preprocessing, tree
 
 import kernling as kl
 from kernling import registry
@@ -26,6 +26,7 @@ SMALLEST: dict[str, dict[str, int]] = {  # the methods, and parameters with whic
     "spa": {"max_points": 1},
     "dualsvrg": {"max_points": 1, "n_components": 2},
     "aogd": {"n_components": 2},
+    "krls": {"points": 1},
     "auto": {},
 }
 
@@ -58,15 +59,18 @@ def main() -> None:
 
     scaled = preprocessing.StandardScaler() | linear_model.LogisticRegression()
     bare = linear_model.LogisticRegression()
+    tested = {"tree": tree.HoeffdingTreeClassifier(), "forest": forest.ARFClassifier(seed=0)}
     river = microseconds(
         {
+            **{f"{name}, learn": learn(model, dictionaries) for name, model in tested.items()},
             "learn": learn(bare, dictionaries),
             "predict": predict(bare, dictionaries),
             "learn, scaled": learn(scaled, dictionaries),
             "predict, scaled": predict(scaled, dictionaries),
         }
     )
-    print(f"River's logistic regression, dictionaries: {', '.join(f'{name} {time:.1f}' for name, time in river.items())}\n")
+    found = ", ".join(f"{name} {time:.1f}" for name, time in river.items())
+    print(f"River's Hoeffding tree, forest and logistic regression, dictionaries: {found}\n")
     print("| | arrays: learn | predict | besides: learn | predict | dictionaries, besides: learn | predict |", end="")
     print(" 32 rows: learn | in one call | predict | in one call |\n|---|---|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or SMALLEST:

@@ -17,10 +17,15 @@ def numbers(seed: int) -> np.ndarray:
     )
 
 
+def watched(adwin, values: np.ndarray, first: int = 0) -> tuple[int, np.ndarray]:
+    found = np.zeros(3)
+    return watch(adwin, values, first, found), found
+
+
 def alarms(values: np.ndarray) -> list[tuple[int, float, float]]:
     adwin, found, first = new_adwin(), [], 0
     while first < len(values):
-        place, (before, after, chance) = watch(adwin, values, first)
+        place, (before, after, chance) = watched(adwin, values, first)
         if place < 0:
             break
         assert 0.0 <= chance < 0.002
@@ -65,9 +70,9 @@ def test_numbers_may_come_in_parts():
     values = numbers(5).astype(float)
     whole, parts = new_adwin(), new_adwin()
     first = alarms(values)[0][0]
-    watch(whole, values[:first])
+    watched(whole, values[:first])
     for part in np.array_split(values[:first], 7):
-        assert watch(parts, part)[0] == -1
+        assert watched(parts, part)[0] == -1
     for own, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(own, other)
-    assert watch(parts, values, first)[0] == first
+    assert watched(parts, values, first)[0] == first

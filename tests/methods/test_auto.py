@@ -9,17 +9,41 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 import kernling as kl
 from kernling.components import experts, least_squares, line
-from kernling.components.bins import MOST, NEVER, features, new_bins, place_edges
+from kernling.components import mixture as mixtures
+from kernling.components.bins import MOST, NEVER, new_bins, place_edges, write_features
 from kernling.components.early import SETTLE, new_early, next_settling
 from kernling.components.experts import BINNED, LINEAR_RECENT
-from kernling.components.mixture import learn_mixed, mixed, new_mixture
+from kernling.components.mixture import FADES, new_mixture
 from kernling.components.relevance import column_factors
-from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
+from kernling.components.scaling import Scales, new_scales, rows_as_known, scale
 from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
 from oracles.auto import Running
 
 SMALL = {"points": 30, "window": 50}
+
+
+def features(bins, X):
+    Z = np.empty((1 + len(bins.edges), len(X)))
+    write_features(bins, X, Z)
+    return Z
+
+
+def scaled_rows(scales, X, weights):
+    """Return scaled rows, and the scales after them."""
+    after, out = Scales(*(part.copy() for part in scales)), np.empty(X.shape)
+    scale(X, weights, *after, out)
+    return out, after
+
+
+def learn_mixed(mixture, scores, targets, weights):
+    out = np.empty(scores.shape[1:])
+    mixtures.learn_mixed(mixture, np.array(FADES), scores, targets, weights, out)
+    return out
+
+
+def mixed(mixture, scores):
+    return learn_mixed(mixture, scores, np.zeros(scores.shape[2]), np.zeros(scores.shape[2]))
 
 
 def moving(n: int, seed: int = 0, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -225,7 +249,8 @@ def test_wide_lines_take_steps_on_the_diagonal():
     rng = np.random.default_rng(4)
     Z, T, weights = rng.normal(size=(601, 50)), rng.normal(size=(2, 50)), rng.choice([0.0, 0.5, 1.0, 3.0], 50)
     wide = line.new_line(LINEAR_RECENT, 600, 2)
-    said = line.learn(wide, LINEAR_RECENT, Z, T, weights)
+    said = np.empty(T.shape)
+    assert line.learn(wide, LINEAR_RECENT.ridge, LINEAR_RECENT.keep, Z, T, weights, said)
     W, squares = np.zeros((2, 601)), np.zeros(601)
     for z, target, weight, before in zip(Z.T, T.T, weights, said.T, strict=True):
         np.testing.assert_allclose(before, W @ z)
@@ -233,7 +258,7 @@ def test_wide_lines_take_steps_on_the_diagonal():
             step = z / (0.1 + squares)
             W += np.outer(target - before, step) / (1.0 / weight + step @ z)
             squares = 0.998 * squares + weight * z**2
-    np.testing.assert_allclose(line.scores_of(wide, Z), W @ Z)
+    np.testing.assert_allclose(wide.weights @ Z, W @ Z)
 
 
 def test_a_young_model_can_be_saved(tmp_path):
@@ -317,7 +342,7 @@ def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first
 
     def latest() -> set[int]:
         state = merged._state
-        rows = state.window.points[: state.window.stored] / state.early.stretch + state.model.centre
+        rows = state.window.columns.T[: state.window.stored] / state.early.stretch + state.model.centre
         return {int(np.abs(X - row).sum(axis=1).argmin()) for row in rows}
 
     assert latest() == {28, 29, 30, 50, 51, 52}
@@ -385,7 +410,8 @@ def test_steps_move_to_the_nearest_edge_of_their_column():
     own, common = new_bins(BINNED, 2, 1).grown(0), new_bins(BINNED, 2, 1)
     place_edges(own, rng.normal(size=(200, 2)))
     place_edges(common, rng.normal(0.3, 1.5, size=(200, 2)))
-    least_squares.learn(own.sums, BINNED, features(own, rng.normal(size=(50, 2))), rng.normal(size=(1, 50)), np.ones(50))
+    Z, targets = features(own, rng.normal(size=(50, 2))), rng.normal(size=(1, 50))
+    assert least_squares.learn(own.sums, Z, targets, np.ones(50), np.empty((1, 50))) == 0
     expected = np.zeros(31)
     expected[0] = own.sums.moments[0, 0]
     for moment, column, edge in zip(own.sums.moments[0, 1:31], own.columns, own.edges, strict=True):

@@ -73,6 +73,11 @@ def inner(function: Callable) -> Callable:
     return _compile(function, _FREEDOMS, function, kind=UNIT, **_INNER)
 
 
+def inner_exact(function: Callable) -> Callable:
+    """Like ``inner``, for a function whose operations keep their order."""
+    return _compile(function, _EXACT, function, kind=UNIT, **_INNER)
+
+
 def inline(function: Callable) -> Callable:
     """Like ``inner``, but always inlined: for what is executed at every event."""
     return _compile(function, _FREEDOMS, function, kind=FRAGMENT, **_INNER, forceinline=True)
@@ -93,16 +98,17 @@ def inline_exact(function: Callable) -> Callable:
     return _compile(function, _EXACT, function, kind=FRAGMENT, **_INNER, forceinline=True)
 
 
-def bind(template: Callable, *, kind: str = ENTRY, **names: Callable) -> Callable:
+def bind(template: Callable, *, kind: str = ENTRY, exact: bool = False, **names: Callable) -> Callable:
     """Compile a copy of a plain function in which the given global names refer to the given compiled functions.
 
     This is how a driver's loop reaches a learner's step: the copy is a function of its own, so its machine code is
-    cached like any other, which a function passed as an argument would not be.
+    cached like any other, which a function passed as an argument would not be.  If ``exact``, operations keep their order.
     """
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     bound = next(iter(names.values()))
     owner = getattr(bound, "owner", bound)
-    return _compile(copy, _FREEDOMS, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
+    freedoms = _EXACT if exact else _FREEDOMS
+    return _compile(copy, freedoms, owner, kind, **(_INNER if kind == UNIT else {"no_cfunc_wrapper": True}))
 
 
 def entry_point(compiled: Callable, *arguments: Any) -> Callable:

@@ -13,8 +13,8 @@ only_numba: set[Callable] = set()  # those of them that the fast backend leaves 
 
 
 def shaped(values, shape):
-    """Return the first numbers of a flat array as an array of this shape, without checks."""
-    return values[: np.prod(shape, dtype=int)].reshape(shape)
+    """Return the first numbers of a contiguous array as an array of this shape, without checks."""
+    return values.reshape(-1)[: np.prod(shape, dtype=int)].reshape(shape)
 
 
 def number_of(function, argument):

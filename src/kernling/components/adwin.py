@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import jit
+from ..compiler import jit_exact
 from ..core.shapes import declared
 
 if TYPE_CHECKING:
@@ -53,23 +53,19 @@ def new_adwin() -> Adwin:
     return Adwin(np.zeros((ROWS, BUCKETS + 1)), np.zeros(ROWS, np.int64), np.zeros(4))
 
 
-def watch(adwin: Adwin, numbers: np.ndarray, first: int = 0) -> tuple[int, np.ndarray]:
-    """Take in numbers from ``first`` on, up to the first alarm; return its index, -1 if there is none, and what was found.
+@jit_exact
+def watch(adwin, numbers, first, found):
+    """Take in numbers from ``first`` on, up to the first alarm; return its index, or -1, and write what was found.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernling.components.adwin import new_adwin, watch
-    >>> event, (before, after, chance) = watch(new_adwin(), np.repeat([0.1, 0.5], 500))
-    >>> print(f"{event}: {before:.2f}, {after:.2f}, {chance:.0e}")
+    >>> found = np.zeros(3)
+    >>> event = watch(new_adwin(), np.repeat([0.1, 0.5], 500), 0, found)
+    >>> print(f"{event}: {found[0]:.2f}, {found[1]:.2f}, {found[2]:.0e}")
     543: 0.10, 0.47, 1e-06
     """
-    found = np.zeros(3)
-    return _watch(adwin, numbers, first, found), found
-
-
-@jit
-def _watch(adwin, numbers, first, found):
     for i in range(first, numbers.size):
         _insert(adwin, numbers[i])
         record = adwin.record
@@ -83,7 +79,7 @@ def _watch(adwin, numbers, first, found):
     return -1
 
 
-@jit
+@jit_exact
 def _insert(adwin, number):
     totals, counts, record = adwin.totals, adwin.counts, adwin.record
     if record[WIDTH] > 0.0:
@@ -104,7 +100,7 @@ def _insert(adwin, number):
         row += 1
 
 
-@jit
+@jit_exact
 def _differs(adwin, found):
     """Whether the means before and behind a border of buckets differ by more than chance allows; find the clearest one."""
     totals, counts, record = adwin.totals, adwin.counts, adwin.record

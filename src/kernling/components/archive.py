@@ -151,26 +151,15 @@ def clear(archive: Archive) -> None:
     archive.size[[HELD, CELLS, CLOCK]] = 0
 
 
-def as_stored(X: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-    """Return rows times the factors of the columns in single precision."""
-    return np.clip(X, -FAR, FAR).astype(np.float32) * stretch.astype(np.float32)
-
-
-def scores_of(archive: Archive, X: np.ndarray, outputs: int) -> np.ndarray:
-    """Return the current scores of rows, (views, outputs, rows), or with 0 outputs the values, (views, 1, rows)."""
-    return learn(archive, X, np.zeros(len(X)), np.zeros(len(X)), outputs)
-
-
-def learn(archive: Archive, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, outputs: int) -> np.ndarray:
-    """Store events; return what ``scores_of`` would have returned before each."""
-    out = np.zeros((VIEWS, max(1, outputs), len(X)))
-    if archive.size[MOST]:
-        _learn(archive, X, targets, weights, outputs, out)
-    return out
-
-
 @jit
-def _learn(archive, X, targets, weights, outputs, out):
+def learn(archive, X, targets, weights, outputs, out):
+    """Store events; write their scores before, (views, outputs, events), or with 0 outputs the values, (views, 1, events)."""
+    if archive.size[MOST] == 0:
+        for view in range(VIEWS):
+            for o in range(out.shape[1]):
+                for j in range(out.shape[2]):
+                    out[view, o, j] = 0.0
+        return
     cells, found = np.empty(PROBES, np.int64), np.empty(NEIGHBOURS, np.int64)
     nearest, gaps = np.empty(NEIGHBOURS), np.empty((2, max(archive.size[MOST], archive.size[ROOM])))
     shares, sums = np.empty((VIEWS, max(2, outputs))), np.empty((2, X.shape[1]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..compiler import jit_exact
 from ..core.shapes import declared
 from ..core.state import Widening
 from . import least_squares
@@ -99,8 +100,10 @@ def place_edges(expert: Bins, X: np.ndarray) -> None:
     expert.edges[:count] = 0.5 * below + 0.5 * ordered[places, columns]
 
 
-def features(bins: Bins, X: np.ndarray) -> np.ndarray:
-    """Return the features of rows, (1 + edges, rows)."""
-    Z = np.ones((1 + len(bins.edges), len(X)))
-    np.greater(X.T[bins.columns], bins.edges[:, np.newaxis], out=Z[1:])
-    return Z
+@jit_exact
+def write_features(bins, X, Z):
+    """Write the features of rows, (1 + edges, rows)."""
+    for j in range(X.shape[0]):
+        Z[0, j] = 1.0
+        for i in range(bins.edges.size):
+            Z[1 + i, j] = 1.0 if X[j, bins.columns[i]] > bins.edges[i] else 0.0

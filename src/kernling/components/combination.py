@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compiler import jit_exact
 from . import least_squares
-from .least_squares import LeastSquares, Ridge, new_least_squares, scores_of
+from .least_squares import LeastSquares, Ridge, new_least_squares
 
-RIDGE = Ridge(10.0, 0.998, 1000)
+RIDGE = Ridge(10.0, 0.998, 1024)
 REACH = 5.0  # deviations of the target, beyond which nothing is predicted
 
 
@@ -16,18 +17,18 @@ def new_combination(experts: int) -> LeastSquares:
     return new_least_squares(RIDGE, experts, 0, 1)
 
 
-def combined(combination: LeastSquares, predictions: np.ndarray) -> np.ndarray:
-    """Return one prediction for each event, (1, events), from those of the experts, (experts, events)."""
-    Z = np.clip(predictions, -REACH, REACH)
-    return np.clip(Z.mean(axis=0) + scores_of(combination, Z), -REACH, REACH)
-
-
-def learn_combined(combination: LeastSquares, predictions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; return what ``combined`` would have returned before learning each."""
-    Z = np.clip(predictions, -REACH, REACH)
-    mean = Z.mean(axis=0)
-    corrections = least_squares.learn(combination, RIDGE, Z, (targets - mean)[np.newaxis], weights)
-    return np.clip(mean + corrections, -REACH, REACH)
+@jit_exact
+def mean_of(predictions):
+    """Clip the predictions of experts, (experts, events), and write their mean into the row behind them."""
+    n = predictions.shape[0] - 1
+    mean = predictions[n]
+    for j in range(mean.size):
+        mean[j] = 0.0
+    for m in range(n):
+        own = predictions[m]
+        for j in range(mean.size):
+            own[j] = min(max(own[j], -REACH), REACH)
+            mean[j] += own[j] / n
 
 
 def expert_weights(combination: LeastSquares) -> np.ndarray:

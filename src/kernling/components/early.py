@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..compiler import jit_exact
 from ..core.expansion import EVENTS, padded
 from ..core.limits import GAMMA
 from ..core.shapes import declared
@@ -91,18 +92,27 @@ def new_early(gamma: float, d: int, dtype: DTypeLike, begun: float = 0.0) -> Ear
     )
 
 
+def settlings() -> np.ndarray:
+    """Return SETTLE for compiled code."""
+    return np.array(SETTLE)
+
+
 def next_settling(early: Early, events: float) -> int:
     """Return the number of events of the model at the next update of what they decide; 0 if there is none."""
     return next((int(early.begun[0]) + n for n in SETTLE if events < early.begun[0] + n and n <= early.count[1]), 0)
 
 
-def keep(early: Early, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
+@jit_exact
+def keep(early, X, targets, weights):
     """Store events of positive weight while there is room."""
-    n = int(early.count[0])
-    there = np.flatnonzero(weights > 0.0)[: int(early.count[1]) - n]
-    part = slice(n, n + len(there))
-    early.X[part], early.targets[part], early.weights[part] = X[there], targets[there], weights[there]
-    early.count[0] = part.stop
+    n = early.count[0]
+    for j in range(targets.size):
+        if weights[j] > 0.0 and n < early.count[1]:
+            for c in range(X.shape[1]):
+                early.X[n, c] = X[j, c]
+            early.targets[n], early.weights[n] = targets[j], weights[j]
+            n += 1
+    early.count[0] = n
 
 
 def rows(early: Early) -> np.ndarray:

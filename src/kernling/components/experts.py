@@ -1,35 +1,34 @@
 """The experts of a mixture: least squares on features, columns and steps, and the window of the latest events.
 
 All take rows as they are scaled, but for steps, and kernels see columns times their factors (relevance.py).  They say what they
-would have said of each event before it was learned.
+would have said of each event before it was learned (learning.py).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
-from ..core.limits import SCORE, Diverged
 from ..core.matrices import squared_norms
 from ..core.state import Widening
 from . import archive, bins, least_squares, line, window
 from .archive import Archive, new_archive
 from .bins import Bins, new_bins
-from .combination import RIDGE, new_combination
+from .combination import new_combination
 from .early import Early
-from .least_squares import LeastSquares, Ridge, class_targets, new_least_squares
+from .least_squares import BLOCK, LeastSquares, Ridge, new_least_squares
 from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
 from .scaling import Scales, keep, new_scales
 from .succession import leads
-from .whitened import Whitening, admit, coefficients, new_whitening, point_factor, whiten
+from .whitened import Whitening, coefficients, new_whitening, point_factor
 from .window import VALUES, Window, new_window
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 
 KERNEL = Ridge(0.1, 1.0, 0)
 LINEAR = Ridge(1.0, 1.0, 0)
-LINEAR_RECENT = Ridge(0.1, 0.998, 1000)
-BINNED = Ridge(1.0, 0.998, 1000)
+LINEAR_RECENT = Ridge(0.1, 0.998, 1024)
+BINNED = Ridge(1.0, 0.998, 1024)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
 MEMORY = ("memory", "memory_recent")
@@ -94,6 +93,22 @@ class Experts(NamedTuple):
             raise ValueError(f"there are {self.model.stored} points of the experts, but at most {self.whitening.most[0]}")
 
     @property
+    def is_grown(self) -> bool:
+        """Whether there is memory for events; a model from a file has no spare room."""
+        squares, held = self.kernel_squares, self.window
+        return held.columns.shape[1] == len(held.norms) and (not squares.waits or len(squares.pending.weights) == BLOCK)
+
+    @property
+    def alone(self) -> Experts:
+        """The experts without their successor, which are all of one type."""
+        return self._replace(succession=Nothing(), successor=Nothing())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the experts."""
+        return CLASSIFIERS if isinstance(self.mixture, Mixture) else REGRESSORS
+
+    @property
     def has_begun(self) -> bool:
         """Whether these experts learn."""
         return bool(self.early.begun[0] >= 0.0)
@@ -105,13 +120,13 @@ class Experts(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether there is memory for a successor if and only if there is one."""
-        return self.successor.has_begun == (len(self.successor.window.points) > 0)
+        """Whether there is memory for all events, and for a successor if and only if there is one."""
+        return self.is_grown and self.successor.has_begun == self.successor.is_grown
 
     def fitted(self) -> Experts:
-        """Return the same with memory for a successor if and only if there is one."""
-        found = self.successor.grown(len(self.model.points)) if self.successor.has_begun else self.successor.emptied()
-        return self._replace(successor=found)
+        """Return the same with memory for all events, and for a successor if and only if there is one."""
+        found = self.successor if self.successor.has_begun else self.successor.emptied()
+        return states.grown(self._replace(successor=found), len(self.model.points))
 
     def emptied(self) -> Experts:
         """Return a successor that has not begun and holds nothing."""
@@ -173,12 +188,26 @@ def new_experts(model: Expansion, most: int, events: int, memory: int, early: Ea
 def clear(experts: Experts) -> None:
     """Reset all experts to their untrained state."""
     experts.model.size[0] = 0
-    least_squares.clear(experts.kernel_squares, KERNEL)
-    line.clear(experts.linear, LINEAR)
-    line.clear(experts.linear_recent, LINEAR_RECENT)
-    least_squares.clear(experts.bins.sums, BINNED)
+    least_squares.clear(experts.kernel_squares)
+    line.clear(experts.linear)
+    line.clear(experts.linear_recent)
+    least_squares.clear(experts.bins.sums)
     window.clear(experts.window)
     archive.clear(experts.archive)
+
+
+def fold(experts: Experts) -> None:
+    """Fold events into the sums of least squares where it is time."""
+    for part in (experts.kernel_squares, experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
+        if isinstance(part, LeastSquares):
+            least_squares.settle(part)
+
+
+def folded(experts: Experts) -> Experts:
+    """Return experts whose events are all folded into the sums; those of least squares have no spare room."""
+    named = zip(experts._fields, experts, strict=True)
+    parts = {name: part.folded().trimmed(0) for name, part in named if isinstance(part, LeastSquares)}
+    return experts._replace(**cast(Any, parts), bins=experts.bins._replace(sums=experts.bins.sums.folded().trimmed(0)))
 
 
 def begin(experts: Experts, events: float, gamma: float) -> None:
@@ -187,7 +216,7 @@ def begin(experts: Experts, events: float, gamma: float) -> None:
     if isinstance(experts.mixture, Mixture):
         states.restore(experts.mixture, new_mixture(len(CLASSIFIERS), experts.model.coef.shape[1]))
     else:
-        least_squares.clear(experts.mixture, RIDGE)
+        least_squares.clear(experts.mixture)
     for scales in (experts.scales, experts.target):
         keep(scales, new_scales(len(scales.mean)))
     experts.bins.columns[:], experts.bins.edges[:] = 0, bins.NEVER
@@ -213,13 +242,14 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
     if (factor == 1.0).all() and not shift.any() and width == 1.0:
         return experts
     model, held, whitening, squares = experts.model, experts.window, experts.whitening, experts.kernel_squares
-    points, latest = ((part.points * factor + shift).astype(part.points.dtype) for part in (model, held))
+    points, latest = ((rows * factor + shift).astype(rows.dtype) for rows in (model.points, held.columns.T))
     model = model._replace(points=points, norms=squared_norms(points), centre=centre)
     norms = np.zeros_like(held.norms)
     norms[: held.stored] = squared_norms(latest)
+    squares = squares.folded().trimmed(0)
     fixed = int(squares.size[least_squares.FIXED])
     if model.stored and ((factor != 1.0).any() or width != 1.0):
-        whitening = whitening._replace(factor=point_factor(kernel, model).ravel())
+        whitening = whitening._replace(factor=point_factor(kernel, model))
         coef = coefficients(whitening.factor, squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
     if width != 1.0 and squares.count:
@@ -228,112 +258,47 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
         model=model,
         whitening=whitening,
         kernel_squares=squares,
-        window=held._replace(points=latest, norms=norms),
+        window=held._replace(columns=np.ascontiguousarray(latest.T), norms=norms),
         archive=experts.archive.moved(factor),
         early=early._replace(stretch=common.early.stretch, gamma=common.early.gamma),
     )
 
 
-class Seen(NamedTuple):
-    """Rows as the experts see them."""
-
-    kernel: Kernel
-    columns: np.ndarray  # (1 + d, events): 1 and the row
-    X: np.ndarray  # (events, d) for the kernel
-    norms: np.ndarray
-    stretch: np.ndarray  # what columns of X are multiplied by
-    fixed: int  # features of the kernel expert that are always there
-    Z: np.ndarray  # all its features, and room for points to come
-    new: np.ndarray  # the part of k(x, x) that the points do not explain
-    bins: np.ndarray  # (1 + edges, events): 1 and whether columns exceed the edges
-    stored: np.ndarray  # (events, d) for the memory
-
-
-def look(experts: Experts, given: Kernel, rows: np.ndarray, X: np.ndarray, room: int = 0) -> Seen:
-    """Return rows, and how they are scaled, as the experts see them, with room for this many new points."""
-    b, d = X.shape
-    model, kernel, stretch = experts.model, experts.kernel(given), experts.early.stretch
-    columns = np.ones((1 + d, b))
-    columns[1:] = X.T
-    centred = _stretched(experts, X)
-    norms = squared_norms(centred)
-    fixed = int(experts.kernel_squares.size[least_squares.FIXED])
-    Z = np.empty((fixed + min(int(experts.whitening.most[0]), model.stored + room), b))
-    Z[0] = 1.0
-    Z[1:fixed] = columns[1:fixed] * math.sqrt(kernel.gamma)
-    new = whiten(experts.whitening, kernel, model, centred, norms, Z[fixed:])
-    stored = archive.as_stored(X, stretch)
-    return Seen(kernel, columns, centred, norms, stretch, fixed, Z, new, bins.features(experts.bins, rows), stored)
-
-
 def _stretched(experts: Experts, X: np.ndarray) -> np.ndarray:
-    return ((X - experts.model.centre) * experts.early.stretch).astype(experts.model.points.dtype)
+    number = experts.model.points.dtype
+    return ((X - experts.model.centre) * experts.early.stretch).astype(number).astype(np.float64)
 
 
 def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
     """Return new factors of the columns, by what the kernel expert says of these rows."""
     kernel = experts.kernel(given)
     n, fixed = experts.model.stored, int(experts.kernel_squares.size[least_squares.FIXED])
-    weights = experts.kernel_squares.weights
+    weights = least_squares.current_weights(experts.kernel_squares)
     coef, slopes = coefficients(experts.whitening.factor, weights[:, fixed : fixed + n]), np.zeros((len(weights), X.shape[1]))
     if fixed > 1:
         slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
     points = experts.model.points[:n].astype(np.float64)
-    return column_factors(kernel, experts.early.stretch, _stretched(experts, X).astype(np.float64), points, coef, slopes)
+    return column_factors(kernel, experts.early.stretch, _stretched(experts, X), points, coef, slopes)
 
 
-def scores_of_classes(experts: Experts, seen: Seen) -> np.ndarray:
-    """Return the current scores of the experts, (experts, outputs, events)."""
-    outputs = experts.model.coef.shape[1]
-    latest = window.scores_of(experts.window, *_for_window(seen))
-    return np.stack([*_squares(experts, seen), *latest, *archive.scores_of(experts.archive, seen.stored, outputs)])
+# ---------------------------------------------------------------------- answers
 
 
-def learn_classes(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Train all experts; return their scores of each event before it was learned, (experts, outputs, events)."""
-    outputs = experts.model.coef.shape[1]
-    squares = _learn_squares(experts, seen, class_targets(targets, outputs), weights)
-    latest = window.learn_classes(experts.window, *_for_window(seen), targets, weights)
-    return np.stack([*squares, *latest, *archive.learn(experts.archive, seen.stored, targets, weights, outputs)])
+class Answers(NamedTuple):
+    """What predictions need besides the experts themselves: the weights of least squares after all events, by output."""
+
+    kernel: np.ndarray  # of a constant, the columns, and whitened kernel values
+    points: np.ndarray  # of kernel values
+    linear: np.ndarray
+    linear_recent: np.ndarray
+    bins: np.ndarray
+    mixture: np.ndarray  # of the experts of a regression
 
 
-def values_of(experts: Experts, seen: Seen) -> np.ndarray:
-    """Return the current predictions of the experts, (experts, events)."""
-    squares = _squares(experts, seen)
-    latest = window.values_of(experts.window, *_for_window(seen), seen.stretch)
-    return np.concatenate([*squares, latest, squares[0] + archive.scores_of(experts.archive, seen.stored, 0)[:, 0]])
-
-
-def learn_values(experts: Experts, seen: Seen, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Train all experts; return their predictions of each event before it was learned, (experts, events).
-
-    The memory holds what the kernel expert left over of each value.
-    """
-    squares = _learn_squares(experts, seen, targets[np.newaxis], weights)
-    latest = window.learn_values(experts.window, *_for_window(seen), seen.stretch, targets, weights)
-    rest = archive.learn(experts.archive, seen.stored, targets - squares[0][0], weights, 0)[:, 0]
-    return np.concatenate([*squares, latest, squares[0] + rest])
-
-
-def _for_window(seen: Seen) -> tuple[Kernel, np.ndarray, np.ndarray]:
-    return seen.kernel, seen.X, seen.norms
-
-
-def _squares(experts: Experts, seen: Seen) -> tuple[np.ndarray, ...]:
-    """Return the scores of the least-squares experts."""
-    known = seen.Z[: seen.fixed + experts.model.stored]
-    lines = (line.scores_of(part, seen.columns) for part in (experts.linear, experts.linear_recent))
-    return least_squares.scores_of(experts.kernel_squares, known), *lines, least_squares.scores_of(experts.bins.sums, seen.bins)
-
-
-def _learn_squares(experts: Experts, seen: Seen, columns: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
-    if not all((np.abs(scores) <= SCORE).all() for scores in _squares(experts, seen)):
-        raise Diverged
-    rows = (seen.kernel, experts.model, seen.X, seen.norms)
-    n = seen.fixed + admit(experts.whitening, *rows, weights, seen.new, NOVELTY, seen.Z[seen.fixed :])
-    return (
-        least_squares.learn(experts.kernel_squares, KERNEL, seen.Z[:n], columns, weights),
-        line.learn(experts.linear, LINEAR, seen.columns, columns, weights),
-        line.learn(experts.linear_recent, LINEAR_RECENT, seen.columns, columns, weights),
-        least_squares.learn(experts.bins.sums, BINNED, seen.bins, columns, weights),
-    )
+def new_answers(experts: Experts) -> Answers:
+    """Return memory for the answers of experts."""
+    outputs, d = experts.model.coef.shape[1], experts.model.points.shape[1]
+    n, most = int(experts.kernel_squares.size[least_squares.FIXED]), len(experts.model.points)
+    widths = (n + most, most, 1 + d, 1 + d, 1 + len(experts.bins.edges))
+    own = (np.zeros((outputs, width)) for width in widths)
+    return Answers(*own, np.zeros((1, len(experts.names))))  # type: ignore[call-arg]

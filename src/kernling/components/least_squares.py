@@ -1,17 +1,22 @@
-"""Recursive least squares in exact blocks: ridge regression on features, one pass over the events, as if one by one.
+"""Recursive least squares: ridge regression on features, one pass over the events, as if one by one.
 
 With A = rho I + S, where S is the sum of s z z' over the events (features z, weight s, targets t), the weights are W = A^-1 B
-with B the sum of s t z.  For a block of events Z, with A = L L', Y = L^-1 Z and C the factor of Y' Y plus the noise 1 / s on
-the diagonal,
+with B the sum of s t z.  Events wait, learned but not folded into these sums yet: with A = L L' of the events before, and
+y = L^-1 z for each that waits, C is the factor of Y' Y plus the noise 1 / s on the diagonal, and
 
-    a = C^-1 (T - Z W),  S <- S + Z s Z',  B <- B + Z s T,  L L' = rho I + S,  W = A^-1 B,
+    a = C^-1 (T - Z W),  T - a diag(C) the scores just before each event was learned.
 
-and T - a diag(C) are the scores just before each event was learned: the factorisation of C goes through the block in order.
-This takes fewer operations than updates of A^-1, and since L and W come from the sums, rounding errors do not accumulate.
-Single events, and those of few features, update L and W themselves; after some of them, both are computed from the sums again.
+So an event adds a row to C and a number to a, and its score is W z + <c, a>.  Up to BLOCK events are then folded at once,
 
-Forgetting by beta an event, A <- beta A + s z z', is the same on rows that are multiplied by beta^(-i/2), i = 1, 2, ... in the
-block.  It forgets the ridge as well: rho is what is left of it, until it is restored at fixed counts of events.
+    S <- S + Z s Z',  B <- B + Z s T,  L L' = rho I + S,  W = A^-1 B,
+
+which takes fewer operations than updates of A^-1, and since L and W come from the sums, rounding errors do not accumulate.
+When events are folded depends on their number only, and all that happens between is computed in the same order for one event
+and for many (core/triangles.py): the results do not depend on how events are divided among calls, to the last bit.
+With few features, events do not wait: they update L and W themselves, and after some of them both come from the sums again.
+
+Forgetting by beta an event, A <- beta A + s z z', is the same on rows that are multiplied by beta^(-i/2), i = 1, 2, ... since
+the last fold.  It forgets the ridge as well: rho is what is left of it, until it is restored at fixed counts of events.
 
 Features may join at any time, as if they had been 0 before.  Matrices are flat arrays without gaps, of which only one triangle
 is used.
@@ -20,35 +25,52 @@ is used.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, jit
+from ..compiler import inline_exact, inner_exact, jit_exact
+from ..core import state as states
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room, padded
 from ..core.limits import SCORE, Diverged
 from ..core.matrices import kernel_matrix, squared_norms
 from ..core.shapes import declared
 from ..core.state import Widening, added
-from .whitened import point_factor, solve
+from ..core.triangles import solve
+from .pending import (
+    BASE,
+    BLOCK,
+    COUNT,
+    EVENTS,
+    FEATURES,
+    FIXED,
+    FULL,
+    KEEP,
+    LARGEST,
+    MOST,
+    PERIOD,
+    RECORDS,
+    REGRET,
+    RHO,
+    WAITING,
+    Pending,
+    join,
+    no_events,
+    stage,
+    write_leverages,
+    write_weights,
+)
+from .whitened import point_factor
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-BLOCK = 256  # events that are learned at once: longer blocks need fewer factors of S, but cost more inside
-SHORT = 128  # the same for fewer features than BLOCK
-FEW = 7  # events in a row that are learned one by one: less than the factor of a block costs
-FEW_NUMBERS = 1500  # the same for events times features: with few features, a block's calls of BLAS take longer than its factor
-NARROW = 16  # features, up to which events are learned one by one: calls of BLAS take longer
-RENEW = 1000  # events learned one by one, after which L and W are computed from the sums
+NARROW = 32  # features, up to which events do not wait
+RENEW = 1024  # events that have not waited, after which L and W are computed from the sums
 UNHEARD = 1e200  # noise of an event that is only scored
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
-FEATURES, FIXED, MOST = range(3)  # what size holds: features now, those that are always there, and how many others can join
-RHO, EVENTS, COUNT, REGRET, LARGEST, FULL = range(6)  # what record holds; FULL is the ridge
-RECORDS = 6
 
 
 class Ridge(NamedTuple):
@@ -60,32 +82,46 @@ class Ridge(NamedTuple):
 
 
 @declared(
-    lengths={"features": ("size", FEATURES)},
-    factor="numbers: features*features",
-    squares="numbers: features*features",
+    lengths={"features": ("size", FEATURES), "base": ("size", BASE)},
+    factor="numbers: base*base",
+    squares="numbers: base*base",
     weights="coefficients: outputs features",
     moments="numbers: outputs features",
     losses="numbers: outputs",
-    size=("counts", "settings", "settings"),
-    record=("positive", "counts", "numbers", "numbers", "not negative", "settings"),
+    size=("counts", "settings", "settings", "counts", "counts"),
+    record=("positive", "counts", "numbers", "numbers", "not negative", "settings", "settings", "settings"),
 )
 class LeastSquares(NamedTuple):
-    factor: np.ndarray  # L', its upper triangle row by row in the first features^2 numbers
+    factor: np.ndarray  # L', its upper triangle row by row in the first base^2 numbers: base features at the last fold
     squares: np.ndarray  # S, likewise
     weights: np.ndarray  # W, (outputs, capacity)
     moments: np.ndarray  # B, (outputs, capacity)
     losses: np.ndarray  # the least regularised squared loss of all events so far: the sum of a^2
     size: np.ndarray  # see FEATURES and the rest above
     record: np.ndarray  # see RHO and the rest above
+    pending: Pending
 
     def check(self, dimensions: Mapping[str, int]) -> None:
-        """Raise unless there is a feature for each point, and the factor is one."""
-        n, fixed, most = self.size.tolist()
+        """Raise unless there is a feature for each point, the factors are such, and not too many events wait."""
+        n, fixed, most, base, waiting = self.size.tolist()
         joined = min(dimensions["stored"], most)
         if n != fixed + joined and not n == joined == 0:
             raise ValueError(f"there are {n} features of least squares, but {fixed + joined} with {joined} points")
-        if not (self.factor[:: n + 1] > 0.0).all():
-            raise ValueError("the factor of least squares has a diagonal that is not positive")
+        if base > n or waiting >= (BLOCK if self.waits else 1) or self.pending.size.tolist() != [n if waiting else 0, waiting]:
+            raise ValueError(f"{waiting} events of {n} features cannot wait for least squares of {base}")
+        for factor in (self.factor[:: base + 1], self.pending.factor.diagonal()):
+            if not (factor > 0.0).all():
+                raise ValueError("the factor of least squares has a diagonal that is not positive")
+
+    @property
+    def rho(self) -> float:
+        """What is left of the ridge after all events."""
+        return float(self.record[RHO] * self.record[KEEP] ** self.size[WAITING])
+
+    @property
+    def waits(self) -> bool:
+        """Whether events wait to be folded into the sums."""
+        return bool(self.size[FIXED] + self.size[MOST] > NARROW)
 
     @property
     def count(self) -> int:  # type: ignore[override]  # hides the method of tuples
@@ -100,7 +136,7 @@ class LeastSquares(NamedTuple):
     def grown(self, capacity: int) -> LeastSquares:
         """Return a copy with room for this many features besides the fixed ones."""
         n = int(self.size[FIXED]) + min(capacity, int(self.size[MOST]))
-        if n <= self.weights.shape[1]:
+        if n * n <= len(self.factor) and n <= self.weights.shape[1] and (not self.waits or len(self.pending.weights) == BLOCK):
             return self
         check_room(n, n, "features")
         return self._replace(
@@ -108,23 +144,36 @@ class LeastSquares(NamedTuple):
             squares=padded(self.squares, 0, n * n),
             weights=padded(self.weights, 1, n),
             moments=padded(self.moments, 1, n),
+            pending=self.pending.grown(n) if self.waits else self.pending,
         )
 
     def trimmed(self, size: int) -> LeastSquares:
         """Return a copy without spare room."""
-        n = self.count
+        n, base = self.count, int(self.size[BASE])
         return self._replace(
-            factor=self.factor[: n * n].copy(),
-            squares=self.squares[: n * n].copy(),
+            factor=self.factor[: base * base].copy(),
+            squares=self.squares[: base * base].copy(),
             weights=self.weights[:, :n].copy(),
             moments=self.moments[:, :n].copy(),
+            pending=self.pending.trimmed(n, int(self.size[WAITING])),
         )
+
+    def folded(self) -> LeastSquares:
+        """Return a copy in which no event waits; it may have less spare room."""
+        if not self.size[WAITING] and self.size[BASE] == self.count:
+            return self
+        found = states.copied(self.trimmed(0).grown(self.count - int(self.size[FIXED])))
+        fold(found)
+        return found
 
     def widened(self, change: Widening) -> LeastSquares:
         """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
-        The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
+        The one column of two classes, -1 for the first and 1 for the second, becomes one for each.  No event waits any more.
         """
+        if self.size[WAITING] or self.size[BASE] != self.count:
+            fold(folded := states.copied(self))
+            return folded.widened(change)
         n = self.count
         q = self.squares[:n]  # the sum of s z, since the first feature is 1
         new = np.zeros(self.weights.shape[1])
@@ -137,7 +186,9 @@ class LeastSquares(NamedTuple):
         weights, moments = signs.of(self.weights), signs.of(self.moments)
         losses = change._replace(factors=1.0 - is_new).of(self.losses)
         weights[is_new], moments[is_new], losses[is_new] = new, of_all, lost
-        return self._replace(weights=weights, moments=moments, losses=losses)
+        columns = np.zeros((change.outputs, len(self.pending.weights)))
+        pending = self.pending._replace(rest=columns, targets=columns.copy())
+        return self._replace(weights=weights, moments=moments, losses=losses, pending=pending)
 
     def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.
@@ -145,6 +196,8 @@ class LeastSquares(NamedTuple):
         With the same points, or none, that is least squares on all events.  Otherwise the weights are those of the mean of the
         functions, and the sums say how much each direction has been seen.
         """
+        self, other = self.folded(), other.folded()
+        start = None if start is None else start.folded()
         began = 0.0 if start is None else start.record[EVENTS]
         events = self.record[EVENTS] + other.record[EVENTS] - began
         parts = [(merging.a, self, 1.0), (merging.b, other, 1.0)]
@@ -165,15 +218,16 @@ class LeastSquares(NamedTuple):
         scaled = [width**2 * sums.losses for (_, sums, _), width in zip(parts, merging.units.width, strict=False)]
         losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
-        record[RHO] = record[FULL] = self.record[FULL]
+        record[FULL:] = self.record[FULL:]
+        record[RHO] = record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
-        size = np.array([n, *self.size[FIXED:]])
-        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record)
+        size = np.array([n, *self.size[FIXED : MOST + 1], n, 0])
+        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record, no_events(len(W)))
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
         if self.size[MOST] and not same:
             if start is not None:  # what is subtracted need not be a part of the others in these features
                 S[:] = _without_negative_part(S)
-            W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model)
+            W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model).T
             B[:] = W @ S + record[RHO] * W
         renew(sums)
         return sums
@@ -183,96 +237,111 @@ def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> Leas
     """Return least squares without events on ``fixed`` features, the first of which is 1, and at most ``most`` others."""
     check_room(fixed + most, fixed + most, "features", later=True)
     record = np.zeros(RECORDS)
-    record[RHO] = record[FULL] = ridge.ridge
-    nothing = np.zeros((outputs, 0))
-    return LeastSquares(
-        np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), np.array([0, fixed, most]), record
-    )
+    record[FULL:] = ridge
+    record[RHO] = ridge.ridge
+    nothing, size = np.zeros((outputs, 0)), np.array([0, fixed, most, 0, 0])
+    return LeastSquares(np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), size, record, no_events(outputs))
 
 
-def clear(sums: LeastSquares, ridge: Ridge) -> None:
+def clear(sums: LeastSquares) -> None:
     """Forget all events and features."""
-    sums.size[FEATURES] = 0
+    sums.size[[FEATURES, BASE, WAITING]] = 0
     sums.losses[:] = 0.0
-    sums.record[:] = 0.0
-    sums.record[RHO] = sums.record[FULL] = ridge.ridge
+    sums.record[:FULL] = 0.0
+    sums.record[RHO] = sums.record[FULL]
 
 
 # ---------------------------------------------------------------------- learning
 
 
-def class_targets(targets: np.ndarray, outputs: int) -> np.ndarray:
-    """Return the targets of least squares, (outputs, events): 1 for the output of an event's class, -1 for the others."""
-    if outputs == 1:
-        return targets[np.newaxis]
-    columns = np.full((outputs, len(targets)), -1.0)
-    columns[targets.astype(np.intp), np.arange(len(targets))] = 1.0
-    return columns
+@jit_exact
+def class_targets(targets, columns):
+    """Write the targets of least squares, (outputs, events): 1 for the output of an event's class, -1 for the others."""
+    for e in range(targets.size):
+        if columns.shape[0] == 1:
+            columns[0, e] = targets[e]
+        else:
+            for o in range(columns.shape[0]):
+                columns[o, e] = -1.0
+            columns[int(targets[e]), e] = 1.0
 
 
-def scores_of(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """Return W z for the columns of Z, (outputs, events); features beyond the known ones have no weight yet."""
-    n = min(sums.count, len(Z))
-    return sums.weights[:, :n] @ Z[:n]
+def current_weights(sums: LeastSquares) -> np.ndarray:
+    """Return W after all events, (outputs, features)."""
+    W = np.empty((len(sums.weights), sums.count))
+    write_weights(sums, W)
+    return W
 
 
-def learn(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; return the scores before each, (outputs, events).
+@jit_exact
+def learn(sums, Z, targets, weights, scores):
+    """Learn events, or stage them if they wait (pending.py); return how many wait, -1 if a score is too large.
 
     Z is (features, events), and may have more features than were known, which are then 0 for the events before they came;
-    targets are (outputs, events).  Events of weight 0 are only scored.  Raises Diverged, if a score is too large, before the
-    event is learned.
+    targets, and scores before each event was learned, are (outputs, events).  There may not be more events than ``until_due``.
+    Events of weight 0 are only scored.
     """
-    extend(sums, len(Z))
-    one_by_one = len(weights) <= max(FEW, FEW_NUMBERS // sums.count) or sums.count <= NARROW
-    learn_part = _learn_in_order if one_by_one else _learn_block
-    period = ridge.period or (RENEW if one_by_one else sys.maxsize)
-    most = BLOCK if sums.count >= BLOCK else SHORT
-    if len(weights) < min(most, period - int(sums.record[EVENTS]) % period):  # the rest would take longer than one event
-        return learn_part(sums, ridge, Z, targets, weights)
-    scores = np.empty_like(targets)
-    learned = np.cumsum(weights > 0.0)
-    first = 0
-    while first < len(weights):
-        ahead = period - int(sums.record[EVENTS]) % period
-        done = learned[first - 1] if first else 0
-        end = int(np.searchsorted(learned, done + ahead)) + 1  # of the period
-        last = min(end, first + most)
-        part = slice(first, last)
-        scores[:, part] = learn_part(sums, ridge, Z[:, part], targets[:, part], weights[part])
-        if last == end <= len(weights):
-            sums.record[RHO] = ridge.ridge
-            renew(sums)
-        first = last
-    return scores
+    if Z.shape[0] > sums.size[FEATURES]:
+        join(sums, Z.shape[0])
+    if sums.size[FIXED] + sums.size[MOST] > NARROW:
+        return stage(sums, Z, targets, weights, scores)
+    widen_sums(sums, Z.shape[0])
+    return 0 if _learn_each(sums, Z, targets, weights, scores) else -1
 
 
-def _learn_in_order(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray, s: np.ndarray) -> np.ndarray:
-    scores = np.empty(T.shape)
-    if not _learn_each(sums, ridge.keep, np.ascontiguousarray(Z.T), T, s, scores):
-        raise Diverged
-    return scores
+@jit_exact
+def until_due(sums):
+    """Return the number of events after which ``settle`` has something to do."""
+    period, waits = int(sums.record[PERIOD]), sums.size[FIXED] + sums.size[MOST] > NARROW
+    ahead = BLOCK - sums.size[WAITING] if waits else RENEW - int(sums.record[EVENTS]) % RENEW
+    ahead = min(ahead, period - int(sums.record[EVENTS]) % period) if period > 0 else ahead
+    return max(ahead, 1)  # also with the numbers of a file
 
 
-@jit
-def _learn_each(sums, keep, rows, targets, weights, scores):
-    """Learn events one by one; whether all scores are within their limit."""
-    n = rows.shape[1]
-    left, gain = np.empty(n), np.empty(n)
+@jit_exact
+def save(sums, to):
+    """Copy sums of events that do not wait."""
+    for i in range(sums.size[BASE] * sums.size[BASE]):
+        to.factor[i], to.squares[i] = sums.factor[i], sums.squares[i]
+    for o in range(sums.losses.size):
+        to.losses[o] = sums.losses[o]
+        for k in range(sums.size[FEATURES]):
+            to.weights[o, k], to.moments[o, k] = sums.weights[o, k], sums.moments[o, k]
+    for i in range(sums.size.size):
+        to.size[i] = sums.size[i]
+    for i in range(sums.record.size):
+        to.record[i] = sums.record[i]
+
+
+def settle(sums: LeastSquares) -> None:
+    """Fold events, or restore the ridge and the accuracy of the factor, if it is time."""
+    period, events = int(sums.record[PERIOD]), int(sums.record[EVENTS])
+    due = bool(period) and events % period == 0
+    if due or sums.size[WAITING] == BLOCK or not (sums.waits or events % RENEW):
+        fold(sums, restore=due)
+
+
+@jit_exact
+def _learn_each(sums, Z, targets, weights, scores):
+    """Learn events one by one; return whether all scores are within their limit."""
+    n, keep = Z.shape[0], sums.record[KEEP]
+    z, left, gain = np.empty(n), np.empty(n), np.empty(n)
     for e in range(weights.size):
+        for i in range(n):
+            z[i] = Z[i, e]
         for o in range(scores.shape[0]):
             total = 0.0
             for i in range(n):
-                total += sums.weights[o, i] * rows[e, i]
+                total += sums.weights[o, i] * z[i]
             scores[o, e] = total
             if weights[e] > 0.0 and not abs(total) <= SCORE:
                 return False
         if weights[e] > 0.0:
-            _learn_event(sums, keep, rows[e], targets[:, e], scores[:, e], weights[e], left, gain)
+            _learn_event(sums, keep, z, targets[:, e], scores[:, e], weights[e], left, gain)
     return True
 
 
-@inline
+@inline_exact
 def _learn_event(sums, keep, z, targets, scores, weight, left, gain):
     """One step of recursive least squares.
 
@@ -319,67 +388,49 @@ def _learn_event(sums, keep, z, targets, scores, weight, left, gain):
     record[REGRET] += weight * math.log(max(1.0, weight * d / keep))
 
 
-def _learn_block(sums: LeastSquares, ridge: Ridge, Z: np.ndarray, T: np.ndarray, s: np.ndarray) -> np.ndarray:
-    n = sums.count
-    Z = np.ascontiguousarray(Z)
-    heard = s > 0.0
-    record, B = sums.record, sums.moments[:, :n]
-    fade = 1.0
-    stretch: np.ndarray = np.ones(len(s))
-    if ridge.keep < 1.0:
-        stretch = ridge.keep ** (-0.5 * np.cumsum(heard))
-        fade = ridge.keep ** int(np.count_nonzero(heard))
-        Z, T = Z * stretch, T * stretch
-    C = _block_factor(sums, Z, np.minimum(1.0 / np.maximum(s, 1.0 / UNHEARD), UNHEARD))
-    d = C.diagonal()
-    a = blas.dtrsm(1.0, C, (T - sums.weights[:, :n] @ Z).T, lower=1).T
-    scores = (T - a * d) / stretch
-    if not (np.abs(scores) <= SCORE).all():
-        raise Diverged
-    Zs = Z if (s == 1.0).all() else Z * np.sqrt(s)
-    blas.dsyrk(fade, Zs.T, beta=fade, trans=1, c=_matrix(sums.squares, n), lower=1, overwrite_c=1)
-    B += (T * s) @ Z.T
-    B *= fade
-    sums.losses[:] = fade * (sums.losses + np.square(a).sum(axis=1))
-    record[RHO] *= fade
-    record[COUNT] = fade * (record[COUNT] + np.square(stretch[heard]).sum())
-    record[EVENTS] += np.count_nonzero(heard)
-    record[REGRET] += s[heard] @ np.log(np.maximum(1.0, s[heard] * np.square(d[heard])))
-    record[LARGEST] = max(record[LARGEST], np.abs(T[:, heard] / stretch[heard]).max(initial=0.0))
+def fold(sums: LeastSquares, restore: bool = False) -> None:
+    """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again."""
+    n, waiting, keep, pending = sums.count, int(sums.size[WAITING]), sums.record[KEEP], sums.pending
+    widen_sums(sums, n)
+    if waiting:
+        fade = keep**waiting
+        Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[:, :waiting]
+        if keep < 1.0 or not (s == 1.0).all():
+            s = s * keep ** -np.arange(1.0, waiting + 1.0)
+            Zs = Z * np.sqrt(s)
+        else:
+            Zs = np.ascontiguousarray(Z)
+        blas.dsyrk(fade, Zs.T, beta=fade, trans=1, c=_matrix(sums.squares, n), lower=1, overwrite_c=1)
+        B = sums.moments[:, :n]
+        B += (T * s) @ Z.T
+        B *= fade
+        sums.record[RHO] *= fade
+        sums.size[WAITING] = 0
+    if restore:
+        sums.record[RHO] = sums.record[FULL]
     renew(sums)
-    return scores
 
 
-def _block_factor(sums: LeastSquares, Z: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Return the factor of Z'A^-1 Z + noise.
-
-    No pivot can be below its noise, unless that is lost in rounding errors (rows of 1e20 that repeat): then it is lifted
-    above them.
-    """
-    Y = _whitened(sums, Z)
-    for lift in LIFTS:
-        G = blas.dsyrk(1.0, Y, lower=1)
-        diagonal = G.T.ravel()[:: len(G) + 1]
-        diagonal += noise + lift * diagonal.sum()
-        C, failed = lapack.dpotrf(G, lower=1, clean=0, overwrite_a=1)
-        if not failed and (np.square(C.diagonal()) >= 0.5 * noise).all():
-            return C
-    raise Diverged
+@jit_exact
+def widen_sums(sums, n):
+    """Add features that have been 0 so far to the sums: only their ridge is known."""
+    known = sums.size[BASE]
+    if n > known:
+        _widen(sums.factor, known, n)
+        _widen(sums.squares, known, n)
+        for i in range(known, n):
+            sums.factor[i * n + i] = math.sqrt(sums.record[RHO])
+        sums.size[BASE] = n
 
 
-def extend(sums: LeastSquares, n: int) -> None:
-    """Add features that have been 0 so far: only their ridge is known."""
-    known = sums.count
-    if n == known:
-        return
-    for flat in (sums.factor, sums.squares):
-        before = flat[: known * known].reshape(known, known).copy()
-        flat[: n * n] = 0.0
-        flat[: n * n].reshape(n, n)[:known, :known] = before
-    sums.factor[: n * n].reshape(n, n)[range(known, n), range(known, n)] = math.sqrt(sums.record[RHO])
-    sums.weights[:, known:n] = 0.0
-    sums.moments[:, known:n] = 0.0
-    sums.size[FEATURES] = n
+@inner_exact
+def _widen(flat, known, n):
+    for i in range(known - 1, -1, -1):
+        for j in range(known - 1, -1, -1):
+            flat[i * n + j] = flat[i * known + j]
+    for i in range(n):
+        for j in range(0 if i >= known else known, n):
+            flat[i * n + j] = 0.0
 
 
 def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
@@ -391,9 +442,9 @@ def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarra
         model = merging.model
         own = state.model.points[:size] + (state.model.centre - model.centre)
         cross = kernel_matrix(merging.kernel, model.points, model.norms, own, squared_norms(own)).astype(np.float64)
-        solve(point_factor(merging.kernel, model).ravel(), cross)
+        solve(point_factor(merging.kernel, model), cross, len(cross))
         turned = np.ascontiguousarray(cross.T)
-        solve(state.whitening.factor, turned)
+        solve(state.whitening.factor, turned, len(turned))
         turn[fixed:, fixed:] = turned.T
     return turn
 
@@ -406,10 +457,11 @@ def _without_negative_part(S: np.ndarray) -> np.ndarray:
 
 def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
     """Return the sums of features ``turn @ z``; the factor is left for ``renew``."""
+    sums = sums.folded()
     n, room = len(turn), (len(sums.weights), len(turn))
     S = turn @ _symmetric(sums.squares, sums.count) @ turn.T
     weights, moments = (part[:, : sums.count] @ turn.T for part in (sums.weights, sums.moments))
-    size = np.array([n, *sums.size[FIXED:]])
+    size = np.array([n, *sums.size[FIXED : MOST + 1], n, 0])
     return sums._replace(
         factor=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
     )
@@ -417,6 +469,7 @@ def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
 
 def rescaled(sums: LeastSquares, factors: np.ndarray) -> LeastSquares:
     """Return the sums of features that are each multiplied by a factor; the weights are of the same function."""
+    sums = sums.folded().trimmed(0)
     n = sums.count
     squares = (_symmetric(sums.squares, n) * factors * factors[:, np.newaxis]).ravel()
     found = sums._replace(
@@ -428,7 +481,9 @@ def rescaled(sums: LeastSquares, factors: np.ndarray) -> LeastSquares:
 
 def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
     """Return z'A^-1 z for the columns of Z: the uncertainty there, as a multiple of the noise."""
-    return np.square(_whitened(sums, Z)).sum(axis=1)
+    found = np.empty(Z.shape[1])
+    write_leverages(sums, Z, found)
+    return found
 
 
 def renew(sums: LeastSquares) -> None:
@@ -461,8 +516,3 @@ def _symmetric(flat: np.ndarray, n: int) -> np.ndarray:
 def _solved(sums: LeastSquares, B: np.ndarray) -> np.ndarray:
     """Return A^-1 b for the rows b of B."""
     return lapack.dpotrs(_matrix(sums.factor, sums.count), B.T, lower=1)[0].T
-
-
-def _whitened(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """Return L^-1 z for the columns of Z, (events, features)."""
-    return blas.dtrsm(1.0, _matrix(sums.factor, sums.count), Z.T, side=1, lower=1, trans_a=1)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import jit
+from ..compiler import jit_exact
 from ..core.expansion import check_room
+from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import Widening, added
 from . import least_squares
@@ -47,36 +48,45 @@ def new_line(ridge: Ridge, d: int, outputs: int) -> Line:
     return Diagonal(np.zeros((outputs, 1 + d)), np.zeros(1 + d))
 
 
-def clear(line: Line, ridge: Ridge) -> None:
+def clear(line: Line) -> None:
     """Forget all events."""
     if isinstance(line, LeastSquares):
-        least_squares.clear(line, ridge)
+        least_squares.clear(line)
     else:
         line.weights[:], line.squares[:] = 0.0, 0.0
 
 
-def scores_of(line: Line, Z: np.ndarray) -> np.ndarray:
-    """Return the scores of events, the columns of Z, (outputs, events)."""
-    return least_squares.scores_of(line, Z) if isinstance(line, LeastSquares) else line.weights @ Z
+@jit_exact
+def save_weights(diagonal, W):
+    """Copy the weights."""
+    for c in range(W.shape[1]):
+        for o in range(W.shape[0]):
+            W[o, c] = diagonal.weights[o, c]
 
 
-def learn(line: Line, ridge: Ridge, Z: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Learn events; return the scores before learning each, (outputs, events)."""
-    if isinstance(line, LeastSquares):
-        return least_squares.learn(line, ridge, Z, targets, weights)
-    return _learn_diagonal(line, ridge.ridge, ridge.keep, Z, targets, weights)
+@jit_exact
+def save(diagonal, to):
+    """Copy the weights and the sums."""
+    for c in range(diagonal.squares.size):
+        to.squares[c] = diagonal.squares[c]
+        for o in range(diagonal.weights.shape[0]):
+            to.weights[o, c] = diagonal.weights[o, c]
 
 
-@jit
-def _learn_diagonal(diagonal, ridge, keep, Z, targets, weights):
+@jit_exact
+def learn(diagonal, ridge, keep, Z, targets, weights, scores):
+    """Learn events, (features, events), and write the scores before learning each; return whether they are within the limit."""
     W, squares = diagonal.weights, diagonal.squares
     outputs, n = targets.shape
-    scores = np.zeros((outputs, n))
     step = np.empty(squares.size)
     for j in range(n):
         for o in range(outputs):
+            total = 0.0
             for c in range(squares.size):
-                scores[o, j] += W[o, c] * Z[c, j]
+                total += W[o, c] * Z[c, j]
+            scores[o, j] = total
+            if weights[j] > 0.0 and not abs(total) <= SCORE:
+                return False
         if weights[j] > 0.0:
             spread = 1.0 / weights[j]
             for c in range(squares.size):
@@ -87,4 +97,4 @@ def _learn_diagonal(diagonal, ridge, keep, Z, targets, weights):
                 error = (targets[o, j] - scores[o, j]) / spread
                 for c in range(squares.size):
                     W[o, c] += error * step[c]
-    return scores
+    return True

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, jit
+from ..compiler import inline_exact, jit_exact
 from ..core.shapes import declared
 from ..core.state import Widening, added
 from ..core.votes import update_votes
@@ -77,7 +77,8 @@ class Mixture(NamedTuple):
             order = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
         bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
-        return self._replace(mean=mean, bias=bias, bias_curvature=np.where(known, self.bias_curvature[:, order], 0.0))
+        curvature = np.where(known, self.bias_curvature[:, order], 0.0)
+        return self._replace(mean=mean, bias=np.ascontiguousarray(bias), bias_curvature=np.ascontiguousarray(curvature))
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
         """Return the mean of the weights; losses are added."""
@@ -119,21 +120,12 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
     )
 
 
-def mixed(mixture: Mixture, scores: np.ndarray) -> np.ndarray:
-    """Return log probabilities, or log odds, (outputs, events), from scores (experts, outputs, events)."""
-    n = scores.shape[2]
-    return learn_mixed(mixture, scores, np.zeros(n), np.zeros(n))
+@jit_exact
+def learn_mixed(mixture, fades, scores, targets, weights, out):
+    """Write log probabilities, or log odds, (outputs, events), from scores (experts, outputs, events), and learn each event.
 
-
-def learn_mixed(mixture: Mixture, scores: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Say of each event what ``mixed`` would say before it is learned, and learn it."""
-    out = np.empty(scores.shape[1:])
-    _learn_mixed(mixture, np.array(FADES), scores, targets, weights, out)
-    return out
-
-
-@jit
-def _learn_mixed(mixture, fades, scores, targets, weights, out):
+    They are those before it was learned; events of weight 0 are not learned.  ``fades`` are FADES.
+    """
     experts, outputs, n = scores.shape
     classes = max(2, outputs)
     away = np.empty((experts, classes))
@@ -160,7 +152,7 @@ def _learn_mixed(mixture, fades, scores, targets, weights, out):
             mixture.record[EVENTS] += 1.0
 
 
-@inline
+@inline_exact
 def _standardise(mixture, scores, j, away, x):
     """Write scores minus their means over time and over classes, and the same over the spread, compressed."""
     outputs = scores.shape[1]
@@ -180,7 +172,7 @@ def _standardise(mixture, scores, j, away, x):
             x[m, k] /= np.sqrt(1.0 + abs(x[m, k]))
 
 
-@inline
+@inline_exact
 def _stack(mixture, x, said):
     """Write the log probabilities of each stack."""
     for s in range(said.shape[0]):
@@ -200,7 +192,7 @@ def _stack(mixture, x, said):
             said[s, k] = np.log((1.0 - mixture.noise[s]) * p + mixture.noise[s] / said.shape[1])
 
 
-@inline
+@inline_exact
 def _mix(mixture, said, whole):
     """Write the logarithm of the mean probability of all stacks."""
     for k in range(whole.size):
@@ -213,7 +205,7 @@ def _mix(mixture, said, whole):
         whole[k] = highest + np.log(total)
 
 
-@inline
+@inline_exact
 def _learn_trust(mixture, said, label, own, weight, losses):
     counts = min(weight, 1.0)  # beyond, the loss of a mean is not at most the mean of losses
     mixture.record[LOG_LOSS] -= counts * min(own, 0.0)
@@ -226,7 +218,7 @@ def _learn_trust(mixture, said, label, own, weight, losses):
     update_votes(mixture.trust, losses, counts, SHARE)
 
 
-@inline
+@inline_exact
 def _learn_stack(mixture, s, fade, x, p, label, weight, work):
     """A Newton step of log-loss; ``p`` are log probabilities, and probabilities without noise after it.
 
@@ -264,7 +256,7 @@ def _learn_stack(mixture, s, fade, x, p, label, weight, work):
     _newton_step(curvature, gradient, mixture.pull[s], weight, work)
 
 
-@inline
+@inline_exact
 def _newton_step(curvature, gradient, pull, weight, factor):
     """Subtract the solution of (curvature + RIDGE) step = weight gradient, by a Cholesky factor."""
     experts = gradient.size
@@ -284,7 +276,7 @@ def _newton_step(curvature, gradient, pull, weight, factor):
         pull[i] -= weight * gradient[i]
 
 
-@inline
+@inline_exact
 def _learn_scales(mixture, scores, j, away):
     rate = max(SLOWEST, 1.0 / (mixture.record[EVENTS] + 2.0))
     classes = away.shape[1]

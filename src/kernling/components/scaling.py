@@ -101,14 +101,6 @@ def new_scales(d: int) -> Scales:
     return Scales(np.zeros(1), np.zeros(1), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
 
 
-def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Scales]:
-    """Scale rows one by one; return them and the scales after them, to which rows of weight 0 do not contribute."""
-    after = Scales(*(part.copy() for part in scales))
-    out = np.empty(X.shape)
-    _scale(X, weights, *after, out)
-    return out, after
-
-
 def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
     """Return rows on the current scales."""
     spread = np.sqrt(scales.squares / max(scales.count[0], 1.0))
@@ -124,7 +116,8 @@ def keep(scales: Scales, after: Scales) -> None:
 
 
 @jit_exact
-def _scale(X, weights, count, clipped, mean, squares, kind, out):
+def scale(X, weights, count, clipped, mean, squares, kind, out):
+    """Scale rows one by one, and bring the scales up to date; rows of weight 0 do not contribute."""
     d = X.shape[1]
     for i in range(X.shape[0]):
         n = count[0] + 1.0
@@ -159,22 +152,6 @@ def _kind_of(value):
     return UNIT if 0.0 < value < 1.0 else ANY
 
 
-class Targets(NamedTuple):
-    """Targets on their running scale."""
-
-    scaled: np.ndarray  # by the targets up to each, its own included
-    shift: np.ndarray  # a prediction f, said before the target was seen, means shift + width * f
-    width: np.ndarray
-
-
-def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[Targets, Scales]:
-    """Scale targets one by one; return them and the scale after them, to which those of weight 0 do not contribute."""
-    after = Scales(*(part.copy() for part in scales))
-    found = Targets(*np.empty((3, len(y))))
-    scale_targets(y, weights, after.count, after.mean, after.squares, *found)
-    return found, after
-
-
 def targets_as_known(scales: Scales, y: np.ndarray) -> np.ndarray:
     """Return targets on the current scale."""
     shift, width = target_scale(scales)
@@ -188,7 +165,10 @@ def target_scale(scales: Scales) -> tuple[float, float]:
 
 @jit_exact
 def scale_targets(y, weights, count, mean, squares, scaled, shift, width):
-    """Write what ``scaled_targets`` returns, and bring the scale up to date."""
+    """Scale targets one by one, and bring the scale up to date; those of weight 0 do not contribute.
+
+    A prediction f, said before the target was seen, means shift + width * f.
+    """
     for i in range(y.size):
         shift[i] = mean[0]
         width[i] = np.sqrt(squares[0] / max(count[0], 1.0))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, jit
+from ..compiler import inline_exact, inner_exact
 from ..core.shapes import declared
 from ..core.votes import TIE
 from .adwin import AFTER, BEFORE, CHANCE, Adwin, new_adwin, watch
@@ -79,6 +79,10 @@ class Succession(NamedTuple):
         merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - len(rows), axis=0)
         return merged
 
+    def decides(self, age: float) -> bool:
+        """Return whether it is decided now who stays, given the events of the successor."""
+        return age % DECIDE == 0.0 and age >= YOUNG
+
     def note(self, row: tuple[float, ...]) -> None:
         """Store an alarm in the place of the oldest."""
         self.alarms[int(self.noted[0]) % KEPT] = row
@@ -88,6 +92,11 @@ class Succession(NamedTuple):
         """Note of the latest alarm that a successor took over."""
         last = self.alarms[int(self.noted[0] - 1) % KEPT]
         last[REPLACED] = last[REPLACED] or event
+
+
+def times() -> np.ndarray:
+    """Return DELAY, YOUNG and DECIDE for compiled code."""
+    return np.array([DELAY, YOUNG, DECIDE])
 
 
 def new_succession() -> Succession:
@@ -113,44 +122,35 @@ def is_better(succession: Succession) -> bool:
     return mean > SURE * error and total > BETTER * own
 
 
-def follow(
-    succession: Succession,
-    outputs: np.ndarray,
-    other: np.ndarray | None,
-    targets: np.ndarray,
-    weights: np.ndarray,
-    values: bool,
-) -> np.ndarray:
-    """Replace the outputs of a block by those of the successor where it leads; return the losses of events that are learned.
-
-    The losses before each event decide.
-    """
-    losses = np.empty(int(np.count_nonzero(weights)))
-    second = np.empty((len(outputs), 0)) if other is None else other
-    _follow(succession.contest, outputs, second, targets, weights, values, losses)
-    return losses
-
-
-def alarms_of(succession: Succession, losses: np.ndarray, events: int) -> list[int]:
-    """Watch losses of events, the last of which has this number; note alarms, and return their events."""
-    found, first = [], 0
-    while first < len(losses):
-        place, what = watch(succession.adwin, losses, first)
+@inner_exact
+def watch_losses(succession, losses, events, latest_began, times, found):
+    """Watch the losses of events, the last of which has this number; note alarms, and let one begin a successor."""
+    contest, alarms = succession.contest, succession.alarms
+    first = 0
+    while first < losses.size:
+        place = watch(succession.adwin, losses, first, found)
         if place < 0:
             break
         first = place + 1
-        if what[AFTER] > what[BEFORE]:
-            unit = REACH * succession.contest[UNIT] or 1.0
-            found.append(events - len(losses) + first)
-            succession.note((found[-1], 1.0 - what[CHANCE], unit * what[BEFORE], unit * what[AFTER], 0.0))
-    return found
+        if found[AFTER] > found[BEFORE]:
+            unit = REACH * contest[UNIT] if contest[UNIT] > 0.0 else 1.0
+            event = events - losses.size + first
+            row = alarms[succession.noted[0] % KEPT]
+            row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
+            row[REPLACED] = 0.0
+            succession.noted[0] += 1
+            if event >= latest_began + times[1] and contest[PENDING] == 0.0:
+                contest[PENDING] = event + times[0]
 
 
-@jit
-def _follow(contest, outputs, other, targets, weights, values, losses):
+@inner_exact
+def follow(contest, outputs, other, two, targets, weights, values, losses):
+    """Replace the outputs of a block by those of the successor, if there are two, where it leads; write the losses.
+
+    The losses before each event decide.  Returns the number of events that are learned.
+    """
     count = 0
     for j in range(targets.size):
-        two = other.shape[1] > 0
         answers = two and contest[LEAD] > 0.0
         if weights[j] > 0.0:
             unit = contest[UNIT]
@@ -176,9 +176,10 @@ def _follow(contest, outputs, other, targets, weights, values, losses):
         if answers:
             for o in range(outputs.shape[0]):
                 outputs[o, j] = other[o, j]
+    return count
 
 
-@inline
+@inline_exact
 def _loss(outputs, j, target, values, unit):
     """The clipped squared error over its mean, or the clipped logarithmic loss."""
     if values:
@@ -196,7 +197,7 @@ def _loss(outputs, j, target, values, unit):
     return min(np.log(total) + highest - outputs[int(target), j], SURPRISE)
 
 
-@inline
+@inline_exact
 def _is_wrong(outputs, j, target):
     if outputs.shape[0] == 1:
         return (outputs[0, j] >= -TIE) != (target > 0.0)

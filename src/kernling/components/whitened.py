@@ -14,56 +14,56 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import jit
+from ..compiler import jit_exact
 from ..core import kernels
-from ..core.blas import blas, lapack
+from ..core.blas import lapack
 from ..core.expansion import Expansion, padded
-from ..core.matrices import kernel_matrix, kernel_values, point_matrix
+from ..core.matrices import point_matrix, values_in_order
 from ..core.shapes import declared
+from ..core.triangles import solve, solve_back
 from .gram import DEPENDENT, DEPENDENT_32
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
-@declared(factor="numbers: stored*stored", most="settings: 1")
+@declared(factor="numbers: stored stored", most="settings: 1")
 class Whitening(NamedTuple):
-    factor: np.ndarray  # L, row by row in the first points^2 numbers
+    factor: np.ndarray  # L by columns, as in core/triangles.py
     most: np.ndarray  # maximum number of points
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the factor is one."""
-        n = dimensions["stored"]
-        if not (self.factor[:: n + 1] > 0.0).all():
+        if not (self.factor.diagonal() > 0.0).all():
             raise ValueError("the factor of the kernel matrix has a diagonal that is not positive")
 
     def grown(self, capacity: int) -> Whitening:
         """Return a copy with room for more points."""
         n = min(capacity, int(self.most[0]))
-        return self if n * n <= len(self.factor) else self._replace(factor=padded(self.factor, 0, n * n))
+        return self if n <= len(self.factor) else self._replace(factor=padded(padded(self.factor, 0, n), 1, n))
 
     def trimmed(self, size: int) -> Whitening:
         """Return a copy without spare room."""
-        return self._replace(factor=self.factor[: size * size].copy())
+        return self._replace(factor=self.factor[:size, :size].copy())
 
     def merged(self, other: Whitening, start: Whitening | None, merging: Merging) -> Whitening:
         """Return the factor for the points of the merged model."""
-        return self._replace(factor=point_factor(merging.kernel, merging.model).ravel())
+        return self._replace(factor=point_factor(merging.kernel, merging.model))
 
 
 def new_whitening(most: int) -> Whitening:
     """Return a whitening without points."""
-    return Whitening(np.zeros(0), np.array([most]))
+    return Whitening(np.zeros((0, 0)), np.array([most]))
 
 
 def point_factor(kernel: kernels.Kernel, model: Expansion) -> np.ndarray:
-    """Return L of a model's points."""
+    """Return L of a model's points, by columns."""
     matrix = point_matrix(kernel, model)
     for lift in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
         lower, failed = lapack.dpotrf(matrix + lift * np.diag(matrix.diagonal()), lower=1)
         if not failed:
             break
-    return np.ascontiguousarray(lower)
+    return np.ascontiguousarray(lower.T)
 
 
 def least_novelty(novelty: float, dtype: DTypeLike) -> float:
@@ -71,117 +71,63 @@ def least_novelty(novelty: float, dtype: DTypeLike) -> float:
     return max(novelty, DEPENDENT_32 if np.dtype(dtype) == np.float32 else DEPENDENT)
 
 
-def whiten(
-    whitening: Whitening, kernel: kernels.Kernel, model: Expansion, X: np.ndarray, norms: np.ndarray, Z: np.ndarray
-) -> np.ndarray:
-    """Write the features of rows into Z, (points or more, rows); return the novelty of each row, k(x, x) - |z|^2."""
-    n = model.stored
-    values = Z[:n]
-    if n:
-        if X.dtype == np.float64:
-            kernel_values(kernel, model.points[:n], model.norms[:n], X, norms, values)
-        else:
-            values[:] = kernel_matrix(kernel, model.points[:n], model.norms[:n], X, norms)
-        solve(whitening.factor, values)
-    new = np.empty(len(norms))
-    _new_parts(kernel, norms, values, new)
-    return new
-
-
-def solve(factor: np.ndarray, values: np.ndarray) -> None:
-    """values <- L^-1 values, for C-ordered values (points, rows)."""
-    n = len(values)
-    L = factor[: n * n].reshape(n, n).T
-    if values.shape[1] == 1:
-        values[:, 0] = blas.dtrsv(L, values[:, 0], trans=1)
-    else:
-        blas.dtrsm(1.0, L, values.T, side=1, overwrite_b=1)
-
-
 def coefficients(factor: np.ndarray, W: np.ndarray) -> np.ndarray:
     """Return the coefficients L^-T w of the points, (outputs, points), for weights (outputs, points) of their features."""
-    n = W.shape[1]
-    L = factor[: n * n].reshape(n, n).T
-    if not n:
-        return W
-    return blas.dtrsv(L, W[0])[np.newaxis] if len(W) == 1 else blas.dtrsm(1.0, L, W.T).T
+    found = np.array(W, order="C")
+    _solve_back_rows(factor, found)
+    return found
 
 
-def admit(
-    whitening: Whitening,
-    kernel: kernels.Kernel,
-    model: Expansion,
-    X: np.ndarray,
-    norms: np.ndarray,
-    weights: np.ndarray,
-    new: np.ndarray,
-    novelty: float,
-    Z: np.ndarray,
-) -> int:
+@jit_exact
+def _solve_back_rows(factor, W):
+    for o in range(W.shape[0]):
+        solve_back(factor, W[o], W.shape[1])
+
+
+@jit_exact
+def whiten(whitening, kernel, model, X, norms, Z, new):
+    """Write the features of rows into Z, (points or more, rows), and the novelty of each row, k(x, x) - |z|^2."""
+    n = model.size[0]
+    values_in_order(kernel, model.points[:n], model.norms[:n], X, norms, Z)
+    solve(whitening.factor, Z, n)
+    for j in range(new.size):
+        new[j] = kernels.self_value(kernel, np.float64(norms[j]))
+    for k in range(n):
+        z = Z[k]
+        for j in range(new.size):
+            new[j] -= z[j] * z[j]
+
+
+@jit_exact
+def admit(whitening, kernel, model, X, norms, weights, new, novelty, Z):
     """Store the novel rows of a block, in order; write their features into Z, 0 for the rows before them.
 
     Returns the new number of points.
     """
-    size, room = model.stored, min(int(whitening.most[0]), len(Z))
-    if size == room:
-        return size
-    own = np.empty(len(norms))
-    _own_values(kernel, norms, own)
-    if not ((weights > 0.0) & (new > novelty * own)).any():
-        return size
-    chosen = np.empty(room - size, np.int64)
-    among = kernel_matrix(kernel, X, norms, X, norms)
-    n = size + _admit(among, own, new, weights, novelty, size, Z, chosen)
-    chosen = chosen[: n - size]
-    model.points[size:n] = X[chosen]
-    model.norms[size:n] = norms[chosen]
-    model.coef[:, :, size:n] = 0.0
-    model.size[0] = n
-    factor = np.zeros((n, n))
-    factor[:size, :size] = whitening.factor[: size * size].reshape(size, size)
-    factor[size:] = np.tril(Z[:n, chosen].T, size)
-    whitening.factor[: n * n] = factor.ravel()
-    return n
-
-
-@jit
-def _admit(among, own, new, weights, novelty, size, Z, chosen):
-    count = 0
-    b = new.size
+    b, factor = new.size, whitening.factor
+    among = np.empty((1, b))
+    n, room = model.size[0], min(whitening.most[0], Z.shape[0])
     for j in range(b):
-        if count == chosen.size:
-            break
-        if weights[j] > 0.0 and new[j] > novelty * own[j]:
-            root = math.sqrt(new[j])
-            k = size + count
-            z = Z[k]
-            for i in range(j):
-                z[i] = 0.0
-            z[j] = root
-            for i in range(j + 1, b):
-                z[i] = among[j, i]
-            for p in range(k):
-                share = Z[p, j]
+        if n < room and weights[j] > 0.0 and new[j] > novelty * kernels.self_value(kernel, np.float64(norms[j])):
+            root, z = math.sqrt(new[j]), Z[n]
+            values_in_order(kernel, X[j : j + 1], norms[j : j + 1], X, norms, among)
+            for i in range(b):
+                z[i] = among[0, i] if i > j else 0.0
+            for p in range(n):
+                share, known = Z[p, j], Z[p]
+                factor[p, n] = share
                 for i in range(j + 1, b):
-                    z[i] -= share * Z[p, i]
+                    z[i] -= share * known[i]
             for i in range(j + 1, b):
                 z[i] /= root
                 new[i] -= z[i] * z[i]
-            chosen[count] = j
-            count += 1
-    return count
-
-
-@jit
-def _own_values(kernel, norms, out):
-    """Write k(x, x) of each row."""
-    for j in range(out.size):
-        out[j] = kernels.self_value(kernel, np.float64(norms[j]))
-
-
-@jit
-def _new_parts(kernel, norms, Z, out):
-    _own_values(kernel, norms, out)
-    for k in range(Z.shape[0]):
-        for j in range(out.size):
-            out[j] -= Z[k, j] * Z[k, j]
+            z[j] = factor[n, n] = root
+            for c in range(X.shape[1]):
+                model.points[n, c] = X[j, c]
+            model.norms[n] = norms[j]
+            for g in range(model.coef.shape[0]):
+                for o in range(model.coef.shape[1]):
+                    model.coef[g, o, n] = 0.0
+            n += 1
+    model.size[0] = n
+    return n

@@ -3,36 +3,35 @@
 The experts see the kernel k, its fourth power and, where asked for, the sixteenth: products of kernels are kernels, and of the
 Gaussian these are those of 4 and 16 times the gamma, from one set of distances.  Others see the same powers of
 exp(-sqrt(gamma) / 4 |x - x'|_1), of the city-block distance, whose borders follow the axes.  For each of these views there are
-some columns of coefficients.  Kernel values and sums are computed for a block of events at once; when an event enters the ring,
-the sums of the events behind it are corrected by the column that came and the one that went, so blocks change the speed only.
+some columns of coefficients.  Events are learned one by one; vector instructions run along the stored events.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import inline, jit
+from ..compiler import inline, inner_exact, jit_exact
 from ..core.expansion import check_room, padded
-from ..core.kernels import Kernel
-from ..core.matrices import kernel_matrix, kernel_values, squared_norms
+from ..core.kernels import Kernel, transform
+from ..core.matrices import squared_norms
 from ..core.shapes import are_norms, declared
 from ..core.state import Widening
+from ..core.triangles import dot
 from ..core.vector import exp
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-BLOCK = 128  # events that are learned at once: in longer blocks, corrections cost more than is saved
 SIZE, NEXT = range(2)  # what place holds: events stored, and where the next one goes
 POWER = 4  # of a kernel is the next one
 STEP = 2.0  # of a passive-aggressive step on one output at most: C = 1 for each of two classes
 RATE = 0.3  # of least mean squares
+LOG_REST = math.log(1.0 - RATE)
 LITTLE = 1e-3  # added to the weight of all neighbours, so that far from all of them the prediction is 0
 LMS, SUM, WEIGHT = range(3)  # columns of a window of values
 VALUES = 3
@@ -46,13 +45,13 @@ TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel
 
 @declared(
     lengths={"held": ("place", SIZE)},
-    points="rows: held columns",
+    columns="rows: columns held",
     norms="not negative: most",
     coef="coefficients: views scores held",
     place=("counts", "index of most"),
 )
 class Window(NamedTuple):
-    points: np.ndarray
+    columns: np.ndarray  # of the events: (d, events)
     norms: np.ndarray  # squared: the only array that always has its full length
     coef: np.ndarray
     place: np.ndarray  # see SIZE and the rest above
@@ -62,7 +61,7 @@ class Window(NamedTuple):
         (n, following), most = self.place.tolist(), len(self.norms)
         if n > most or following != (n if n < most else following % most):
             raise ValueError(f"a window of {most} events cannot hold {n} and go on at {following}")
-        if not are_norms(self.norms[:n], self.points):
+        if not are_norms(self.norms[:n], self.columns.T):
             raise ValueError("the norms of the window are not the squared norms of its points")
 
     @property
@@ -73,15 +72,15 @@ class Window(NamedTuple):
     def grown(self, capacity: int) -> Window:
         """Return the window at its full size: memory is constant from the first event on."""
         n = len(self.norms)
-        if n == len(self.points):
+        if n == self.columns.shape[1]:
             return self
-        check_room(n, self.points.shape[1], "events")
-        return self._replace(points=padded(self.points, 0, n), coef=padded(self.coef, 2, n))
+        check_room(n, len(self.columns), "events")
+        return self._replace(columns=padded(self.columns, 1, n), coef=padded(self.coef, 2, n))
 
     def trimmed(self, size: int) -> Window:
         """Return the window without unused space."""
         n = self.stored
-        return self._replace(points=self.points[:n].copy(), coef=self.coef[:, :, :n].copy())
+        return self._replace(columns=self.columns[:, :n].copy(), coef=self.coef[:, :, :n].copy())
 
     def widened(self, change: Widening) -> Window:
         """Convert to the outputs of ``change``."""
@@ -90,7 +89,7 @@ class Window(NamedTuple):
     @property
     def tie(self) -> float:
         """Share of a kernel value that may be due to rounding."""
-        return TIE_32 if self.points.itemsize == 4 else TIE
+        return TIE_32 if self.columns.itemsize == 4 else TIE
 
     def by_age(self) -> np.ndarray:
         """Return the indices, newest event first."""
@@ -102,20 +101,20 @@ class Window(NamedTuple):
         sides = [(self, merging.shares[0], 0.0), (other, merging.shares[1], merging.shift)]
         rows = [(age, side, place) for side, (window, *_) in enumerate(sides) for age, place in enumerate(window.by_age())]
         kept = sorted(rows)[:most][::-1]
-        points = [sides[side][0].points[place] + sides[side][2] for _, side, place in kept]
+        points = [sides[side][0].columns[:, place] + sides[side][2] for _, side, place in kept]
         coef = [sides[side][1] * sides[side][0].coef[:, :, place] for _, side, place in kept]
         n = len(kept)
-        table = np.array(points, self.points.dtype).reshape(n, self.points.shape[1])
+        table = np.array(points, self.columns.dtype).reshape(n, len(self.columns))
         columns = np.moveaxis(np.array(coef).reshape(n, *self.coef.shape[:2]), 0, 2)
         norms = np.zeros_like(self.norms)
         norms[:n] = squared_norms(table)
-        return Window(table, norms, np.ascontiguousarray(columns), np.array([n, n % most]))
+        return Window(np.ascontiguousarray(table.T), norms, np.ascontiguousarray(columns), np.array([n, n % most]))
 
 
 def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
     """Return an empty window of at most this many events."""
     check_room(most, 1, "events")
-    return Window(np.zeros((0, d), dtype), np.zeros(most, dtype), np.zeros((KINDS * powers, columns, 0)), np.zeros(2, np.int64))
+    return Window(np.zeros((d, 0), dtype), np.zeros(most, dtype), np.zeros((KINDS * powers, columns, 0)), np.zeros(2, np.int64))
 
 
 def clear(window: Window) -> None:
@@ -123,81 +122,7 @@ def clear(window: Window) -> None:
     window.place[SIZE] = window.place[NEXT] = 0
 
 
-# ---------------------------------------------------------------------- a block of events
-
-
-class Seen(NamedTuple):
-    """A block of events as the window sees them, until the same thread looks at another one."""
-
-    values: np.ndarray  # (views or one more, places now or soon taken, events)
-    sums: np.ndarray  # (views, columns, events)
-
-
-class _Spare(threading.local):
-    """Memory that a thread uses again and again: to get megabytes from the system takes longer than to fill them."""
-
-    def __init__(self) -> None:
-        self.memory = np.empty(0)
-
-    def array(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return an array that is valid until the next call."""
-        size = math.prod(shape)
-        if len(self.memory) < size:
-            self.memory = np.empty(size)
-        return self.memory[:size].reshape(shape)
-
-
-_spare = _Spare()
-
-
-def see(
-    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, room: int = 0, stretch: np.ndarray | None = None
-) -> Seen:
-    """Return the kernel values of rows, with room for this many new events, and their sums with the coefficients.
-
-    If ``stretch`` is given, values of the city-block distance over it come after those of the views.
-    """
-    n, views = window.stored, len(window.coef)
-    values = _spare.array((views + (stretch is not None), min(n + room, len(window.norms)), len(X)))
-    _view(kernel, window.points[:n], window.norms[:n], X, norms, stretch, values)
-    sums = np.empty((views, window.coef.shape[1], len(X)))
-    for v in range(views):
-        np.matmul(window.coef[v, :, :n], values[v, :n], out=sums[v])
-    return Seen(values, sums)
-
-
-def _among(kernel: Kernel, X: np.ndarray, norms: np.ndarray, views: int, stretch: np.ndarray | None = None) -> np.ndarray:
-    """Return the kernel values between the events of a block, (views or one more, events, events)."""
-    values = np.empty((views + (stretch is not None), len(X), len(X)))
-    _view(kernel, X, norms, X, norms, stretch, values)
-    return values
-
-
-def _view(
-    kernel: Kernel,
-    points: np.ndarray,
-    point_norms: np.ndarray,
-    X: np.ndarray,
-    norms: np.ndarray,
-    stretch: np.ndarray | None,
-    values: np.ndarray,
-) -> None:
-    """Write the values of both kernels and their powers, for the first places."""
-    n, powers = len(points), len(values) // KINDS
-    if stretch is not None:
-        _city_values(kernel, points / stretch, X / stretch, values[-1])
-    if X.dtype == values.dtype:
-        kernel_values(kernel, points, point_norms, X, norms, values[0, :n])
-    else:
-        values[0, :n] = kernel_matrix(kernel, points, point_norms, X, norms)
-    _city_values(kernel, points, X, values[powers])
-    for kind in range(KINDS):
-        _raise(values[kind * powers : (kind + 1) * powers], n)
-
-
-def _parts(events: int) -> list[slice]:
-    """Return the blocks of events."""
-    return [slice(first, first + BLOCK) for first in range(0, events, BLOCK)]
+# ---------------------------------------------------------------------- an event
 
 
 def city_rate(kernel: Kernel) -> float:
@@ -205,126 +130,100 @@ def city_rate(kernel: Kernel) -> float:
     return CITY * math.sqrt(kernel.gamma)
 
 
-def _city_values(kernel: Kernel, points: np.ndarray, X: np.ndarray, values: np.ndarray) -> None:
-    """Write exp(-rate |p - x|_1) for points and rows."""
-    _write_city_values(city_rate(kernel), points, X, np.ascontiguousarray(X.T), values)
-
-
-@jit
-def _write_city_values(rate, points, X, columns, values):
-    """Write them for rows that are given by rows and by columns."""
-    b, d = X.shape
-    for k in range(points.shape[0]):
-        p, distances = points[k], values[k]
-        if b == 1:
-            total = 0.0
-            for c in range(d):
-                total += abs(p[c] - X[0, c])
-            distances[0] = total
-        else:
-            for j in range(b):
-                distances[j] = 0.0
-            for c in range(0, d - 3, 4):  # several columns at once, since distances have to be read and written each time
-                p0, p1, p2, p3 = p[c], p[c + 1], p[c + 2], p[c + 3]
-                x0, x1, x2, x3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
-                for j in range(b):
-                    distances[j] += (abs(p0 - x0[j]) + abs(p1 - x1[j])) + (abs(p2 - x2[j]) + abs(p3 - x3[j]))
-            for c in range(d // 4 * 4, d):
-                for j in range(b):
-                    distances[j] += abs(p[c] - columns[c, j])
-        for j in range(b):
-            distances[j] = exp(-rate * distances[j])
-
-
-@jit
-def _raise(values, n):
-    """Fill in the fourth powers, from one to the next."""
-    for p in range(1, values.shape[0]):
+@inner_exact
+def _view(window, kernel, x, norm, values):
+    """Write the values of both kernels and their powers, (views, events)."""
+    n, powers = window.place[SIZE], window.coef.shape[0] // KINDS
+    products, distances, rate = values[0, :n], values[powers, :n], CITY * math.sqrt(kernel.gamma)
+    for k in range(n):
+        products[k] = distances[k] = 0.0
+    for c in range(x.size):
+        value, column = x[c], window.columns[c]
         for k in range(n):
-            for j in range(values.shape[2]):
-                square = values[p - 1, k, j] * values[p - 1, k, j]
-                values[p, k, j] = square * square
+            products[k] += value * column[k]
+        for k in range(n):
+            distances[k] += abs(value - column[k])
+    for k in range(n):
+        products[k] = max((norm + window.norms[k]) - 2.0 * products[k], 0.0)
+    transform(kernel, products)
+    for k in range(n):
+        distances[k] = exp(-rate * distances[k])
+    for v in range(values.shape[0]):
+        if v % powers > 0:
+            wide, narrow = values[v - 1], values[v]
+            for k in range(n):
+                square = wide[k] * wide[k]
+                narrow[k] = square * square
 
 
-@inline
-def _enter(window, values, sums, among, X, norms, j, entry):
-    """Store event j with these coefficients, (views, columns), in the place of the oldest, and correct the sums behind it."""
+@inner_exact
+def _view_without(window, kernel, x, stretch, values):
+    """Write the values of the kernel of the city-block distance before columns were multiplied by ``stretch``."""
+    n, rate = window.place[SIZE], CITY * math.sqrt(kernel.gamma)
+    for k in range(n):
+        values[k] = 0.0
+    for c in range(x.size):
+        value, column, share = x[c], window.columns[c], 1.0 / stretch[c]
+        for k in range(n):
+            values[k] += abs(value - column[k]) * share
+    for k in range(n):
+        values[k] = exp(-rate * values[k])
+
+
+@inner_exact
+def _enter(window, x, norm, entry):
+    """Store an event with these coefficients, (views, columns), in the place of the oldest."""
     place = window.place
     slot = place[NEXT]
-    fresh = place[SIZE] < window.norms.size
-    if fresh:
-        place[SIZE] += 1
+    place[SIZE] = min(place[SIZE] + 1, window.norms.size)
     place[NEXT] = (slot + 1) % window.norms.size
-    for c in range(X.shape[1]):
-        window.points[slot, c] = X[j, c]
-    window.norms[slot] = norms[j]
+    for c in range(x.size):
+        window.columns[c, slot] = x[c]
+    window.norms[slot] = norm
     for p in range(entry.shape[0]):
         for c in range(entry.shape[1]):
-            came, went = entry[p, c], 0.0 if fresh else window.coef[p, c, slot]
-            window.coef[p, c, slot] = came
-            for i in range(j + 1, X.shape[0]):
-                sums[p, c, i] += came * among[p, j, i]
-            if went != 0.0:
-                for i in range(j + 1, X.shape[0]):
-                    sums[p, c, i] -= went * values[p, slot, i]
-    for p in range(values.shape[0]):
-        for i in range(j + 1, X.shape[0]):
-            values[p, slot, i] = among[p, j, i]
+            window.coef[p, c, slot] = entry[p, c]
 
 
 # ---------------------------------------------------------------------- classes
 
 
-def scores_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """Return the current scores of rows, (views, outputs, rows)."""
-    return np.concatenate([see(window, kernel, X[part], norms[part]).sums for part in _parts(len(X))], axis=2)
+@jit_exact
+def learn_classes(window, kernel, X, norms, targets, weights, scores):
+    """Take passive-aggressive steps for each view; an event of positive weight is stored if any of them changes.
 
-
-def learn_classes(
-    window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Take passive-aggressive steps for each view; an event is stored if any of them changes.
-
-    Returns the scores before each event, (views, outputs, events).
+    Scores become those before each event, (views, outputs, events).
     """
-    scores = np.empty((*window.coef.shape[:2], len(X)))
-    for part in _parts(len(X)):
-        rows = (X[part], norms[part])
-        seen = see(window, kernel, *rows, room=len(rows[0]))
-        _learn_classes(window, *seen, _among(kernel, *rows, len(window.coef)), *rows, targets[part], weights[part])
-        scores[:, :, part] = seen.sums
-    return scores
-
-
-@jit
-def _learn_classes(window, values, sums, among, X, norms, targets, weights):
-    views, outputs = sums.shape[0], sums.shape[1]
-    entry = np.zeros((views, outputs))
+    views, outputs = window.coef.shape[0], window.coef.shape[1]
+    values, f, entry = np.empty((views, window.norms.size)), np.empty(outputs), np.empty((views, outputs))
     for j in range(X.shape[0]):
-        stepped = False
+        _view(window, kernel, X[j], norms[j], values)
+        stepped, n = False, window.place[SIZE]
         for p in range(views):
-            if _margin_step(sums[p], j, targets[j], weights[j], entry[p]):
+            for o in range(outputs):
+                f[o] = scores[p, o, j] = dot(window.coef[p, o], values[p], 0, n)
+            if weights[j] > 0.0 and _margin_step(f, targets[j], weights[j], entry[p]):
                 stepped = True
-        if stepped and weights[j] > 0.0:
-            _enter(window, values, sums, among, X, norms, j, entry)
+        if stepped:
+            _enter(window, X[j], norms[j], entry)
 
 
 @inline
-def _margin_step(f, j, target, weight, entry):
+def _margin_step(f, target, weight, entry):
     """Write the coefficients that bring the margin over the best wrong class to 1, or near it; whether there is a step."""
     for o in range(entry.size):
         entry[o] = 0.0
     if entry.size == 1:
-        loss = 1.0 - target * f[0, j]
+        loss = 1.0 - target * f[0]
         if loss > 0.0:
             entry[0] = target * min(STEP * weight, loss)
         return loss > 0.0
     label = int(target)
     rival = 1 if label == 0 else 0
     for o in range(entry.size):
-        if o != label and f[o, j] > f[rival, j]:
+        if o != label and f[o] > f[rival]:
             rival = o
-    loss = 1.0 - (f[label, j] - f[rival, j])
+    loss = 1.0 - (f[label] - f[rival])
     if loss > 0.0:
         entry[label] = min(STEP * weight, loss) / 2.0
         entry[rival] = -entry[label]
@@ -334,57 +233,45 @@ def _margin_step(f, j, target, weight, entry):
 # ---------------------------------------------------------------------- values
 
 
-def learn_values(
-    window: Window,
-    kernel: Kernel,
-    X: np.ndarray,
-    norms: np.ndarray,
-    stretch: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray,
-) -> np.ndarray:
-    """Take a step of least mean squares for each view, and store every event as a neighbour.
+@jit_exact
+def learn_values(window, kernel, X, norms, stretch, targets, weights, found):
+    """Take a step of least mean squares for each view, and store every event of positive weight as a neighbour.
 
-    The nearest few are those before columns were multiplied by ``stretch``.
-    Returns the predictions before each event, (2 views + 1, events): least mean squares, weighted neighbours, the nearest few.
+    The nearest few are those before columns were multiplied by ``stretch``.  Predictions before each event,
+    (2 views + 1, events), are those of least mean squares, of weighted neighbours, and of the nearest few.
     """
-    found = np.empty((2 * len(window.coef) + 1, len(X)))
-    for part in _parts(len(X)):
-        rows = (X[part], norms[part])
-        seen = see(window, kernel, *rows, room=len(rows[0]), stretch=stretch)
-        nearest = np.empty(len(rows[0]))
-        among = _among(kernel, *rows, len(window.coef), stretch)
-        _learn_values(window, *seen, among, *rows, targets[part], weights[part], window.tie, nearest)
-        found[:, part] = _predictions(seen.sums, nearest)
-    return found
-
-
-def values_of(window: Window, kernel: Kernel, X: np.ndarray, norms: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-    """Return the current predictions of rows."""
-    found = np.empty((2 * len(window.coef) + 1, len(X)))
-    for part in _parts(len(X)):
-        seen = see(window, kernel, X[part], norms[part], stretch=stretch)
-        nearest = np.empty(len(norms[part]))
-        _predict_nearest(window, seen.values, window.tie, nearest)
-        found[:, part] = _predictions(seen.sums, nearest)
-    return found
-
-
-def _predictions(sums: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-    return np.concatenate([sums[:, LMS], sums[:, SUM] / (sums[:, WEIGHT] + LITTLE), nearest[np.newaxis]])
+    views = window.coef.shape[0]
+    values, entry = np.empty((views, window.norms.size)), np.empty((views, VALUES))
+    kernel_values, near, largest = np.empty(window.norms.size), np.empty(window.norms.size), np.empty(NEIGHBOURS)
+    for j in range(X.shape[0]):
+        n, weight = window.place[SIZE], weights[j]
+        _view(window, kernel, X[j], norms[j], values)
+        _view_without(window, kernel, X[j], stretch, kernel_values)
+        rate = 1.0 - np.exp(weight * LOG_REST)  # as if the event came that often
+        for p in range(views):
+            found[p, j] = dot(window.coef[p, LMS], values[p], 0, n)
+            around = dot(window.coef[p, WEIGHT], values[p], 0, n) + LITTLE
+            found[views + p, j] = dot(window.coef[p, SUM], values[p], 0, n) / around
+            entry[p, LMS] = rate * (targets[j] - found[p, j])
+            entry[p, SUM] = weight * targets[j]
+            entry[p, WEIGHT] = weight
+        found[2 * views, j] = _nearest_few(window, kernel_values, near, largest)
+        if weight > 0.0:
+            _enter(window, X[j], norms[j], entry)
 
 
 @inline
-def _nearest_few(window, values, j, tie, near, largest):
+def _nearest_few(window, kernel, near, largest):
     """Return the mean target of the nearest events by city-block distance, over its square; 0 if there are none.
 
     Of those that are as near as the last of them, the first places are taken.
     """
     n = window.place[SIZE]
-    kernel = values[values.shape[0] - 1]
+    number = window.columns.dtype.type
+    tie = TIE_32 if number(1.0 + TIE) == number(1.0) else TIE  # single precision
     count = min(n, largest.size)
     for slot in range(n):
-        near[slot] = max(kernel[slot, j], FAR)
+        near[slot] = max(kernel[slot], FAR)
         if slot < count or near[slot] > largest[count - 1]:
             i = min(slot, count - 1)
             while i > 0 and near[slot] > largest[i - 1]:
@@ -406,26 +293,3 @@ def _nearest_few(window, values, j, tie, near, largest):
             total += share * window.coef[0, SUM, slot]
             weight += share * window.coef[0, WEIGHT, slot]
     return total / weight if weight > 0.0 else 0.0
-
-
-@jit
-def _predict_nearest(window, values, tie, nearest):
-    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
-    for j in range(nearest.size):
-        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
-
-
-@jit
-def _learn_values(window, values, sums, among, X, norms, targets, weights, tie, nearest):
-    views = sums.shape[0]
-    entry = np.zeros((views, VALUES))
-    near, largest = np.empty(window.norms.size), np.empty(NEIGHBOURS)
-    for j in range(X.shape[0]):
-        nearest[j] = _nearest_few(window, values, j, tie, near, largest)
-        if weights[j] > 0.0:
-            rate = 1.0 - (1.0 - RATE) ** weights[j]  # as if the event came that often
-            for p in range(views):
-                entry[p, LMS] = rate * (targets[j] - sums[p, LMS, j])
-                entry[p, SUM] = weights[j] * targets[j]
-                entry[p, WEIGHT] = weights[j]
-            _enter(window, values, sums, among, X, norms, j, entry)

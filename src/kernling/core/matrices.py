@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import jit, shaped
+from ..compiler import jit, jit_exact, shaped
 from . import kernels
 from .block import as_distances, products
 from .expansion import Expansion
@@ -33,9 +33,54 @@ def kernel_matrix(kernel: Kernel, A: np.ndarray, a_norms: np.ndarray, B: np.ndar
     return out
 
 
+@jit_exact
+def values_in_order(kernel, A, a_norms, B, b_norms, out):
+    """Write the kernel values of two tables as doubles; each is the same for one row of B and for many.
+
+    Sums run in the order of the columns, and vector instructions along the rows of B.
+    """
+    (n, d), b = A.shape, B.shape[0]
+    if n == 0 or b == 0:
+        return
+    columns = np.empty((d, b))
+    for j in range(b):
+        for c in range(d):
+            columns[c, j] = B[j, c]
+    for k in range(n):
+        values, p = out[k], A[k]
+        if b == 1:
+            total = 0.0
+            for c in range(d):
+                total += p[c] * columns[c, 0]
+            values[0] = total
+        else:
+            for j in range(b):
+                values[j] = 0.0
+            for c in range(d):
+                factor, column = np.float64(p[c]), columns[c]
+                for j in range(b):
+                    values[j] += factor * column[j]
+        if kernels.is_isotropic(kernel):
+            for j in range(b):
+                values[j] = max((np.float64(a_norms[k]) + np.float64(b_norms[j])) - 2.0 * values[j], 0.0)
+    kernels.transform(kernel, shaped(out, (n * b,)))
+
+
 def squared_norms(X: np.ndarray) -> np.ndarray:
-    """Return the squared norms of the rows of a table."""
-    return np.einsum("ic,ic->i", X, X)
+    """Return the squared norms of the rows of a table; each is the same whatever other rows there are."""
+    norms = np.empty(len(X), X.dtype)
+    write_norms(X, norms)
+    return norms
+
+
+@jit_exact
+def write_norms(X, norms):
+    """Write the squared norms of rows."""
+    for j in range(X.shape[0]):
+        total = 0.0
+        for c in range(X.shape[1]):
+            total += np.float64(X[j, c]) * np.float64(X[j, c])
+        norms[j] = total
 
 
 def own_matrix(kernel: Kernel, X: np.ndarray, norms: np.ndarray) -> np.ndarray:

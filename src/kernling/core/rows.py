@@ -65,6 +65,19 @@ def centred_row(rows, i, centre, out):
             out[c] = row[c] - centre[c]
 
 
+@inner
+def row_of(rows, i, out):
+    """Write row i."""
+    if is_sparse(rows):
+        for c in range(out.size):
+            out[c] = 0.0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            out[rows.indices[p]] += rows.data[p]
+    else:
+        for c in range(out.size):
+            out[c] = rows.dense[i, c]
+
+
 @jit
 def columns_between(rows, first, out):
     """Write rows from ``first`` on as the columns of out, (d, rows)."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler import inline
+from ..compiler import inline_exact
 
 TIE = 1e-10  # scores that are equal up to this are equal
 
 
-@inline
+@inline_exact
 def update_votes(votes, losses, rate, share):
     """Multiply each vote by exp(-rate * loss), and give each its share; they sum to 1."""
     equal = 1.0 / votes.size

@@ -25,7 +25,7 @@ from ..compiler import COMPILED, entry_point
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
 from ..core.fourier import Linear
-from ..core.limits import Diverged, row_within, within
+from ..core.limits import Diverged, row_within
 from ..core.rows import Rows, as_rows, read_only, row_count
 from ..core.setup import Setup
 from ..core.state import grown, nbytes, packed
@@ -55,7 +55,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def learn_events(
-    loop: Loop | Callable,
+    loop: Loop,
     setup: Setup,
     params: Any,
     state: Any,
@@ -75,7 +75,7 @@ def learn_events(
     before = np.empty((n if record else 0, outputs + setup.notes))
     uniforms = np.empty(setup.uniforms * min(n, CALL))
     nothing = no_event(events.rows.dense.dtype)
-    run = _runner(loop, setup, params, EventBatch(*events, read_only(uniforms), before), nothing)
+    run = Run(loop, setup, params, EventBatch(*events, read_only(uniforms), before), nothing)
     room = room_for(loop, setup)
     first = 0
     with deferred_interrupt() as interrupted:
@@ -88,6 +88,9 @@ def learn_events(
             stopped = run(state, first, last)
             if stopped < 0:
                 raise Diverged
+            if run.due[0]:
+                loop.settle(setup, params, state)
+                run.forget()
             if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
                 rng.bit_generator.state = generator
                 rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
@@ -112,38 +115,6 @@ def learn_waiting(loop: BatchLoop, setup: Setup, params: Any, state: Any) -> Any
     if Run(loop, setup, params, events, nothing)(state, 0, 0) < 0:
         raise Diverged
     return state
-
-
-class Plain:
-    """A loop in Python and its arguments: the counterpart of ``Run``."""
-
-    def __init__(self, loop: Callable, setup: Setup, params: Any, events: EventBatch, event: Event):
-        self._loop, self._fixed, self._event = loop, (setup, params), event
-        self._events = Events(events.rows, events.targets, events.weights)
-        self._buffers = events.uniforms, events.before
-
-    def __call__(self, state: Any, first: int, last: int) -> int:
-        """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
-        return self._loop(*self._fixed, state, self._events, *self._buffers, first, last)
-
-    def of_events(self, state: Any, **_more: Any) -> tuple[Callable, Any]:
-        """Return the function that learns single events of this state, and its first argument, like ``Run.of_events``."""
-        return self._learn_event, state
-
-    def _learn_event(self, state: Any, x: np.ndarray, y: float, weight: float, largest: float) -> int:
-        if not state.model.has_room(max(1, self._fixed[0].room)) or not getattr(state, "fits", True):
-            return 0
-        rows, targets, weights = self._event[:3]
-        rows[0] = x
-        if not within(rows, largest):
-            return REFUSED
-        targets[0], weights[0] = y, weight
-        return self(state, 0, 1)
-
-
-def _runner(loop: Loop | Callable, setup: Setup, params: Any, events: EventBatch, event: Event) -> Run | Plain:
-    """Return the loop as a function of the state and the range of events, first and last."""
-    return Run(loop, setup, params, events, event) if isinstance(loop, Loop) else Plain(loop, setup, params, events, event)
 
 
 class SmallBatches:
@@ -275,7 +246,7 @@ class Single:
 
     def __init__(
         self,
-        loop: Loop | Callable,
+        loop: Loop,
         setup: Setup,
         params: Any,
         state: Any,
@@ -286,7 +257,7 @@ class Single:
     ):
         """``has_thresholds``: what the loop notes is subtracted from outputs."""
         model = state.model
-        self._setup, self._rng = setup, rng
+        self._loop, self._setup, self._params, self._rng = loop, setup, params, rng
         self._noting: tuple[Any, Any, Any] | None = (loop, setup, params) if has_thresholds else None
         self._follow: Callable | None = None
         row = np.zeros((1, len(model.centre)), model.centre.dtype)
@@ -299,7 +270,7 @@ class Single:
         drawing = _drawing(loop, setup, rng, is_shared)
         event = event._replace(**drawing)
         self._draws = setup.uniforms > 0 and not drawing
-        self._run = _runner(loop, setup, params, events, event)
+        self._run = Run(loop, setup, params, events, event)
         self.learned: Any = None  # the state that single events change
         self._scored: Any = None
 
@@ -310,6 +281,8 @@ class Single:
         """
         done = (self._draw_and_learn if self._draws else self._learn)(self._call, x, y, weight, largest)
         if done == 1:
+            if self._run.due[0]:
+                self._settle()
             return done
         if self._uniforms.size and not self._draws:
             _rewind(self._rng, self._uniforms.size)
@@ -330,6 +303,12 @@ class Single:
                 self._rng.bit_generator.state = before
             raise
         return done
+
+    def _settle(self) -> None:
+        """Settle what is due after an event; Ctrl-C is deferred meanwhile, since the event has been learned."""
+        with deferred_interrupt():
+            self._loop.settle(self._setup, self._params, self.learned)
+            self.learned = None  # so that it is attached again
 
     def roomier(self, state: Any) -> Any:
         """Return a state with room for another event."""
@@ -368,7 +347,7 @@ def is_small(state: Any, setup: Setup) -> bool:
     return max(nbytes(state) // 8, state.model.stored * setup.block_size) <= SMALL
 
 
-def room_for(loop: Loop | Callable, setup: Setup) -> int:
+def room_for(loop: Loop, setup: Setup) -> int:
     """Return for how many points there must be room before a compiled call."""
     return setup.room if isinstance(loop, BatchLoop) else max(setup.block_size, setup.room)
 
@@ -379,10 +358,10 @@ def events_of(state: Any) -> float:
     return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])
 
 
-def _drawing(loop: Loop | Callable, setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:
+def _drawing(loop: Loop, setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:
     """Return what compiled code needs to draw the numbers of events; nothing if that is impossible, or there are none."""
     bits = rng.bit_generator
-    if not (COMPILED and isinstance(loop, Loop) and setup.uniforms and isinstance(bits, np.random.PCG64)) or is_shared:
+    if not (COMPILED and setup.uniforms and isinstance(bits, np.random.PCG64)) or is_shared:
         return {}
     draw = ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0
     return {"draw": draw, "bits": bits.ctypes.state_address}

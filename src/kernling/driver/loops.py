@@ -21,6 +21,7 @@ from ..core.updates import forget, read_scores
 
 REFUSED = -2  # an event that holds what cannot be learned
 FINITE = float(np.finfo(np.float64).max)
+NEVER = np.zeros(1, np.int64)
 
 
 class EventBatch(NamedTuple):
@@ -275,14 +276,20 @@ def load_event(row, x, largest):
 class Loop:
     """The compiled forms of a step: a loop over rows, and a function for single events."""
 
-    def __init__(self, template: Callable, buffers: Callable, step: Callable, note: Callable, blas: bool):
-        unit = bind(template, kind=UNIT, step=step, note=note)
+    settle: Any = None  # what Python does where the buffers say that it is due, see settled.py
+
+    def __init__(self, template: Callable, buffers: Callable, blas: bool, exact: bool = False, **functions: Callable):
+        unit = bind(template, kind=UNIT, exact=exact, **functions)
         self.buffers = buffers
         self.guard: Callable = one_thread if blas else lambda entry: entry
         self.rows = bind(_learn_rows, loop=unit)
         self.event = bind(_learn_event, loop=unit)
         self.few = bind(_learn_few, loop=unit)
-        self.notes = bind(_write_notes, note=note)
+        self.notes = bind(_write_notes, note=functions.get("note", no_note))
+
+    def of(self, state: Any) -> Loop:
+        """Return the loop for a state."""
+        return self
 
     def event_guard(self, entry: Callable, state: Any) -> Callable:
         """Return the function for single events of a state, with BLAS limited to one thread where it is called."""
@@ -295,30 +302,30 @@ no_note = inline(note)
 def kernel_loop(step: Callable, note: Callable = no_note, blas: bool = False) -> Loop:
     """Compile the loop around a step of a learner with one expansion; ``blas``: the step itself calls BLAS."""
 
-    def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
+    def buffers(setup: Setup, params: Any, state: Any, rows: Rows, size: int) -> tuple:
         return Block(setup, state.model, rows, size), Nothing()
 
-    return Loop(_kernel_loop, buffers, step, note, blas)
+    return Loop(_kernel_loop, buffers, blas, step=step, note=note)
 
 
 def feature_loop(step: Callable, note: Callable = no_note) -> Loop:
     """Compile the loop around ``step(params, state, features, j, f, y, weight, u)`` of a learner with one linear model."""
 
-    def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
+    def buffers(setup: Setup, params: Any, state: Any, rows: Rows, size: int) -> tuple:
         return Nothing(), Features(state.model, rows, size)
 
-    return Loop(_feature_loop, buffers, step, note, blas=False)
+    return Loop(_feature_loop, buffers, blas=False, step=step, note=note)
 
 
 def dual_loop(step: Callable) -> Loop:
     """Compile the loop around a step of a learner with both: ``step(params, state, block, features, j, f, y, weight, u)``."""
 
-    def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
+    def buffers(setup: Setup, params: Any, state: Any, rows: Rows, size: int) -> tuple:
         block = Block(setup, state.model, rows, size)
         centred = block.X if len(block.X) and np.array_equal(state.model.centre, state.linear.centre) else None
         return block, Features(state.linear, rows, size, block.values.size, centred)
 
-    return Loop(_dual_loop, buffers, step, no_note, blas=False)
+    return Loop(_dual_loop, buffers, blas=False, step=step, note=no_note)
 
 
 class Run:
@@ -328,11 +335,18 @@ class Run:
         self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
         self._state: Any = None
         self._rows: Any = None
+        self.due = NEVER
+
+    def forget(self) -> None:
+        """Forget the state, whose parameters have changed."""
+        self._state = None
 
     def _attach(self, state: Any) -> None:
         setup, params = self._fixed
         rows = self._events.rows
-        block, features = self._loop.buffers(setup, state, rows, min(setup.block_size, row_count(rows)))
+        self._loop = self._loop.of(state)
+        block, features = self._loop.buffers(setup, params, state, rows, min(setup.block_size, row_count(rows)))
+        self.due = getattr(block, "due", NEVER)
         self._call = by_address(Call(setup, params, state, self._events, block, features, self._event))
         self._state = state
 

@@ -215,7 +215,7 @@ def batch_loop(step: Callable, work: Callable) -> BatchLoop:
     ``work(capacity, batch, outputs)`` returns its buffers, for a model with room for this many points.
     """
 
-    def buffers(setup: Setup, state: Any, rows: Rows, size: int) -> tuple:
+    def buffers(setup: Setup, params: Any, state: Any, rows: Rows, size: int) -> tuple:
         return Batch(setup, state, rows, size, work), Nothing()
 
-    return BatchLoop(_batch_loop, buffers, step, no_note, blas=True)
+    return BatchLoop(_batch_loop, buffers, blas=True, step=step, note=no_note)

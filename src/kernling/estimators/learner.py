@@ -210,7 +210,7 @@ class Learner:
     """
 
     module: str
-    loop: Callable | Loop
+    loop: Loop
     configure: Callable[[Problem], tuple[Any, Needs]]
     start: Callable[[Any, Needs, Problem, np.random.Generator], Any] = start_points
     bound: Callable[[Any, int], float] = within_budget

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..components.answering import Answering
+from ..components.experts import folded
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.kernels import Kernel
-from ..core.limits import Diverged, largest_of_products, within
-from ..core.matrices import rows_between
-from ..core.rows import Rows, as_rows, row_count
+from ..core.limits import Diverged, largest_of_products
+from ..core.rows import as_rows, row_count
 from .checking import canonical, checked
 from .constraints import SWITCH
 from .options import IsotropicKernel
@@ -26,19 +26,9 @@ BLOCK = 512  # rows predicted at once
 LEAST = 1e-300  # weight of a class, so that its logarithm is finite
 
 
-def dense_rows(rows: Rows, part: slice) -> np.ndarray:
-    """Return rows as a dense array."""
-    if len(rows.dense):
-        return rows.dense[part]
-    table = np.empty((len(range(row_count(rows))[part]), rows.dense.shape[1]), rows.dense.dtype)
-    rows_between(rows, part.start, np.zeros(table.shape[1], table.dtype), table)
-    return table
-
-
 class Mixed(IsotropicKernel):
     """Base class: columns are standardised online, gamma is determined by the first events, and the method itself predicts."""
 
-    outputs_of: ClassVar[Callable[..., np.ndarray]]  # of params, state, kernel, rows and a slice of them: (outputs, rows)
     gamma: float | str = parameter(
         default="scale",
         resolve=lambda X, options: 0.0,  # determined by the first events
@@ -105,22 +95,38 @@ class Mixed(IsotropicKernel):
         """Return None: a few rows are predicted as any others."""
 
     def _outputs(self, rows, part: slice) -> np.ndarray:
-        outputs = type(self).outputs_of(self._params, self._state, self._problem.kernel, rows, part)
+        outputs = self._answers().outputs(rows, range(row_count(rows))[part])
         if not np.isfinite(outputs).all():  # learning never leads there, but the numbers of a file may
             raise Diverged
         return outputs
 
+    def _answers(self) -> Answering:
+        """Return what answers for the state as it is now."""
+        held: list[Answering] = self.__dict__.setdefault("_answering", [])
+        found = held[0] if held else None
+        if found is None or not found.is_of(self._state):
+            found = Answering(self._state, self._problem.kernel, self._params.standardise)
+            held[:] = [found]
+        found.follow()
+        return found
+
+    def _drop_buffers(self) -> None:
+        super()._drop_buffers()
+        self._answering: list[Answering] = []  # so that predicting adds no attribute
+
     def frozen(self) -> tuple[Kernel, Any]:
         """Return the current kernel, and the state without spare room."""
         check_is_fitted(self)
-        return self._setup.kernel, states.trimmed(self._state.answering)
+        return self._setup.kernel, states.trimmed(folded(self._state.answering))
 
     def _score_event(self, x):
-        row = np.ascontiguousarray(x[np.newaxis])
-        if not within(row, self._largest):
-            self._known(None)
-        scores = self._outputs(as_rows(row), slice(0, 1))[:, 0]
-        return float(scores[0]) if len(scores) == 1 else scores
+        scores = self._outputs_of_event(x)
+        if not np.isfinite(scores).all():
+            raise Diverged
+        return scores.item() if len(scores) == 1 else scores
+
+    def _outputs_of_event(self, x) -> np.ndarray:
+        return self._known(self._answers().of_event(x, self._largest))
 
     def _expansion(self) -> tuple[np.ndarray, np.ndarray]:
         raise AttributeError(f"the output of a {type(self).__name__} is a mixture, not one expansion")
@@ -157,6 +163,10 @@ class MixedClassifier(Mixed, OnlineClassifier):
 
     def _outputs(self, rows, part: slice) -> np.ndarray:
         return super()._outputs(rows, part) + self.output_shift[:, np.newaxis]
+
+    def _outputs_of_event(self, x) -> np.ndarray:
+        outputs = super()._outputs_of_event(x)
+        return outputs if self.class_weight is None else outputs + self.output_shift
 
     @property
     def output_shift(self) -> np.ndarray:

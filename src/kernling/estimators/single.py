@@ -10,7 +10,6 @@ import numpy as np
 from ..core.limits import TARGET, WEIGHT
 from ..driver import scoring
 from ..driver.events import Interrupted, Single, SmallBatches, deferred_interrupt, is_small
-from ..driver.loops import Loop
 from .checking import one_row
 from .constraints import short
 from .turns import TakesTurns, learning
@@ -20,7 +19,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 # attributes that only make the next call faster
-BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers")
+BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
 
 
 class SingleEvents(TakesTurns):
@@ -176,7 +175,7 @@ class SingleEvents(TakesTurns):
         return True
 
     def _has_small_batches(self) -> bool:
-        return isinstance(self.learner.loop, Loop) and not self.verbose
+        return self.learner.loop.settle is None and not self.verbose
 
     def _are_few(self, X) -> bool:
         """Return whether these are a few rows of the model's type, for which buffers are kept."""
@@ -191,6 +190,8 @@ class SingleEvents(TakesTurns):
 
     def _steps(self, events: int, record: bool) -> int:
         """Return in how many steps these events could fail: full batches count, and so does scoring the rows after one."""
+        if self.learner.loop.settle:
+            return 1 if events <= self.learner.loop.until_due(self._state) else events
         waiting = getattr(self._state, "waiting", None)
         return events if waiting is None else (int(waiting.count[0]) + events) // len(waiting.targets) + record
 

@@ -41,9 +41,7 @@ class TargetScale(NamedTuple):
 
     def with_one(self, y: float) -> TargetScale:
         """Return the scale after this target."""
-        rows, difference = self.rows + 1.0, y - self.mean
-        mean = self.mean + difference / rows
-        return TargetScale(rows, mean, self.squares + difference * (y - mean))
+        return self.learned(np.array([y]), np.ones(1))[0]  # rounded as for many
 
     def units_of(self, other: TargetScale) -> tuple[float, float]:
         """Return shift and width of another scale relative to this one: f there is ``shift + width * f`` here."""

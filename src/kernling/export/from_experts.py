@@ -43,7 +43,8 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
     """Return the kernels and the function of experts, which have no spare room."""
     own, centre = KernelFunction.of(kernel), experts.model.centre
     city = KernelFunction(LAPLACIAN, window.city_rate(kernel), own.degree, own.coef0)
-    seen = [(own, experts.model.points), (own, experts.window.points), (city, experts.window.points)]
+    latest = np.ascontiguousarray(experts.window.columns.T)
+    seen = [(own, experts.model.points), (own, latest), (city, latest)]
     stretch = experts.early.stretch
     kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
     lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
@@ -58,7 +59,7 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
     corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out
     blend = _blend(experts.mixture, experts.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
     if experts.window.stored:
-        kernels.append(KernelValues(city, centre, experts.window.points / stretch))
+        kernels.append(KernelValues(city, centre, experts.window.columns.T / stretch))
     return tuple(kernels), blend
 
 
@@ -115,7 +116,7 @@ def _views(held: Window, first: int) -> list[tuple[int, int]]:
 def _sums(held: Window, views: list[tuple[int, int]], columns: slice) -> list[Sum]:
     """Describe the window's experts that are kernel expansions, one for each view."""
     coef = held.coef[:, columns]
-    offset, d = np.zeros(coef.shape[1]), held.points.shape[1]
+    offset, d = np.zeros(coef.shape[1]), len(held.columns)
     found = zip(views, coef, strict=True)
     return [_sum([KernelSum(*view, own)] if held.stored else [], offset, d) for view, own in found]
 

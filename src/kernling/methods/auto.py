@@ -39,34 +39,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import by_address, shaped
 from ..components import combination, early, experts, least_squares, succession
 from ..components.bins import place_edges
 from ..components.early import new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
+from ..components.learning import LEARN, Seen, Side, fits, kind_of, learn, load, relearn_block, until_due
 from ..components.least_squares import BLOCK
-from ..components.mixture import Mixture, learn_mixed, mixed
-from ..components.scaling import (
-    keep,
-    rows_as_known,
-    scaled_rows,
-    scaled_targets,
-    target_scale,
-    targets_as_known,
-    variance_of_entries,
-)
-from ..components.succession import Alarm
+from ..components.mixture import Mixture
+from ..components.scaling import rows_as_known, variance_of_entries
+from ..components.succession import PENDING, Alarm, follow, watch_losses
 from ..components.whitened import coefficients
-from ..core.blas import one_thread
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import GAMMA
 from ..core.rows import Rows
 from ..core.setup import Setup
-from ..driver.events import WORK
+from ..driver.settled import SettledLoop, record
 from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.mixed import Mixed, MixedClassifier, dense_rows
+from ..estimators.mixed import Mixed, MixedClassifier
 from ..estimators.parameters import parameter
 from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, within_limit
@@ -78,68 +71,66 @@ class Params(NamedTuple):
     settles: bool  # whether gamma is determined by the first events
 
 
-def blocks(setup, params: Params, state: Experts, events, uniforms, before, first: int, last: int) -> int:
-    """Learn events in blocks; return how far it got before time was up, or memory has to be found for a successor."""
-    last = min(last, first + BLOCK * max(1, WORK // (16 * BLOCK * max(1, state.kernel_squares.count**2))))
-    start = first
-    while start < last and state.fits:
-        stop = min(start + min(BLOCK, setup.block_size), last)
-        clock = state.model.clock
-        if due := next_decision(state):
-            learned = np.cumsum(events.weights[start:stop] > 0.0)
-            stop = min(stop, start + 1 + int(np.searchsorted(learned, due - clock[EVENTS])))
-        part = slice(start, stop)
-        outputs = learn(params, state, setup.kernel, dense_rows(events.rows, part), events.targets[part], events.weights[part])
-        if len(before):
-            before[part] = outputs.T
-        if clock[EVENTS] == due:
-            decide(params, state, setup.kernel)
-        start = stop
+class Work:
+    """What a compiled call needs besides the events: the experts, their successor, and memory for a block."""
+
+    def __init__(self, setup: Setup, params: Params, state: Experts, rows: Rows, size: int):
+        self.own, self.heir = (Side.of(one, setup.kernel, params.standardise) for one in (state, state.successor))
+        self.succession, self.seen = state.succession, Seen(state, size)
+        self.out, self.other = np.empty((2, state.model.coef.shape[1] * size))
+        self.losses, self.found = np.empty(size), np.empty(3)
+        self.values = setup.numeric
+        self.times, self.settlings = succession.times(), early.settlings()
+        self.fits = state.fits
+        self.due = np.zeros(1, np.int64)  # whether there is something to settle
+
+
+def _loop(call, first, last):
+    """Learn blocks of events until something is due; return where it stopped, or -1 if it diverges."""
+    work, events, own, heir, seen = call.block, call.events, call.block.own, call.block.heir, call.block.seen
+    contest, outputs, start = work.succession.contest, own.experts.model.coef.shape[1], first
+    while start < last and work.due[0] == 0 and work.fits and fits(heir.experts):
+        ahead = until_due(own.experts, heir.experts, contest, work.times, work.settlings)
+        b = load(seen, events, start, last, ahead)
+        out, other = shaped(work.out, (outputs, b)), shaped(work.other, (outputs, b))
+        if not learn(own, seen, b, out, True):
+            return -1
+        two = heir.experts.early.begun[0] >= 0.0
+        if two and not learn(heir, seen, b, other, True):
+            heir.experts.early.begun[0] = -1.0  # what diverges succeeds nobody
+            two = False
+        learned = follow(contest, out, other, two, seen.targets[:b], seen.weights[:b], work.values, work.losses)
+        latest = heir.experts.early.begun[0] if two else own.experts.early.begun[0]
+        watch_losses(work.succession, work.losses[:learned], own.experts.model.clock[EVENTS], latest, work.times, work.found)
+        record(out, events.before, start)
+        work.due[0] = 1 if learned == ahead else 0
+        start += b
     return start
 
 
-def learn(
-    params: Params, state: Experts, kernel: Kernel, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Let the experts, and their successor if there is one, learn the events of a block, and watch the losses."""
-    event = (kernel, rows, targets, weights)
-    outputs = step(params, state, *event)
-    other = step(params, state.successor, *event) if state.successor.has_begun else None
-    losses = succession.follow(state.succession, outputs, other, targets, weights, not isinstance(state.mixture, Mixture))
-    for alarm in succession.alarms_of(state.succession, losses, int(state.model.clock[EVENTS])):
-        latest = state.successor if state.successor.has_begun else state
-        if alarm >= latest.early.begun[0] + succession.YOUNG and not state.succession.contest[succession.PENDING]:
-            state.succession.contest[succession.PENDING] = alarm + succession.DELAY
-    return outputs
+def events_ahead(state: Experts) -> int:
+    """Return the number of events until something is to be settled."""
+    sides = by_address(state.alone), by_address(state.successor)
+    return until_due(*sides, state.succession.contest, succession.times(), early.settlings())
 
 
-def next_decision(state: Experts) -> int:
-    """Return the number of events after which something is decided; 0 if nothing is."""
-    events, heir = state.model.clock[EVENTS], state.successor
-    found = [next_settling(state.early, events), int(state.succession.contest[succession.PENDING])]
-    if heir.has_begun:
-        age = int(events - heir.early.begun[0])
-        found += [next_settling(heir.early, events), int(events) + succession.DECIDE - age % succession.DECIDE]
-    return min((n for n in found if n > events), default=0)
-
-
-def decide(params: Params, state: Experts, kernel: Kernel) -> None:
-    """Settle what events decide, and who stays."""
-    events, heir, record = state.model.clock[EVENTS], state.successor, state.succession
+def settle(setup: Setup, params: Params, state: Experts) -> None:
+    """Fold events into the sums of least squares, settle what events decide, and who stays, where it is time."""
+    events, heir, held = state.model.clock[EVENTS], state.successor, state.succession
     for one in (state, heir) if heir.has_begun else (state,):
+        experts.fold(one)
         if next_settling(one.early, events - 1) == events:
-            relearn(params, one, kernel)
-    age = events - heir.early.begun[0]
-    if heir.has_begun and age % succession.DECIDE == 0.0 and age >= succession.YOUNG:
-        if succession.is_better(record):
+            relearn(params, one, setup.kernel)
+    if heir.has_begun and held.decides(events - heir.early.begun[0]):
+        if succession.is_better(held):
             replace(state)
-            record.contest[succession.PENDING] = events
-        elif age >= succession.LIFE:
+            held.contest[PENDING] = events
+        elif events - heir.early.begun[0] >= succession.LIFE:
             heir.early.begun[0] = -1.0
-    if record.contest[succession.PENDING] == events:
-        if heir.has_begun and succession.leads(record):
+    if held.contest[PENDING] == events:
+        if heir.has_begun and succession.leads(held):
             replace(state)
-        succession.begin(record)
+        succession.begin(held)
         experts.begin(heir, events, 1.0 / heir.model.points.shape[1] if params.settles else state.early.gamma[0])
 
 
@@ -147,37 +138,6 @@ def replace(state: Experts) -> None:
     """Let the successor take the place of these experts."""
     experts.take_over(state)
     state.succession.replaced(int(state.model.clock[EVENTS]))
-
-
-def step(
-    params: Params, state: Experts, kernel: Kernel, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Learn the events of a block; return the outputs before learning each, (outputs, events)."""
-    X, scales = scaled_rows(state.scales, rows, weights)
-    seen = experts.look(state, kernel, rows, X if params.standardise else rows, room=len(rows))
-    if isinstance(state.mixture, Mixture):
-        scores = experts.learn_classes(state, seen, targets, weights)
-        outputs = learn_mixed(state.mixture, scores, targets, weights)
-    else:
-        values, target = scaled_targets(state.target, targets, weights)
-        predictions = experts.learn_values(state, seen, values.scaled, weights)
-        outputs = values.shift + values.width * combination.learn_combined(state.mixture, predictions, values.scaled, weights)
-        keep(state.target, target)
-    keep(state.scales, scales)
-    early.keep(state.early, rows, targets, weights)
-    state.model.clock[EVENTS] += np.count_nonzero(weights)
-    return outputs
-
-
-def predict(params: Params, state: Experts, kernel: Kernel, rows: Rows, part: slice) -> np.ndarray:
-    """Return the outputs of rows, (outputs, rows)."""
-    state, table = state.answering, dense_rows(rows, part)
-    X = scaled_rows(state.scales, table, np.zeros(len(table)))[0] if params.standardise else table
-    seen = experts.look(state, kernel, table, X)
-    if isinstance(state.mixture, Mixture):
-        return mixed(state.mixture, experts.scores_of_classes(state, seen))
-    shift, width = target_scale(state.target)
-    return shift + width * combination.combined(state.mixture, experts.values_of(state, seen))
 
 
 def relearn(params: Params, state: Experts, kernel: Kernel) -> None:
@@ -190,13 +150,11 @@ def relearn(params: Params, state: Experts, kernel: Kernel) -> None:
         state.early.gamma[0] = min(1.0 / variance, GAMMA) if variance > 0.0 else 1.0
     place_edges(state.bins, first)
     experts.clear(state)
+    seen = Seen(state, min(BLOCK, len(first)))
     for rows, targets, weights in early.parts(state.early, BLOCK):
         X = rows_as_known(state.scales, rows) if params.standardise else rows
-        seen = experts.look(state, kernel, rows, X, room=len(X))
-        if isinstance(state.mixture, Mixture):
-            experts.learn_classes(state, seen, targets, weights)
-        else:
-            experts.learn_values(state, seen, targets_as_known(state.target, targets), weights)
+        relearn_block(Side.of(state, kernel, params.standardise), seen, (rows, X, targets, weights))
+        experts.fold(state)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -217,7 +175,7 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 def write_coefficients(setup: Setup, params: Params, state: Experts) -> Experts:
     """Write the coefficients of the kernel expert, by which points are selected when models are merged."""
     said = state.answering
-    W = said.kernel_squares.weights[:, int(said.kernel_squares.size[least_squares.FIXED]) : said.kernel_squares.count]
+    W = least_squares.current_weights(said.kernel_squares)[:, int(said.kernel_squares.size[least_squares.FIXED]) :]
     said.model.coef[0, :, : said.model.stored] = coefficients(said.whitening.factor, W)
     return state
 
@@ -247,7 +205,7 @@ def certificate(params: Params, state: Experts, problem: Problem) -> dict[str, f
 
 LEARNER = Learner(
     __name__,
-    one_thread(blocks),
+    SettledLoop(_loop, Work, settle, events_ahead, {kind: {"learn": one} for kind, one in LEARN.items()}, kind_of),
     configure,
     start,
     bound,
@@ -266,7 +224,6 @@ class _Auto(Mixed):
     """Parameters shared by both tasks."""
 
     learner = LEARNER
-    outputs_of = staticmethod(predict)
     points: int = parameter(
         default=512,
         allowed=Whole(1),

@@ -16,7 +16,7 @@ Departures from the paper, each with its reason:
 - A ridge, without which the regression overfits; and a constant and the columns in addition to the kernel,
   for linear effects.  With gamma="scale", the columns times sqrt(gamma) have about the same norm as z.
 - The number of points is bounded: after that, events are represented by the stored points.
-- Events are learned in blocks (components/least_squares.py), which only affects speed.
+- Events wait until a block of them is folded into the sums (components/least_squares.py), which only affects speed.
 - ``features``: random Fourier features, or nothing, in place of z(x).
 """
 
@@ -27,29 +27,32 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler import by_address, inner_exact, jit_exact, shaped
+from ..components import least_squares
 from ..components.least_squares import (
     BLOCK,
+    FEATURES,
     FIXED,
     LARGEST,
     REGRET,
-    RHO,
     LeastSquares,
     Ridge,
     class_targets,
     learn,
-    leverages,
     new_least_squares,
-    scores_of,
+    until_due,
 )
-from ..components.whitened import Whitening, admit, coefficients, least_novelty, new_whitening, whiten
+from ..components.pending import commit, write_leverages, write_weights
+from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
+from ..core import state as states
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
-from ..core.fourier import Linear, feature_table, new_linear
-from ..core.kernels import ISOTROPIC, Kernel
-from ..core.limits import SCORE, Diverged
-from ..core.matrices import rows_between, squared_norms
-from ..core.rows import Rows, as_rows, columns_between, row_count
-from ..driver.events import WORK
+from ..core.fourier import Features, Linear, new_linear, open_features
+from ..core.kernels import ISOTROPIC
+from ..core.rows import Rows, as_rows, row_count, row_of
+from ..core.setup import Setup
+from ..core.triangles import solve_back
+from ..driver.settled import SettledLoop, record
 from ..estimators.checking import canonical, checked
 from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
 from ..estimators.examples import Example
@@ -79,82 +82,153 @@ class State(NamedTuple):
     whitening: Whitening
     squares: LeastSquares
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for events that wait; a model from a file has no spare room."""
+        return not self.squares.waits or len(self.squares.pending.weights) == BLOCK
 
-class Seen(NamedTuple):
-    """A block of events and its features."""
-
-    Z: np.ndarray  # (features, events): 1, waves, columns, whitened kernel values, and room for points to come
-    X: np.ndarray  # rows minus the centre, if there can be points
-    norms: np.ndarray
-    new: np.ndarray  # k(x, x) - |z(x)|^2
+    def fitted(self) -> State:
+        """Return the same with memory for events that wait."""
+        return states.grown(self, len(self.model.points))
 
 
-def blocks(setup, params: Params, state: State, events, uniforms, before, first: int, last: int) -> int:
-    """Learn events in blocks; return how far it got before the arrays were full or time was up."""
-    last = min(last, first + BLOCK * max(1, WORK // (8 * BLOCK * max(1, state.squares.count**2))))
-    start = first
-    while start < last:
-        stop = min(start + min(BLOCK, setup.block_size), last)
-        if min(params.most, state.model.stored + stop - start) > len(state.model.points):
+class Work:
+    """What a compiled call needs besides the events: the state, and memory for a block of rows."""
+
+    def __init__(self, setup: Setup, params: Params, state: State, rows: Rows, size: int):
+        d, outputs, n = len(state.model.centre), state.model.coef.shape[1], int(state.squares.size[FIXED]) + params.most
+        self.kernel, self.params, self.state = setup.kernel, params, state
+        self.turns = Features(state.waves, rows, 1)  # one row at a time, since products of several round differently
+        self.Z = np.empty(n * size)  # (features, events): 1, waves, columns, whitened kernel values
+        self.X, self.norms = np.empty(size * d), np.empty(size)  # rows minus the centre, in the precision of points
+        self.new = np.empty(size)  # k(x, x) - |z(x)|^2
+        self.T, self.scores = np.empty((2, outputs * size))
+        self.W = np.empty((outputs, n))
+        self.fits = state.fits
+        self.due = np.zeros(1, np.int64)  # whether there is something to settle
+
+
+def _loop(call, first, last):
+    """Learn blocks of events until something is due, or there is no room; return where it stopped, or -1 if it diverges."""
+    work, events, start = call.block, call.events, first
+    model, squares, outputs, learned = call.state.model, call.state.squares, call.state.model.coef.shape[1], 0
+    while start < last and work.due[0] == 0 and work.fits:
+        ahead = until_due(squares)
+        b, new = cut(events.weights, start, min(last, start + work.norms.size), ahead)
+        if min(work.params.most, model.size[0] + b) > model.points.shape[0]:
             break
-        scores = step(params, state, setup.kernel, events, start, stop)
-        if len(before):
-            before[start:stop] = scores.T
-        start = stop
-    write_coefficients(params, state)
+        T, scores, weights = shaped(work.T, (outputs, b)), shaped(work.scores, (outputs, b)), events.weights[start : start + b]
+        class_targets(events.targets[start : start + b], T)
+        if not learn_block(work, events.rows, start, b, T, weights, scores):
+            return -1
+        model.clock[EVENTS] += new
+        learned += new
+        record(scores, events.before, start)
+        work.due[0] = 1 if new == ahead else 0
+        start += b
+    if learned > 0:
+        _write_coefficients(work.state, work.params.unit, work.W)
     return start
 
 
-def step(params: Params, state: State, kernel: Kernel, events, start: int, stop: int) -> np.ndarray:
-    """Learn the events of a block; return the scores before learning each, (outputs, events)."""
-    weights = events.weights[start:stop]
-    Z, X, norms, new = look(params, state, kernel, events.rows, start, stop, room=stop - start)
-    fixed = int(state.squares.size[FIXED])
-    n = fixed + state.model.stored
-    if not (np.abs(scores_of(state.squares, Z[:n])) <= SCORE).all():
-        raise Diverged
-    if params.most:
-        n = fixed + admit(state.whitening, kernel, state.model, X, norms, weights, new, params.novelty, Z[fixed:])
-    targets = class_targets(events.targets[start:stop], state.model.coef.shape[1])
-    scores = learn(state.squares, params.ridge, Z[:n], targets, weights)
-    state.model.clock[EVENTS] += np.count_nonzero(weights)
-    return scores
+@inner_exact
+def cut(weights, start, last, ahead):
+    """Return how many events there are until so many are learned, and how many are."""
+    b = learned = 0
+    while start + b < last and learned < ahead:
+        learned += 1 if weights[start + b] > 0.0 else 0
+        b += 1
+    return b, learned
 
 
-def look(params: Params, state: State, kernel: Kernel, rows: Rows, start: int, stop: int, room: int = 0) -> Seen:
-    """Return the features of rows, with room for this many new points."""
-    model, waves, b = state.model, state.waves, stop - start
-    fixed = int(state.squares.size[FIXED])
-    Z = np.empty((fixed + min(params.most, model.stored + room), b))
-    Z[0] = 1.0
-    L = len(waves.phase)
-    if L > 1:
-        turns = feature_table(waves, rows, start, b) * math.sqrt(L / (L - 1))
-        Z[1:L], Z[L : 2 * L - 1] = turns[1:L], turns[L + 1 :]
-    if fixed >= 2 * L:
-        columns_between(rows, start, Z[2 * L - 1 : fixed])
-        Z[2 * L - 1 : fixed] *= params.unit
-    if not params.most:
-        return Seen(Z, np.empty((0, 0)), np.empty(0), np.zeros(b))
-    X = np.empty((b, len(model.centre)), model.points.dtype)
-    rows_between(rows, start, model.centre, X)
-    norms = squared_norms(X)
-    return Seen(Z, X, norms, whiten(state.whitening, kernel, model, X, norms, Z[fixed:]))
+@inner_exact
+def learn_block(work, rows, start, b, T, weights, scores):
+    """Learn the events of a block, and write the scores before each, (outputs, events); return False if it diverges."""
+    params, model, whitening, squares = work.params, work.state.model, work.state.whitening, work.state.squares
+    known, features, fixed = model.size[0], squares.size[FEATURES], squares.size[FIXED]
+    n = min(params.most, known + b)
+    Z, X = shaped(work.Z, (fixed + n, b)), shaped(work.X, (b, model.centre.size))
+    _write_features(work, rows, start, Z, X)
+    if params.most > 0:
+        norms, new, others = work.norms[:b], work.new[:b], Z[fixed:]
+        whiten(whitening, work.kernel, model, X, norms, others, new)
+        n = admit(whitening, work.kernel, model, X, norms, weights, new, params.novelty, others)
+    waiting = learn(squares, Z[: fixed + n], T, weights, scores)
+    if waiting < 0:
+        model.size[0], squares.size[FEATURES] = known, features
+        return False
+    commit(squares, waiting)
+    return True
+
+
+@inner_exact
+def _write_features(work, rows, start, Z, X):
+    """Write the features of rows that are always there, and the rows minus the centre."""
+    state = work.state
+    number = state.model.points.dtype.type
+    L, fixed, b, d = state.waves.phase.size, state.squares.size[FIXED], Z.shape[1], X.shape[1]
+    root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
+    for j in range(b):
+        Z[0, j] = 1.0
+        if L > 1:
+            open_features(state.waves, work.turns, start + j, 1)
+            z = work.turns.Z[0]
+            for i in range(1, L):
+                Z[i, j], Z[L - 1 + i, j] = root * z[i], root * z[L + i]
+        if fixed >= 2 * L or work.params.most > 0:
+            row_of(rows, start + j, X[j])
+        if fixed >= 2 * L:
+            for c in range(d):
+                Z[2 * L - 1 + c, j] = work.params.unit * X[j, c]
+        total = 0.0
+        for c in range(d):
+            X[j, c] = np.float64(number(X[j, c] - state.model.centre[c]))
+            total += X[j, c] * X[j, c]
+        work.norms[j] = np.float64(number(total))
+
+
+@jit_exact
+def _write_coefficients(state, unit, W):
+    """Write the solution of the least squares problem, W, into the model that predicts."""
+    L, fixed, n, d = state.waves.phase.size, state.squares.size[FIXED], state.model.size[0], state.model.centre.size
+    root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
+    write_weights(state.squares, W)
+    for o in range(W.shape[0]):
+        waves, coef = state.waves.coef[0, o], state.model.coef[0, o]
+        waves[0] = W[o, 0] * math.sqrt(1.0 * L)
+        for i in range(1, L):
+            waves[i], waves[L + i] = W[o, i] * root, W[o, L - 1 + i] * root
+        if fixed >= 2 * L:
+            for c in range(d):
+                state.linear.coef[0, o, c] = W[o, 2 * L - 1 + c] * unit
+        for k in range(n):
+            coef[k] = W[o, fixed + k]
+        solve_back(state.whitening.factor, coef, n)
+
+
+def settle(setup: Setup, params: Params, state: State) -> None:
+    """Fold events into the sums where it is time; a ridge that comes back changes the solution."""
+    least_squares.settle(state.squares)
+    write_coefficients(params, state)
 
 
 def write_coefficients(params: Params, state: State) -> None:
     """Write the solution of the least squares problem into the model that predicts."""
-    model, linear, waves, whitening, squares = state
-    W, fixed, L = squares.weights[:, : squares.count], int(squares.size[FIXED]), len(waves.phase)
-    if not W.size:
-        return
-    waves.coef[0, :, 0] = W[:, 0] * math.sqrt(L)
-    if L > 1:
-        waves.coef[0, :, 1:L] = W[:, 1:L] * math.sqrt(L / (L - 1))
-        waves.coef[0, :, L + 1 :] = W[:, L : 2 * L - 1] * math.sqrt(L / (L - 1))
-    if fixed >= 2 * L:
-        linear.coef[0] = W[:, 2 * L - 1 : fixed] * params.unit
-    model.coef[0, :, : model.stored] = coefficients(whitening.factor, W[:, fixed:])
+    W = np.empty((len(state.squares.weights), int(state.squares.size[FIXED]) + params.most))
+    _write_coefficients(state, params.unit, W)
+
+
+@jit_exact
+def _write_spread(work, rows, start, rho, out):
+    """Write the variance of rows from ``start`` on, as a multiple of the noise."""
+    b, d, state = out.size, work.state.model.centre.size, work.state
+    fixed, n = state.squares.size[FIXED], state.model.size[0]
+    Z, X, norms, new = shaped(work.Z, (fixed + n, b)), shaped(work.X, (b, d)), work.norms[:b], work.new[:b]
+    _write_features(work, rows, start, Z, X)
+    whiten(state.whitening, work.kernel, state.model, X, norms, Z[fixed:], new)
+    write_leverages(state.squares, Z, out)
+    for j in range(b):
+        out[j] += 1.0 + (max(0.0, new[j]) / rho if work.params.most > 0 else 0.0)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
@@ -212,7 +286,7 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    one_thread(blocks),
+    SettledLoop(_loop, Work, settle, lambda state: until_due(state.squares), {None: {"learn_block": learn_block}}),
     configure,
     start,
     bound,
@@ -291,9 +365,7 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
         rows = as_rows(canonical(checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)))
         n, squares = row_count(rows), self._state.squares
         spread = np.full(n, np.inf)
+        work = Work(self._setup, self._params, self._state, rows, BLOCK)
         for start in range(0, n if squares.count else 0, BLOCK):
-            part = slice(start, min(start + BLOCK, n))
-            seen = look(self._params, self._state, self._problem.kernel, rows, part.start, part.stop)
-            unseen = np.maximum(0.0, seen.new) / squares.record[RHO]
-            spread[part] = 1.0 + leverages(squares, seen.Z) + unseen
+            _write_spread(by_address(work), by_address(rows), start, squares.rho, spread[start : start + BLOCK])
         return np.sqrt(squares.noise * spread)

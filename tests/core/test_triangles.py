@@ -1,0 +1,37 @@
+"""Triangular systems: right, and the same to the last bit for one vector and for many."""
+
+import numpy as np
+import pytest
+
+from kernling.core.triangles import add_products, solve, write_scores
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 67])
+def test_a_vector_is_solved_for_as_if_it_were_alone(n):
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n, 2 * n))
+    L, X = np.linalg.cholesky(A @ A.T), rng.normal(size=(n, 131))
+    T, whole = np.ascontiguousarray(L.T), X.copy()
+    solve(T, whole, n)
+    np.testing.assert_allclose(L @ whole, X, atol=1e-9)
+    for first, last in ((0, 1), (3, 5), (60, 130)):
+        part = X[:, first:last].copy()
+        solve(T, part, n)
+        np.testing.assert_array_equal(part, whole[:, first:last])
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 67])
+def test_products_and_scores_are_those_of_each_vector_alone(n):
+    rng = np.random.default_rng(n)
+    A, B, W = rng.normal(size=(n + 2, 140)), rng.normal(size=(n, 33)), rng.normal(size=(2, n))
+    G, scores = np.zeros((33, 137)), np.empty((2, 33))
+    add_products(A, 137, B, 0, 33, G)
+    write_scores(W, n, B, scores)
+    np.testing.assert_allclose(G, B.T @ A[:n, :137], atol=1e-12)
+    np.testing.assert_allclose(scores, W @ B, atol=1e-12)
+    for j in (0, 32):
+        g, f, b = np.zeros((1, 137)), np.empty((2, 1)), B[:, j : j + 1].copy()
+        add_products(A, 137, b, 0, 1, g)
+        write_scores(W, n, b, f)
+        np.testing.assert_array_equal(g[0], G[j])
+        np.testing.assert_array_equal(f[:, 0], scores[:, j])
