@@ -126,7 +126,7 @@ def test_treatments_are_shown_before_and_after_learning(folder):
         "town": "category (3 values), gaps marked 5 columns",
         "km": "number, gaps marked 2 columns",
         "rain": "boolean, gaps marked 2 columns",
-        "ticket": "ignored 0 columns",
+        "ticket": "ignored: text that is different in most rows 0 columns",
     }
     assert not (folder / "m.kern").exists()
     call("run", "rows.csv", "--target", "late", "--save", "m.kern")
@@ -135,7 +135,7 @@ def test_treatments_are_shown_before_and_after_learning(folder):
     chosen = ("--ignore", "at,town", "--numeric", "rain", "--categorical", "ticket", "--task", "classification")
     other = call("run", "rows.csv", "--target", "late", *chosen, "--dry-run").output
     assert "others hashed into 16" in other
-    assert other.count("ignored") == 2
+    assert other.count("ignored: as asked") == 2
     assert "boolean" not in other
     assert call("run", "checkerboard", "--dry-run").output.splitlines()[1] == "2 columns of numbers"
     refused = call("run", "rows.csv", "--target", "late", "--ignore", "miles", code=1).stderr

@@ -25,6 +25,7 @@ Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
 Part = Literal["train", "test", "all"]
+Decimal = Literal[".", ","]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
@@ -47,6 +48,13 @@ class Reading:
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
+    encoding: Annotated[str | None, _option("Encoding of text, such as cp1252 (default: UTF-8, or as detected).")] = None
+    decimal: Annotated[Decimal | None, _option("Mark of decimals in numbers (default: as the values of a column decide).")] = (
+        None
+    )
+    day_first: Annotated[
+        bool | None, _option("Whether 3/4/2026 is in April (default: as the values decide).", "--day-first/--month-first")
+    ] = None
     n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
     dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
@@ -157,6 +165,8 @@ class Source:
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
+            "encoding": reading.encoding,
+            "decimal": reading.decimal,
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
@@ -266,6 +276,7 @@ class Source:
         named["categorical"] = [name for name in named["categorical"] if name in X.names]  # not the target
         columns: dict[str, Any] = {name: names for name, names in named.items() if names}
         missing = "impute" if reading.missing in (None, "impute") else "error"
+        columns |= {"decimal": reading.decimal, "day_first": reading.day_first}
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def _scale_of(self, X: Any) -> str:
@@ -298,9 +309,11 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
     from ..tables.steps import columns_of
 
-    for option in ("features", *COLUMNS, "hash", "scale"):
+    for option in ("features", *COLUMNS, "hash", "scale", "day_first"):
         if getattr(reading, option) is not None:
-            raise typer.BadParameter("the model keeps its columns and scaling: leave this option out", param_hint=f"--{option}")
+            raise typer.BadParameter(
+                "the model keeps its columns and scaling: leave this option out", param_hint=f"--{option.replace('_', '-')}"
+            )
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)

@@ -2,6 +2,7 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +105,9 @@ def _resumed(path: Path, learner: str, given: dict[str, str]) -> Any:
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
     """Print how a run would treat the columns, judging by the first rows."""
     (X, y), _ = source.begin()
-    model = make(source, X, y).begin(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is ignored is shown below
+        model = make(source, X, y).begin(X)
     typer.echo(f"{model.task} of {source.name}")
     typer.echo(str(_schema(model) or f"{X.shape[1]:,} columns of numbers"))
 

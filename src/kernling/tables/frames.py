@@ -65,7 +65,7 @@ def as_table(X: Any) -> Table:
         return Table({str(name): np.asarray(values) for name, values in X.items()})
     if _are_dictionaries(X):
         keys = dict.fromkeys(name for row in X for name in row)
-        return Table({str(name): objects([row.get(name) for row in X]) for name in keys})
+        return Table({str(name): objects([row.get(name) for row in X]) for name in keys}, keyed=True)
     if has_names(X):
         return next(frames(X))
     if np.ma.isMaskedArray(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":
@@ -85,7 +85,7 @@ def one_row(x: Any) -> Any:
     """Convert one event to a table or array of one row."""
     x = named_row(x)
     if isinstance(x, Mapping):
-        return Table({str(name): objects([value]) for name, value in x.items()})
+        return Table({str(name): objects([value]) for name, value in x.items()}, keyed=True)
     return np.asarray(x)[np.newaxis]
 
 
