@@ -178,3 +178,41 @@ def test_each_row_is_encoded_once(options, monkeypatch):
         monkeypatch.setattr(Encode, name, lambda self, X, *rest, usual=usual: counted.append(len(X)) or usual(self, X, *rest))
     call("run", "rows.csv", "--target", "late", *options)
     assert sum(counted) == rows
+
+
+def test_the_summary_says_what_is_ignored_and_what_is_suspicious():
+    rng = np.random.default_rng(0)
+    n = 1500
+    fraud = rng.random(n) < 0.2
+    frame = pandas.DataFrame(
+        {
+            "order": np.arange(n) + 1000,
+            "amount": [f"{value:.2f} €" for value in rng.normal(50.0, 9.0, n)],
+            "chargeback_at": np.where(fraud, "2025-01-03", ""),
+            "fraud": fraud.astype(int),
+        }
+    )
+    frame.loc[7, "amount"] = "much"
+    frame.to_csv("rows.csv", index=False)
+    output = call("run", "rows.csv", "--target", "fraud", "--save", "m.kern", "--report", "r.html").output
+    assert "ignored: 'order' (an identifier: a different whole number in each row)" in output
+    assert "'chargeback_at' alone predicts the target: is it known in time?" in output
+    assert "not understood, and taken as missing: 1 value of 'amount'" in output
+    assert "recall precision" in output
+    assert "mistakes over time: " in output
+    shown = call("info", "m.kern").output
+    assert "an identifier" in shown
+    assert "1,234.5" in shown
+    assert call("run", "rows.csv", "--target", "fraud", "--metrics", "recall,roc_auc").output.count("AUC") >= 1
+
+
+def test_a_file_from_windows_and_its_decimal_commas():
+    rows = [f"{place % 7},5;{'Straße' if place % 2 else 'Weg'};{place % 7},25" for place in range(300)]
+    Path("w.csv").write_bytes("\n".join(["x;ö;y", *rows]).encode("cp1252"))
+    guessed = call("run", "w.csv", "--target", "y")
+    named = call("run", "w.csv", "--target", "y", "--encoding", "cp1252", "--decimal", ",")
+    assert "is not UTF-8: the file is read as cp1252" in guessed.stderr
+    assert "UTF-8" not in named.stderr
+    assert "RMSE" in named.output
+    point = call("run", "w.csv", "--target", "y", "--dry-run", "--month-first")
+    assert "x  number" in point.output
