@@ -70,9 +70,13 @@ class Block(NamedTuple):
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Return the rows of blocks of the same columns as one block."""
+    """Return the rows of blocks as one block; a column that a block lacks has no values in its rows."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    names = dict.fromkeys(name for block in blocks for name in block.columns)
+    columns = {
+        name: np.concatenate([block.columns.get(name, np.full(len(block.targets), np.nan)) for block in blocks])
+        for name in names
+    }
     targets = [target for block in blocks for target in block.targets]
     return Block(columns, targets, tuple(piece for block in blocks for piece in block.pieces))

@@ -152,7 +152,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
         schema = decide(table, Hints(given, self.missing == "impute", self.limit, self.decimal, self.day_first))
-        spare = SPARE if table.keyed and self.missing == "impute" and self.hash is None else 0
+        is_open = table.keyed and self.missing == "impute" and self.hash is None and any(column.width for column in schema)
+        spare = SPARE if is_open else 0
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale), spare=spare)
         ignored = [column for column in schema if column.treatment == "ignore" and column.name not in given]
         if ignored:
