@@ -32,6 +32,7 @@ class _Counted(Compiler):
             return super().compile_extra(func)
 
 
+@cache  # and not in the function: what measures a model by all it refers to does not arrive at Numba
 def dispatcher_of(function: Compiled, compilers: Any) -> Any:
     """Return Numba's object for a function, compiled by the fast backend's compilers, or if that is None by Numba's own."""
     declare_variants()

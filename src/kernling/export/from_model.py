@@ -28,6 +28,7 @@ from .description import (
     KernelValues,
     Labels,
     LinearSum,
+    Stacks,
     Sum,
     Value,
 )
@@ -73,6 +74,8 @@ def _described(model: Any) -> Description:
     if isinstance(model, Mixed):
         kernel, state = model.frozen()
         kernels, mixture = mixture_of(kernel, state)
+        if isinstance(mixture, Stacks):
+            mixture = mixture._replace(shift=model.output_shift)
         scale = running(state.scales) if model.standardise else None
         return found._replace(scale=scale, kernels=kernels, function=mixture, output=_OUTPUTS[model.task](model)[0])
     output, shift = _OUTPUTS[model.task](model)
