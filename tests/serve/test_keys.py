@@ -90,3 +90,12 @@ def test_predictions_before_any_label_say_so_and_wait(tmp_path):
         assert client.get("/models/new").json()["waiting"] == 1
         assert client.post("/models/new/learn", json={"id": "7", "target": "late"}).json()["learned"] == 1
         assert client.post("/models/new/predict", json=ROW).json()[0]["label"] == "late"
+
+
+def test_after_a_restart_the_example_is_a_typical_row(start):
+    service = start(Settings(first_rows=20))
+    send(service, events(60), 20)
+    service.stop()
+    example = start(Settings(first_rows=20)).model("flights").example
+    assert example.keys() == ROW.keys()
+    assert None not in example.values()

@@ -267,3 +267,41 @@ def test_lines_of_json_whose_keys_come_and_go(tmp_path):
     assert X.names == ("a",)
     with pytest.raises(ValueError, match="line 2: the name 'b' is not in the first line"):
         stream(path, target="y").load()
+
+
+def test_arrow_streams_come_in_by_one_way():
+    """Anything with Arrow's interface, such as a relation of duckdb; lazy frames are told to be collected."""
+    pyarrow = pytest.importorskip("pyarrow")
+
+    class Relation:
+        def __init__(self, table):
+            self.columns, self._table = table.column_names, table
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self._table.__arrow_c_stream__(requested_schema)
+
+    rows, labels = events(300, first_has_key=True)
+    table = pyarrow.Table.from_pylist([row | {"label": label} for row, label in zip(rows, labels, strict=True)])
+    table = pyarrow.concat_tables([table.slice(0, 100), table.slice(100)])  # two batches
+    X, y = stream(Relation(table), target="label").load()
+    np.testing.assert_array_equal(y, labels)
+    assert X.columns["a"].tolist() == [row["a"] for row in rows]
+    ours, theirs = (kl.StreamPipeline.auto(kl.AVMClassifier(delta=1.0)) for _ in range(2))
+    ours.learn_many(Relation(table.drop_columns("label")), labels)
+    theirs.partial_fit(table.drop_columns("label"), labels)
+    np.testing.assert_array_equal(ours.decision_function(Relation(table)), theirs.decision_function(table))
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"LazyFrame, which has no rows before it is collected: pass X.collect\(\)"):
+        ours.predict(polars.from_arrow(table).lazy())
+
+
+def test_unfitted_and_fitted_models_are_listed_and_displayed():
+    rows, labels = events(50, first_has_key=True)
+    for model in (
+        kl.AutoClassifier(),
+        kl.AutoRegressor(),
+        kl.StreamPipeline.auto(),
+        kl.StreamPipeline.auto().partial_fit(rows, labels),
+    ):
+        assert {"learn_one", "learn_many", "predict"} <= set(dir(model))
+        assert "<" in model._repr_html_()

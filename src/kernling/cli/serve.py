@@ -5,7 +5,7 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def _limits(pairs: list[str]) -> dict[str, float]:
     from ..serve.settings import Settings
     from .settings import split_pairs
 
-    known = {one.name: type(one.default) for one in fields(Settings)}
+    known: dict[str, Any] = {one.name: type(one.default) for one in fields(Settings)}
     found: dict[str, float] = {}
     for name, text in split_pairs(pairs, "--set").items():
         if name not in known:

@@ -31,12 +31,12 @@ class Batch(NamedTuple):
 
     def part(self, first: int, last: int) -> Batch:
         """Return some of the rows."""
-        sides = (None if side is None else side[first:last] for side in self._replace(classes=None))
+        sides: Any = (None if side is None else side[first:last] for side in self._replace(classes=None))
         return Batch(*sides)._replace(classes=self.classes)
 
     def last(self, n: int) -> Batch:
         """Return a copy of the last n rows."""
-        sides = (None if side is None else side.copy() for side in self.part(max(len(self.y) - n, 0), len(self.y)))
+        sides: Any = (None if side is None else side.copy() for side in self.part(max(len(self.y) - n, 0), len(self.y)))
         return Batch(*sides)
 
 

@@ -278,8 +278,8 @@ class ProgressiveRun:
 
     def _is_measured(self) -> bool:
         """Return whether there is a measurement at this row; forget those that have become too many."""
-        if self._every is None or self._every:
-            return bool(self._every) and self.row % self._every == 0
+        if self._every is None or self._every > 0:
+            return self._every is not None and self.row % self._every == 0
         step = _step(self.row)
         kept = [number for number, place in enumerate(self._places) if place % step == 0]
         self.rows, self._places = [self.rows[number] for number in kept], [self._places[number] for number in kept]

@@ -118,7 +118,7 @@ class Summary:
         if batch.classes is None:  # one score, of the second class
             if len(self._labels) == 2:
                 second = self.classes[1]
-                self._scores.setdefault(second, AucHistogram(1024)).add(batch.y == second, batch.score)
+                self._scores.setdefault(second, AucHistogram(1024)).add(batch.y == second, np.asarray(batch.score))
             return
         for label, column in zip(batch.classes.tolist(), np.asarray(batch.score).T, strict=True):
             if len(self._scores) < MOST or label in self._scores:
@@ -143,7 +143,7 @@ class Summary:
     def never_right(self) -> list[Any]:
         """Return the classes that were predicted, but never when they came."""
         pairs = self.pairs
-        came, said = pairs.any(axis=1), pairs.any(axis=0)
+        came, said = pairs.sum(axis=1), pairs.sum(axis=0)
         return [label for place, label in enumerate(self.classes) if came[place] and said[place] and not pairs[place, place]]
 
     def is_imbalanced(self) -> bool:

@@ -208,7 +208,10 @@ class LiveModel:
 
     @property
     def example(self) -> dict[str, Any]:
-        """A recently learned row; without one, all values are None."""
+        """A recently learned row; without one, as after a start, a typical row."""
+        model = self.published.model
+        if self._last is None and model is not None and _takes_tables(model):
+            return dict.fromkeys(self.traits.layout.columns) | model.steps_[0][1].typical()
         columns = self._last.columns if self._last else {}
         found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
         numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}

@@ -160,7 +160,6 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             self._warn("", f"ignored: {Schema(ignored).ignored()}")
         if self.missing == "impute":
             self._fill.begin(self._values(table)[0])
-            self.unread_ = {}
         return self
 
     def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None, spare: int = 0) -> None:
@@ -468,6 +467,13 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
         found = dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
         return found | {one.column.name: (one.mean, one.scale) for one in self._late if one.column.is_measured}
+
+    def typical(self) -> dict[str, Any]:
+        """Return a row of means and of categories that are there, for examples; None for dates."""
+        means = {name: float(f"{fill:.4g}") for name, (fill, _) in self.measured().items() if fill is not None}
+        found: dict[str, Any] = {column.name: column.categories[0] if column.categories else None for column in self.schema_}
+        numeric = names_of(self.schema_, "number", "boolean")
+        return found | {name: means.get(name) for name in numeric}
 
     @property
     def free(self) -> int:

@@ -24,7 +24,7 @@ class LateColumn(NamedTuple):
 
     column: Column
     first: int
-    count: float = 0.0
+    count: float = 0.0  # type: ignore[assignment]
     mean: float = 0.0
     squares: float = 0.0
 
