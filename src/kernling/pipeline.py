@@ -209,6 +209,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
+            self._remember_columns()  # there may be a new one
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             last.learn_one(x, y, sample_weight)
