@@ -216,3 +216,23 @@ def test_a_file_from_windows_and_its_decimal_commas():
     assert "RMSE" in named.output
     point = call("run", "w.csv", "--target", "y", "--dry-run", "--month-first")
     assert "x  number" in point.output
+
+
+def test_targets_of_rows_before_are_columns_of_streams_in_time():
+    """Hours of a day with a shape of its own, and days of a level of their own: yesterday's value is hard to beat."""
+    rng = np.random.default_rng(0)
+    n = 24 * 100
+    hours = np.arange(n)
+    shape, level = rng.normal(size=24).cumsum(), np.repeat(np.cumsum(rng.normal(0.0, 0.3, n // 24)), 24)
+    value = shape[hours % 24] + level + rng.normal(0.0, 0.1, n)
+    when = np.datetime64("2025-01-01T00:00", "s") + 3600 * hours
+    frame = pandas.DataFrame({"when": when.astype(str), "value": value.round(4)})
+    frame.to_csv("hours.csv", index=False)
+    call("run", "hours.csv", "--target", "value", "--lags", "1,24", "--results", "r.csv", "--save", "m.kern", "--rows", "1800")
+    yesterday = np.sqrt(np.mean((value[24:1800] - value[:1776]) ** 2))
+    assert pandas.read_csv("r.csv")["rmse"].iloc[-1] < 1.1 * yesterday
+    resumed = call("run", "hours.csv", "--target", "value", "--resume", "m.kern", "--predictions", "p.txt").output
+    assert "RMSE" in resumed
+    assert len(Path("p.txt").read_text().splitlines()) == n - 1800
+    refused = call("run", "hours.csv", "--target", "value", "--lags", "day", code=2).stderr
+    assert "whole numbers" in refused

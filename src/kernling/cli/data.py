@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
-KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+KEPT = ("target", "categorical", "missing", "zero_based", "dense", "lags")  # reading options stored in a model file
 COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
@@ -42,6 +42,9 @@ class Reading:
     numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
     date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
+    lags: Annotated[
+        str | None, _option("For streams in time: comma-separated numbers of rows whose targets before each row are columns.")
+    ] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
@@ -167,6 +170,7 @@ class Source:
             "delimiter": reading.delimiter,
             "encoding": reading.encoding,
             "decimal": reading.decimal,
+            "lags": _lags_of(reading.lags),
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
@@ -309,7 +313,7 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
     from ..tables.steps import columns_of
 
-    for option in ("features", *COLUMNS, "hash", "scale", "day_first"):
+    for option in ("features", *COLUMNS, "hash", "scale", "day_first", "lags"):
         if getattr(reading, option) is not None:
             raise typer.BadParameter(
                 "the model keeps its columns and scaling: leave this option out", param_hint=f"--{option.replace('_', '-')}"
@@ -326,6 +330,13 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [one.strip() for one in text.split(",")]
+
+
+def _lags_of(text: str | None) -> list[int]:
+    try:
+        return [int(one) for one in _listed(text) or ()]
+    except ValueError:
+        raise typer.BadParameter(f"must be whole numbers such as 1,24, not {text!r}", param_hint="--lags") from None
 
 
 def _place(text: str | None) -> str | int | None:
