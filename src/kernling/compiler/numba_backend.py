@@ -38,7 +38,8 @@ def dispatcher_of(function: Compiled, compilers: Any) -> Any:
     declare_variants()
     kind = ENTRY if compilers is None else function.kind  # Numba compiles every function on its own, and again in its callers
     pipeline = _Counted if compilers is None else compilers.COMPILERS[kind]
-    dispatcher: Any = numba.njit(**function.options, pipeline_class=pipeline)(function.py_func)
+    options = function.options | ({"_nrt": True} if compilers is None else {})  # without it, Numba allocates no array
+    dispatcher: Any = numba.njit(**options, pipeline_class=pipeline)(function.py_func)
     _hide_from_python(dispatcher)
     try:
         dispatcher._cache = _DiskCache(function, kind, compilers)
