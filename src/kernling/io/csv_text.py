@@ -130,7 +130,9 @@ def _utf8_blocks(file: IO[bytes], delimiter: str) -> Iterator[bytes]:
 
 
 def _is_western(block: bytes) -> bool:
-    """Return whether a block is text in Windows' encoding of Western Europe."""
+    """Return whether a block is text in Windows' encoding of Western Europe, rather than damaged UTF-8."""
+    if re.search(rb"[\xc2-\xf4][\x80-\xbf]", block):
+        return False
     try:
         text = block.decode(WESTERN)
     except UnicodeDecodeError:
