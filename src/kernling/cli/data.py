@@ -14,6 +14,7 @@ from .resume import START, Start
 if TYPE_CHECKING:
     from ..io import Stream
     from ..io.base import Chunk
+    from ..io.events import Events
     from ..models import Saved
     from ..pipeline import StreamPipeline
 
@@ -89,7 +90,9 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 def _check_file(data: str | list[str]) -> None:
     """Raise for the name of a file that is not there, before anything is imported to read it."""
     names = [data] if isinstance(data, str) else data
-    if len(names) == 1 and Path(names[0]).suffix and not Path(names[0]).exists():  # names of data sets have no suffix
+    if (
+        len(names) == 1 and "://" not in names[0] and Path(names[0]).suffix and not Path(names[0]).exists()
+    ):  # names of data sets have no suffix
         raise FileNotFoundError(f"there is no file {names[0]!r}: check its name and folder")
 
 
@@ -116,6 +119,8 @@ class Source:
         self.name = first if len(data) == 1 else f"{first} and {len(data) - 1} more"
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
+        self._offsets = (saved.place or {}).get("offsets", {}) if saved and reading.skip is None else {}
+        self.events: Events | None = None  # of a broker
         self.skip = reading.skip or start.skip
         self.again = start.again  # rows after them that were learned by an earlier run
         self._last = None if reading.rows is None else self.skip + self.again + reading.rows
@@ -134,6 +139,7 @@ class Source:
         self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
+        from ..brokers import is_url
         from ..io import stream, synthetic
         from ..io.synthetic import STREAMS
         from ..papers import dataset, dataset_names
@@ -142,6 +148,8 @@ class Source:
         for path in self.data if len(self.data) > 1 else ():
             if path != "-" and not Path(path).exists():
                 raise FileNotFoundError(f"there is no file {path!r}; when several sources are given, all must be files")
+        if is_url(first) and len(self.data) == 1:
+            return self._open_broker(first)
         if len(self.data) > 1 or first == "-" or Path(first).exists():
             rows = stream(self.data if len(self.data) > 1 else first, **self.options())
             rows.info |= {"files": self.data, "options": self.options()}
@@ -156,6 +164,19 @@ class Source:
             return synthetic(first, max(self._last or 0, self.skip + SYNTHETIC_ROWS))
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
+
+    def _open_broker(self, url: str) -> "Stream":
+        """Open a stream of a broker, after the events that a resumed model has learned."""
+        from ..brokers import Address
+        from ..io import stream
+        from ..io.events import TARGET, Events
+
+        self._known.setdefault("target", _place(self.reading.target or TARGET))
+        self.name = str(Address.parse(url))
+        self.events = Events(url, self._offsets.get(self.name))
+        rows = stream(self.events, **self.options())
+        rows.info |= {"source": self.name}
+        return rows
 
     def options(self) -> dict[str, Any]:
         """Return the options of ``kernling.io.stream``."""

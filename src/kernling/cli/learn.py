@@ -18,7 +18,7 @@ from .interrupts import Interrupts
 from .resume import Keeper, Start, advice, start
 from .status import Progress, Status
 
-WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
+WHAT = "A file, '-' for standard input, a stream of a broker (redis://, kafka://), a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
 Every = Annotated[int, typer.Option(min=1, help="Number of events between measurements.")]

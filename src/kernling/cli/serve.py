@@ -11,6 +11,9 @@ import typer
 
 DATA = "Folder of the journal and the models; by default in your data folder, with --demo a temporary folder."
 
+FROM = "Also read events from redis://host/stream or kafka://host/topic, each once; may be repeated."
+TO = "Write predictions of these events to a stream or topic: one for each --from, or one for all."
+
 
 def _limits(pairs: list[str]) -> dict[str, float]:
     """Parse limits by the types of their defaults."""
@@ -49,7 +52,13 @@ def serve(
     set: Annotated[
         list[str], typer.Option("--set", help="Another limit as name=value, such as classes=50; may be repeated.")
     ] = [],  # noqa: B006 - typer makes a new list
-    demo: Annotated[bool, typer.Option("--demo", help="Feed the service with drifting streams.")] = False,
+    sources: Annotated[
+        list[str], typer.Option("--from", envvar="KERNLING_FROM", help=FROM, metavar="URL", show_default=False)
+    ] = [],  # noqa: B006 - typer makes a new list
+    sinks: Annotated[list[str], typer.Option("--to", envvar="KERNLING_TO", help=TO, metavar="URL", show_default=False)] = [],  # noqa: B006
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Feed the service with drifting streams; with --from, through that broker.")
+    ] = False,
 ) -> None:
     """Predict and learn over HTTP, with a live page."""
     import platformdirs
@@ -67,4 +76,14 @@ def serve(
         if data is None and demo:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder = data or platformdirs.user_data_path("kernling") / "serve"
-        run(folder, host, port, token_file=token_file, settings=settings, demo=demo, tell=typer.echo)
+        run(
+            folder,
+            host,
+            port,
+            token_file=token_file,
+            settings=settings,
+            demo=demo,
+            sources=sources,
+            sinks=sinks,
+            tell=typer.echo,
+        )

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ..brokers import is_url
 from ..estimators.constraints import short
 from ..extras import need_pyarrow
 from ..tables.frames import arrow_table
@@ -60,8 +61,10 @@ def opened(source: Any, encoding: str | None = None) -> Iterator[io.BufferedRead
 
 
 def is_read_once(source: Any) -> bool:
-    """Return whether a source can be read only once: standard input, an open file, or a named pipe."""
-    return source == "-" or hasattr(source, "read") or (os.path.exists(source) and not os.path.isfile(source))
+    """Return whether a source can be read only once: standard input, an open file, a named pipe, or a stream of a broker."""
+    if source == "-" or hasattr(source, "read") or is_url(str(source)):
+        return True
+    return os.path.exists(source) and not os.path.isfile(source)
 
 
 def _waited_for(file: Any) -> Any:
@@ -95,7 +98,7 @@ class _Polled(io.RawIOBase):
 def more_within(file: Any) -> Callable[[float], bool]:
     """Return a function that tells whether more data arrives within this many seconds; for files it is always True."""
     raw = getattr(file, "raw", None)
-    return raw.more_within if isinstance(raw, _Polled) else lambda seconds: True
+    return getattr(raw, "more_within", lambda seconds: True)
 
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:

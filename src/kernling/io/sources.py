@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ..brokers import is_url
 from ..estimators.checking import refuse_lazy
 from ..tables.columns import Columns
 from ..tables.frames import frames
 from ..tables.table import RowError, Table
 from . import csv_text, files, libsvm
 from .base import CHUNK, Chunk, Stream, dense_pieces
+from .events import Events
 
 
 def stream(
@@ -47,7 +49,8 @@ def stream(
     source : object
         A NumPy array, SciPy sparse matrix or Table (with ``y``); a pandas or polars frame; an Arrow table, record batch or
         record batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of
-        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), which is detected from their
+        paths, which are read one after the other; the URL of a stream of a broker, such as "redis://localhost/flights", which
+        never ends.  Files may be compressed (gz, xz, bz2, zst), which is detected from their
         content.
     y : array, optional
         Targets of an array or Table.
@@ -136,6 +139,8 @@ def _pieces(source: Any, y: Any, how: _Reading) -> tuple[Callable[[Stream], Iter
         raise ValueError("y is for arrays; name the target column of a table or file with target=")
     if _are_paths(source):
         return (lambda self: _files(self, source, how)), any(map(files.is_read_once, source))
+    if isinstance(source, str) and is_url(source):
+        source = Events(source)
     if _is_path(source) or hasattr(source, "read"):
         return (lambda self: _file(self, source, how)), files.is_read_once(source)
     refuse_lazy("source", source)
@@ -172,7 +177,8 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
         return files.read_arrow(file)
     named, target = how.columns.features, how.columns.target
     asked = [*(named or ()), *([target] if isinstance(target, str) and not how.columns.target_optional else [])]
-    return files.read_jsonl(file, asked, more=named is not None or how.columns.missing == "keep")
+    more = named is not None or how.columns.missing == "keep" or isinstance(source, Events)
+    return files.read_jsonl(file, asked, more=more)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:

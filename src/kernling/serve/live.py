@@ -14,7 +14,7 @@ from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..tables.schema import names_of
 from ..tables.table import Table
-from .blocks import Block, joined
+from .blocks import Block, farther, joined
 from .learners import share
 from .progress import Progress
 from .refusal import Refused, first_line
@@ -53,6 +53,7 @@ class State(NamedTuple):
     progress: Progress | None = None  # None before the first event
     position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
     obstacle: str | None = None  # why the model cannot start with the rows that it has
+    offsets: dict[str, list[Any]] = {}  # how far its sources have been learned: see blocks.py
 
     @property
     def events(self) -> int:
@@ -192,9 +193,9 @@ class LiveModel:
         self._state = state
         self.publish()
 
-    def skip_to(self, position: int) -> None:
+    def skip_to(self, position: int, offsets: dict[str, list[Any]] | None = None) -> None:
         """Go on after events that cannot be learned."""
-        self._state = self._state._replace(position=position)
+        self._state = self._state._replace(position=position, offsets=farther(self._state.offsets, offsets or {}))
 
     def check_room(self, rows: int) -> None:
         """Refuse further rows if the model cannot start and has as many as it may keep."""
@@ -247,7 +248,8 @@ class LiveModel:
     def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
-        self._state = self._state._replace(progress=progress, position=position)
+        offsets = farther(self._state.offsets, block.offsets)
+        self._state = self._state._replace(progress=progress, position=position, offsets=offsets)
         try:
             yield from self._teach_in_turns(block)
             return [None] * len(block.pieces)
