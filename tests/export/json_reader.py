@@ -40,6 +40,7 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
     x = row
     if held["columns"] is not None:
         x = [number for column in held["columns"] for number in _encoded(column, row[column["name"]])]
+        x += [0.0] * (held["width"] - len(x))
     x = np.asarray(x, dtype=np.float64)
     assert len(x) == held["width"]
     for step in held["steps"]:

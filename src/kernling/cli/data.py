@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
-KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+KEPT = ("target", "categorical", "missing", "zero_based", "dense", "lags")  # reading options stored in a model file
 COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
 Part = Literal["train", "test", "all"]
+Decimal = Literal[".", ","]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
@@ -42,12 +43,22 @@ class Reading:
     numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
     date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
+    lags: Annotated[
+        str | None, _option("For streams in time: comma-separated numbers of rows whose targets before each row are columns.")
+    ] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
+    encoding: Annotated[str | None, _option("Encoding of text, such as cp1252 (default: UTF-8, or as detected).")] = None
+    decimal: Annotated[Decimal | None, _option("Mark of decimals in numbers (default: as the values of a column decide).")] = (
+        None
+    )
+    day_first: Annotated[
+        bool | None, _option("Whether 3/4/2026 is in April (default: as the values decide).", "--day-first/--month-first")
+    ] = None
     n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
     dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
@@ -178,6 +189,9 @@ class Source:
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
+            "encoding": reading.encoding,
+            "decimal": reading.decimal,
+            "lags": _lags_of(reading.lags),
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
@@ -287,6 +301,7 @@ class Source:
         named["categorical"] = [name for name in named["categorical"] if name in X.names]  # not the target
         columns: dict[str, Any] = {name: names for name, names in named.items() if names}
         missing = "impute" if reading.missing in (None, "impute") else "error"
+        columns |= {"decimal": reading.decimal, "day_first": reading.day_first}
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def _scale_of(self, X: Any) -> str:
@@ -319,9 +334,11 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
     from ..tables.steps import columns_of
 
-    for option in ("features", *COLUMNS, "hash", "scale"):
+    for option in ("features", *COLUMNS, "hash", "scale", "day_first", "lags"):
         if getattr(reading, option) is not None:
-            raise typer.BadParameter("the model keeps its columns and scaling: leave this option out", param_hint=f"--{option}")
+            raise typer.BadParameter(
+                "the model keeps its columns and scaling: leave this option out", param_hint=f"--{option.replace('_', '-')}"
+            )
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)
@@ -334,6 +351,13 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [one.strip() for one in text.split(",")]
+
+
+def _lags_of(text: str | None) -> list[int]:
+    try:
+        return [int(one) for one in _listed(text) or ()]
+    except ValueError:
+        raise typer.BadParameter(f"must be whole numbers such as 1,24, not {text!r}", param_hint="--lags") from None
 
 
 def _place(text: str | None) -> str | int | None:

@@ -63,7 +63,9 @@ class Mixed(IsotropicKernel):
     @property
     def _setup(self) -> Any:
         """Return the settings with the current kernel."""
-        settings = self.__dict__["_settings"]
+        settings = self.__dict__.get("_settings")
+        if settings is None:  # dir() asks for every attribute
+            raise AttributeError("there are no settings before the first event")
         return settings._replace(kernel=settings.kernel._replace(gamma=self.gamma_))
 
     @_setup.setter

@@ -107,6 +107,9 @@ def _affine(scale: Scale) -> Affine:
 def _columns(encode: Encode) -> tuple[Column, ...]:
     if encode.hash is not None:
         raise TypeError(f"Encode(hash={encode.hash}) cannot be exported: leave hash out, so that categories have columns")
+    late = next((column for column in encode.schema_ if column.late and column.treatment not in ("number", "boolean")), None)
+    if late is not None:
+        raise TypeError(f"column {late.name!r} came after the first rows and holds no numbers, which cannot be exported")
     measured = encode.measured()
     return tuple(_column(column, *measured.get(column.name, (None, None))) for column in encode.schema_ if column.width)
 
@@ -114,7 +117,7 @@ def _columns(encode: Encode) -> tuple[Column, ...]:
 def _column(column: schema.Column, fill: float | None, scale: Scale | None) -> Column:
     return Column(
         name=column.name,
-        treatment=column.treatment,
+        treatment="number" if column.late else column.treatment,
         gaps=column.gaps,
         fill=fill,
         scale=None if scale is None else _affine(scale),

@@ -31,6 +31,9 @@ def stream(
     format: str | None = None,
     header: bool = True,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    lags: Sequence[int] = (),
     n_features: int | None = None,
     zero_based: bool = False,
     dense: bool = False,
@@ -71,6 +74,14 @@ def stream(
     delimiter : str, optional
         CSV delimiter; by default a tab for .tsv, otherwise the most frequent of comma, tab, semicolon and vertical bar in the
         first line.  With semicolons, numbers may have decimal commas.
+    encoding : str, optional
+        Encoding of text, such as "cp1252".  By default UTF-8, UTF-16 if the file begins with its mark, and for CSV files that
+        are not UTF-8 cp1252, with a warning.
+    decimal : {".", ","}, optional
+        Mark of decimals in numbers that are text; by default the values of each column decide.
+    lags : sequence of int
+        For streams in time: each row also has the targets of so many rows before it, as columns.  In the first rows, and where
+        the target was missing, they have no values, so use ``missing="keep"``.  They begin anew with each file.
     n_features : int, optional
         Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
         read only once, such as standard input, use the largest index of the first 8,192 rows.
@@ -99,8 +110,8 @@ def stream(
         raise ValueError(f"n_features must be an integer of at least 1, not {n_features!r}")
     if format is not None and format not in files.FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-    columns = Columns(target, features, categorical, missing, target_optional)
-    how = _Reading(columns, format, header, delimiter, n_features, zero_based)
+    columns = Columns(target, features, categorical, missing, target_optional, decimal, lags)
+    how = _Reading(columns, format, header, delimiter, encoding, n_features, zero_based)
     pieces, once = _pieces(source, y, how)
     told = os.fspath(source) if _is_path(source) else type(source).__name__
     info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
@@ -115,6 +126,7 @@ class _Reading(NamedTuple):
     format: str | None
     header: bool
     delimiter: str | None
+    encoding: str | None
     n_features: int | None
     zero_based: bool
 
@@ -144,7 +156,7 @@ def _are_paths(source: Any) -> bool:
 
 
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
-    with files.opened(source) as file:
+    with files.opened(source, how.encoding) as file:
         self.more_within = files.more_within(file)
         kind = how.format or files.format_of(source, file)
         if kind == "libsvm":
@@ -165,7 +177,8 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
         return files.read_arrow(file)
     named, target = how.columns.features, how.columns.target
     asked = [*(named or ()), *([target] if isinstance(target, str) and not how.columns.target_optional else [])]
-    return files.read_jsonl(file, asked, more=named is not None or isinstance(source, Events))
+    more = named is not None or how.columns.missing == "keep" or isinstance(source, Events)
+    return files.read_jsonl(file, asked, more=more)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:

@@ -87,10 +87,14 @@ def farther(*offsets: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Return the rows of blocks of the same columns as one block."""
+    """Return the rows of blocks as one block; a column that a block lacks has no values in its rows."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    names = dict.fromkeys(name for block in blocks for name in block.columns)
+    columns = {
+        name: np.concatenate([block.columns.get(name, np.full(len(block.targets), np.nan)) for block in blocks])
+        for name in names
+    }
     targets = [target for block in blocks for target in block.targets]
     pieces = tuple(piece for block in blocks for piece in block.pieces)
     return Block(columns, targets, pieces, farther(*(block.offsets for block in blocks)))

@@ -91,7 +91,7 @@ class Draft:
                 places.append(place)
                 if one is not None:
                     own.add(one)
-        answer = {"learned": len(places), "repeated": repeated, "unknown": unknown}
+        answer: dict[str, Any] = {"learned": len(places), "repeated": repeated, "unknown": unknown}
         if not places:
             return answer
         self.model.check_room(len(places) + sum(len(piece.targets) for piece in self.pieces))
@@ -105,7 +105,9 @@ class Draft:
         self.pieces.append(block._replace(pieces=(1,) * len(places)) if is_source else block)
         self._taken |= own
         self.ids += [one for one in (ids[place] for place in places) if one is not None]
-        self.labelled += [one for one in found if one in own]
+        self.labelled += own if waiting.counts[self.model.number] else []
+        ignored = traits.layout.unknown([rows[place] for place in places])
+        answer |= {"ignored": ignored} if ignored else {}
         return answer
 
     def _block(
@@ -113,7 +115,7 @@ class Draft:
     ) -> tuple[Block, Traits, set[Any]]:
         """Return the checked rows, and the traits and classes of the model after them."""
         try:
-            layout = self.traits.layout.widened(rows, self.settings)
+            layout = self.traits.layout.widened(rows, self.settings, self.model.published.room)
             columns = layout.read(rows)
         except Refused as error:  # its index counts new rows only
             place = places[error.row or 0]

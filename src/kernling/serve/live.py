@@ -66,6 +66,13 @@ class State(NamedTuple):
         return self.progress.events if self.progress and self.model is None else 0
 
     @property
+    def room(self) -> int | None:
+        """Number of columns that may still come; None before the model starts."""
+        if self.model is None:
+            return None
+        return 0 if schema_of(self.model) is None else self.model.steps_[0][1].free
+
+    @property
     def unused(self) -> frozenset[str]:
         """Names of columns that the model ignores."""
         schema = None if self.model is None else schema_of(self.model)
@@ -110,7 +117,7 @@ class State(NamedTuple):
 
     def _constant(self) -> dict[str, Any]:
         if self.progress is None:
-            return {"label": None}
+            return {"label": None, "note": "nothing learned yet"}
         if self.progress.task == "regression":
             return {"value": self.progress.answer}
         shares = {str(label): share for label, share in self.progress.frequencies().items()}
@@ -124,6 +131,7 @@ class State(NamedTuple):
             return found
         last = last_step(self.model)
         schema = schema_of(self.model)
+        ignored = {} if schema is None else {one.name: one.reason for one in schema if one.treatment == "ignore"}
         weights = getattr(last, "expert_weights_", None)
         return found | {
             "estimator": type(last).__name__,
@@ -132,12 +140,14 @@ class State(NamedTuple):
             "experts": None if weights is None else {name: float(weight) for name, weight in weights.items()},
             "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
             "schema": None if schema is None else schema.rows(),
+            "ignored": ignored,
+            "unread": {} if schema is None else self.model.steps_[0][1].unread_,
         }
 
 
 def as_rows(model: Any, columns: dict[str, np.ndarray]) -> Any:
     """Convert columns to the input of a model: a table, or an array if it only takes numbers."""
-    return Table(columns) if _takes_tables(model) else np.column_stack(list(columns.values()))
+    return Table(columns, keyed=True) if _takes_tables(model) else np.column_stack(list(columns.values()))
 
 
 def _takes_tables(model: Any) -> bool:
@@ -199,7 +209,10 @@ class LiveModel:
 
     @property
     def example(self) -> dict[str, Any]:
-        """A recently learned row; without one, all values are None."""
+        """A recently learned row; without one, as after a start, a typical row."""
+        model = self.published.model
+        if self._last is None and model is not None and _takes_tables(model):
+            return dict.fromkeys(self.traits.layout.columns) | model.steps_[0][1].typical()
         columns = self._last.columns if self._last else {}
         found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
         numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}

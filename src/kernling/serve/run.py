@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import signal
 import socket
@@ -89,7 +90,7 @@ def serve(
     sys.setswitchinterval(SWITCH)
     _allow_many_files()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with one_thread, socket.create_server((host, port), family=family, backlog=1024) as listener:
+    with one_thread, _listening(host, port, family) as listener:
         service = _opened(folder, settings)
         stopping = Stopping()
         demonstration = Demo(service, sources[0] if sources else None) if demo else None
@@ -118,6 +119,15 @@ def serve(
             for feed in feeds:
                 feed.stop()
             service.stop()
+
+
+def _listening(host: str, port: int, family: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(f"port {port} of {host} is in use: name another one with --port, or 0 for any that is free") from None
 
 
 def _opened(folder: Path, settings: Settings | None) -> Service:
