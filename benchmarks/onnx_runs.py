@@ -83,7 +83,7 @@ def table_inputs(encode: Encode, X: Any) -> dict[str, np.ndarray]:
             words = ["" if gap else category(value, column.name) for value, gap in zip(values.tolist(), missing, strict=True)]
             found[column.name] = np.array(words, dtype=object)
         elif column.treatment == "date":
-            found[column.name] = dates_of(table, column.name).astype(np.int64)
+            found[column.name] = dates_of(table, column.name, column.form).astype(np.int64)
         elif column.treatment == "boolean" and not column.gaps:
             found[column.name] = values.astype(bool)
         elif column.treatment != "ignore":

@@ -20,6 +20,8 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -29,6 +31,7 @@ COLUMNS, ROWS = 20, 100  # of a row, and of a request to learn
 CENTRES = 400  # number of clusters, and of points of the model
 SPREAD = 0.02
 CLIENTS = 16  # connections of one process
+AHEAD = 20_000  # events that are sent before they are learned; the mock cluster keeps 5 MB of a partition
 MODELS = {
     "avm": {"estimator": "AVMClassifier", "parameters": {"gamma": 0.05, "delta": 2.0, "random_state": 0}},
     "default": {},
@@ -36,10 +39,11 @@ MODELS = {
 
 
 class Service:
-    """A service in a separate process, with a temporary folder."""
+    """A service in a separate process, with a temporary folder or a given one, which is kept."""
 
-    def __init__(self, *further: str) -> None:
-        self.folder = tempfile.TemporaryDirectory()
+    def __init__(self, *further: str, folder: Any = None) -> None:
+        self.is_kept = folder is not None
+        self.folder = folder or tempfile.TemporaryDirectory()
         options = ("serve", "--port", "0", "--data", self.folder.name, *further)
         self.process = subprocess.Popen([sys.executable, "-m", "kernling", *options], stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().split()[-1]  # type: ignore[union-attr]
@@ -61,7 +65,8 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
-        self.folder.cleanup()
+        if not self.is_kept:
+            self.folder.cleanup()
 
 
 def rows(n: int, seed: int) -> list[dict]:
@@ -213,6 +218,46 @@ def soak(minutes: float, rate: float, predictions: float) -> None:
             )
 
 
+def broker(kind: str) -> Any:
+    """Return a broker of the tests, in a process of its own."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    import brokering
+
+    return brokering.Redis(Path(tempfile.mkdtemp())) if kind == "redis" else brokering.Kafka()
+
+
+def produce(source: Any, name: str, address: str, seconds: float) -> float:
+    """Send events as fast as they are learned, never many ahead; return how many were learned in a second."""
+    found = [json.dumps(row).encode() for row in rows(AHEAD, 1)]
+    sent, begin, before = 0, time.perf_counter(), httpx.get(f"{address}/models/{name}").json()["events"]
+    while (passed := time.perf_counter() - begin) < seconds:
+        learned = httpx.get(f"{address}/models/{name}").json()["events"] - before
+        if sent - learned < AHEAD // 2:
+            source.send(name, found[: AHEAD // 2])
+            sent += AHEAD // 2
+        else:
+            time.sleep(0.05)
+    return learned / passed
+
+
+def measure_source(kind: str, seconds: float) -> None:
+    """Print the figures of events that arrive from a broker, each of them a message of its own."""
+    source, name = broker(kind), "avm"
+    with tempfile.TemporaryDirectory() as path:
+        folder = SimpleNamespace(name=path)
+        with Service(folder=folder) as service:
+            httpx.put(f"{service.address}/models/{name}", json=MODELS[name]).raise_for_status()
+            for body in bodies(0, 40):
+                httpx.post(f"{service.address}/models/{name}/learn", content=body, timeout=300.0).raise_for_status()
+        with Service("--from", source.url(name), folder=folder) as service:
+            produce(source, name, service.address, 2.0)
+            before = service.seconds
+            rate = produce(source, name, service.address, seconds)
+            used = 1e6 * (service.seconds - before) / (rate * seconds)
+            print(f"{kind}: {rate:,.0f} events a second, one a message, {used:.1f} µs of the processor for each")
+    source.stop()
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -224,10 +269,13 @@ if __name__ == "__main__":
     )
     parser.add_argument("--predictions", type=float, default=300.0, help="requests per second")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--sources", nargs="*", choices=("redis", "kafka"), default=["redis", "kafka"])
     parser.add_argument("--soak", type=float, help="minutes; only measure memory over time")
     given = parser.parse_args()
     if given.soak:
         soak(given.soak, given.rate, given.predictions)
-        given.models = []
+        given.models = given.sources = []
     for chosen in given.models:
         measure(chosen, given.seconds, given.rate, given.predictions)
+    for chosen in given.sources:
+        measure_source(chosen, given.seconds)

@@ -43,6 +43,7 @@ class Interrupt:
 
     def __init__(self, at=None, how="handler"):
         self._at, self._how, self.seen = at, how, {}
+        self.rows = None  # that a call of several compiled calls has learned when Ctrl-C stopped it between two of them
 
     def __call__(self, act):
         """Call a function; return whether it was interrupted."""
@@ -51,7 +52,8 @@ class Interrupt:
         try:
             act()
             (lambda: None)()  # raises what is still due
-        except (Stop, KeyboardInterrupt):
+        except (Stop, KeyboardInterrupt) as stop:
+            self.rows = getattr(stop, "rows", None)
             return True
         finally:
             sys.settrace(None)

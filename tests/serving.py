@@ -10,7 +10,8 @@ import httpx
 import numpy as np
 
 import kernling as kl
-from kernling.serve.journal import block_of, blocks
+from kernling.serve.journal import DEFINITION, block_of, blocks, definition_of
+from kernling.serve.live import LiveModel, Traits
 from kernling.serve.log import Log
 from kernling.serve.run import serve
 from kernling.serve.settings import Settings
@@ -19,25 +20,26 @@ _CONTEXT = multiprocessing.get_context("forkserver")  # whose processes have imp
 _CONTEXT.set_forkserver_preload(["kernling.serve.run", "kernling.methods.avm"])
 
 
-def _serve(folder, port, options, uncut, crash, pipe):
+def _serve(folder, port, options, uncut, crash, sources, sinks, pipe):
     if uncut:
         Log.cut = lambda *_: None  # so that all of it can be learned again
     if crash:
         crash()
-    serve(folder, "127.0.0.1", port, settings=Settings(**options), tell=pipe.send)
+    serve(folder, "127.0.0.1", port, settings=Settings(**options), sources=sources, sinks=sinks, tell=pipe.send)
 
 
 class Server:
     """A service on a free port."""
 
-    def __init__(self, folder: Path, uncut: bool = False, crash=None, **options):
+    def __init__(self, folder: Path, uncut: bool = False, crash=None, sources=(), sinks=(), **options):
         self.folder, self.uncut, self.crash, self.options = folder, uncut, crash, options
+        self.sources, self.sinks = sources, sinks
         self.start()
 
     def start(self, port: int = 0) -> None:
         """Start it, for the first time or again."""
         there, here = _CONTEXT.Pipe()
-        given = (self.folder, port, self.options, self.uncut, self.crash, here)
+        given = (self.folder, port, self.options, self.uncut, self.crash, self.sources, self.sinks, here)
         self.process = _CONTEXT.Process(target=_serve, args=given, daemon=True)
         self.process.start()
         here.close()
@@ -80,6 +82,19 @@ def send(service, rows, size, name="flights"):
 def blocks_of(folder: Path, number: int = 1):
     """The blocks of a model in the journal of a folder, with the number of events before and after them and their ids."""
     return [(one.first, one.end, *block_of(one.read())) for one in blocks(Log(folder / "journal").scan(), number)]
+
+
+def learned_again(folder, gone=None):
+    """The model that learns the whole journal, without one of its blocks, in a process that never died; and all ids."""
+    defined = max((one for one in Log(folder / "journal").scan() if one.kind == DEFINITION), key=lambda one: one.first)
+    _, spec, traits, _ = definition_of(defined.read())
+    model = LiveModel(1, "m", spec, Traits.from_plain(traits), Settings())
+    known = []
+    for first, end, block, ids in blocks_of(folder):
+        if first != gone:
+            model.learn(end, block)
+            known += ids
+    return model.published, known
 
 
 def abandon(service):

@@ -200,3 +200,12 @@ def test_a_forged_place_is_told():
         if place:
             told = call("run", "rows.csv", "--resume", "m.kern", code=1).stderr
             assert ("use --skip" if isinstance(place, dict) else "the entry 'place' is") in told
+
+
+@pytest.mark.parametrize(("rows", "again"), [(200, 0), (230, 30)])
+def test_an_earlier_model_is_only_kept_where_an_uncut_run_would_not_stop(rows, again):
+    """After a multiple of --checkpoint-every, the model itself is exact."""
+    options = rows_for("avm", "classification", 260)
+    call("run", *options, "--checkpoint-every", 100, "--rows", rows, "--save", "cut.kern")
+    saved = models.read("cut.kern")
+    assert (saved.before is None, saved.place["again"]) == (not again, again)

@@ -126,7 +126,7 @@ def test_treatments_are_shown_before_and_after_learning(folder):
         "town": "category (3 values), gaps marked 5 columns",
         "km": "number, gaps marked 2 columns",
         "rain": "boolean, gaps marked 2 columns",
-        "ticket": "ignored 0 columns",
+        "ticket": "ignored: text that is different in most rows 0 columns",
     }
     assert not (folder / "m.kern").exists()
     call("run", "rows.csv", "--target", "late", "--save", "m.kern")
@@ -135,7 +135,7 @@ def test_treatments_are_shown_before_and_after_learning(folder):
     chosen = ("--ignore", "at,town", "--numeric", "rain", "--categorical", "ticket", "--task", "classification")
     other = call("run", "rows.csv", "--target", "late", *chosen, "--dry-run").output
     assert "others hashed into 16" in other
-    assert other.count("ignored") == 2
+    assert other.count("ignored: as asked") == 2
     assert "boolean" not in other
     assert call("run", "checkerboard", "--dry-run").output.splitlines()[1] == "2 columns of numbers"
     refused = call("run", "rows.csv", "--target", "late", "--ignore", "miles", code=1).stderr
@@ -178,3 +178,61 @@ def test_each_row_is_encoded_once(options, monkeypatch):
         monkeypatch.setattr(Encode, name, lambda self, X, *rest, usual=usual: counted.append(len(X)) or usual(self, X, *rest))
     call("run", "rows.csv", "--target", "late", *options)
     assert sum(counted) == rows
+
+
+def test_the_summary_says_what_is_ignored_and_what_is_suspicious():
+    rng = np.random.default_rng(0)
+    n = 1500
+    fraud = rng.random(n) < 0.2
+    frame = pandas.DataFrame(
+        {
+            "order": np.arange(n) + 1000,
+            "amount": [f"{value:.2f} €" for value in rng.normal(50.0, 9.0, n)],
+            "chargeback_at": np.where(fraud, "2025-01-03", ""),
+            "fraud": fraud.astype(int),
+        }
+    )
+    frame.loc[7, "amount"] = "much"
+    frame.to_csv("rows.csv", index=False)
+    output = call("run", "rows.csv", "--target", "fraud", "--save", "m.kern", "--report", "r.html").output
+    assert "ignored: 'order' (an identifier: a different whole number in each row)" in output
+    assert "'chargeback_at' alone predicts the target: is it known in time?" in output
+    assert "not understood, and taken as missing: 1 value of 'amount'" in output
+    assert "recall precision" in output
+    assert "mistakes over time: " in output
+    shown = call("info", "m.kern").output
+    assert "an identifier" in shown
+    assert "1,234.5" in shown
+    assert call("run", "rows.csv", "--target", "fraud", "--metrics", "recall,roc_auc").output.count("AUC") >= 1
+
+
+def test_a_file_from_windows_and_its_decimal_commas():
+    rows = [f"{place % 7},5;{'Straße' if place % 2 else 'Weg'};{place % 7},25" for place in range(300)]
+    Path("w.csv").write_bytes("\n".join(["x;ö;y", *rows]).encode("cp1252"))
+    guessed = call("run", "w.csv", "--target", "y")
+    named = call("run", "w.csv", "--target", "y", "--encoding", "cp1252", "--decimal", ",")
+    assert "is not UTF-8: the file is read as cp1252" in guessed.stderr
+    assert "UTF-8" not in named.stderr
+    assert "RMSE" in named.output
+    point = call("run", "w.csv", "--target", "y", "--dry-run", "--month-first")
+    assert "x  number" in point.output
+
+
+def test_targets_of_rows_before_are_columns_of_streams_in_time():
+    """Hours of a day with a shape of its own, and days of a level of their own: yesterday's value is hard to beat."""
+    rng = np.random.default_rng(0)
+    n = 24 * 100
+    hours = np.arange(n)
+    shape, level = rng.normal(size=24).cumsum(), np.repeat(np.cumsum(rng.normal(0.0, 0.3, n // 24)), 24)
+    value = shape[hours % 24] + level + rng.normal(0.0, 0.1, n)
+    when = np.datetime64("2025-01-01T00:00", "s") + 3600 * hours
+    frame = pandas.DataFrame({"when": when.astype(str), "value": value.round(4)})
+    frame.to_csv("hours.csv", index=False)
+    call("run", "hours.csv", "--target", "value", "--lags", "1,24", "--results", "r.csv", "--save", "m.kern", "--rows", "1800")
+    yesterday = np.sqrt(np.mean((value[24:1800] - value[:1776]) ** 2))
+    assert pandas.read_csv("r.csv")["rmse"].iloc[-1] < 1.1 * yesterday
+    resumed = call("run", "hours.csv", "--target", "value", "--resume", "m.kern", "--predictions", "p.txt").output
+    assert "RMSE" in resumed
+    assert len(Path("p.txt").read_text().splitlines()) == n - 1800
+    refused = call("run", "hours.csv", "--target", "value", "--lags", "day", code=2).stderr
+    assert "whole numbers" in refused

@@ -27,11 +27,12 @@ MODELS = {
     "scaled": (kl.StreamPipeline([("scale", Standardise()), ("model", SPA)]), X, Y),
     "encoded": (kl.StreamPipeline.auto(AVM), ROWS, LABELS),
 }
+MANY = "partial_fit, many"
 CALLS = {
     "fit": lambda model, X, y: model.fit(X[:50], y[:50]),
     "partial_fit": lambda model, X, y: model.partial_fit(X[10:15], y[10:15]),
     "partial_fit, a list": lambda model, X, y: model.partial_fit(X[10:15], y[10:15].tolist(), sample_weight=5 * [0.5]),
-    "partial_fit, many": lambda model, X, y: model.partial_fit(X[:200], y[:200]),
+    MANY: lambda model, X, y: model.partial_fit(X[:200], y[:200]),
     "predict_then_learn": lambda model, X, y: model.predict_then_learn(X[10:15], y[10:15]),
     "learn_one": lambda model, X, y: model.learn_one(X[7], y[7]),
     "predict": lambda model, X, y: model.predict(X[:5]),
@@ -71,10 +72,12 @@ class Pair:
     def interrupt(self, call, at, how):
         """Interrupt a call at an instruction, and check what is left; return whether it was interrupted."""
         act, was = CALLS[call], contents(self.twin)
-        stopped = Interrupt(at, how)(lambda: act(self.model, self.X, self.y))
+        interrupt = Interrupt(at, how)
+        stopped = interrupt(lambda: act(self.model, self.X, self.y))
         now = contents(self.model)
         if now != was:
-            act(self.twin, self.X, self.y)
+            first = slice(interrupt.rows if call == MANY else None)  # Ctrl-C stops it between two compiled calls
+            act(self.twin, self.X[first], self.y[first])
             assert now == contents(self.twin), "neither before nor after the call"
         other = threading.Thread(target=self._go_on, args=(self.model,), daemon=True)
         other.start()

@@ -1,9 +1,9 @@
 const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0), sum = (a) => a.reduce((x, y) => x + y, 0);
 const between = (x, low, high) => Math.min(Math.max(x, low), high), clip = (x, reach) => between(x, -reach, reach);
-exports.standardised = ({ share, mean, variance, level }, x) => {
+exports.standardised = ({ share, mean, variance, level, reach }, x) => {
   const levels = x.map((v, i) => Math.max(level[i], v === 0 || v === 1 ? 0 : v > 0 && v < 1 ? 1 : 2));
   const scaled = (z, i) => (z && (z * Math.sqrt(share)) / Math.sqrt(variance[i] + (1 - share) * z * z));
-  return x.map((v, i) => (levels[i] > 0 && levels.includes(2) ? scaled(v - mean[i], i) : v));
+  return x.map((v, i) => (levels[i] > 0 && levels.includes(2) ? clip(scaled(v - mean[i], i), reach) : v));
 };
 exports.average = (f, k, value, powers = k[f.kernel].map((v) => v ** f.power)) =>
   [dot(f.sums, powers) / (f.little + dot(f.weights, powers))];
@@ -21,5 +21,5 @@ exports.stacks = (f, k, value, own = f.experts.map(value), two = own[0].length =
   const logits = f.pull.map((w, s) => f.bias[s].map((x, c) => x + dot(w, scores.map((own) => own[c]))));
   const shares = logits.map((l) => l.map((x) => 1 / sum(l.map((other) => Math.exp(other - x)))));
   const said = f.bias[0].map((_, c) => Math.log(f.floor + dot(f.trust, shares.map((s) => s[c]))));
-  return two ? [said[1] - said[0]] : said;
+  return (two ? [said[1] - said[0]] : said).map((x, o) => x + f.shift[o]);
 };

@@ -21,7 +21,7 @@ function encoded(column, value) {
   return [...own, Number(!own.includes(1) && !(missing && column.gaps)), ...gap];
 }
 for (const row of rows) {
-  let unscaled = model.columns ? model.columns.flatMap((column) => encoded(column, row[column.name])) : row;
+  let unscaled = Object.assign(Array(model.width).fill(0), model.columns?.flatMap((one) => encoded(one, row[one.name])) ?? row);
   for (const s of model.steps) unscaled = unscaled.map((value, i) => scaled(s, value, s.shift[i], s.factor[i]));
   const x = model.scale ? mixture.standardised(model.scale, unscaled) : unscaled;
   const score = value(model.function, { unscaled, x, k: model.kernels.map((k) => kernel(k, times(minus(x, k.centre), k.stretch))) });

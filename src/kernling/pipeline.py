@@ -149,6 +149,10 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         self._learn("partial_fit", X, y, classes=classes, sample_weight=sample_weight)
         return self
 
+    def learn_many(self, X, y=None):
+        """Update all steps with the rows: River's name of ``partial_fit``."""
+        return self.partial_fit(X, y)
+
     @last_has("predict_then_learn")
     @learning
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None, return_rows=False):
@@ -205,6 +209,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             x = named_row(x)
             for _, part in self.steps_[:-1]:
                 x = part.learn_transform_one(x)
+            self._remember_columns()  # there may be a new one
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             last.learn_one(x, y, sample_weight)
@@ -315,6 +320,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         with self._turns.lock:
             last, x = self._passed_one(x)
             return None if last is None else last.predict_one(x)
+
+    @last_has("predict_proba_one")
+    def predict_proba_one(self, x):
+        """Predict the probability of each class for one event: a dictionary, which is empty before any learning."""
+        with self._turns.lock:
+            last, x = self._passed_one(x)
+            return {} if last is None else last.predict_proba_one(x)
 
     @last_has("score_one")
     def score_one(self, x):

@@ -436,12 +436,14 @@ def by_numba(compiled, module):
     from kernling.compiler.decorators import Compiled
     from kernling.compiler.numba_backend import dispatcher_of
 
+    class ByNumba(Compiled):
+        dispatcher = property(lambda self: dispatcher_of(self, None))
+
     names = dict(vars(module))
     for one, value in vars(module).items():
         if isinstance(value, Compiled):
             copy = type(value.py_func)(value.py_func.__code__, names, value.py_func.__name__ + "_by_numba")
-            names[one] = Compiled(copy, copy, value.kind, value.options)
-            names[one].dispatcher = dispatcher_of(names[one], None)
+            names[one] = ByNumba(copy, copy, value.kind, value.options)
             names[one]._found = lambda kinds: None
     return names[compiled.py_func.__name__]
 

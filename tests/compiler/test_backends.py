@@ -21,7 +21,8 @@ for cls in registry.find(sys.argv[1]).classes():
     y = None if cls.task == "one-class" else X[:, 0] * X[:, 1] if cls.task == "regression" else X[:, 0] * X[:, 1] > 0
     model = cls(**({"random_state": 0} if "random_state" in cls().get_params() else {}))
     model.fit(X, y)
-    scores = getattr(model, "decision_function", model.predict)(X)
+    score = next(getattr(model, name) for name in ("decision_function", "predict", "transform") if hasattr(model, name))
+    scores = score(X)
     found[cls.__name__] = np.asarray(scores, float).ravel().tolist()
 print(json.dumps([fast_backend() is None, found]))
 """
@@ -42,6 +43,31 @@ def test_both_backends_give_the_same(method, run_python):
     assert not fast
     for name, scores in expected.items():
         np.testing.assert_allclose(found[name], scores, rtol=1e-6, atol=1e-8, err_msg=name)  # sums in another order
+
+
+ALLOCATES = """
+import numpy as np
+from kernling.compiler import inner, jit
+
+@inner
+def twice(x):
+    kept = np.empty(2)
+    kept[0] = kept[1] = x
+    return kept[0] + kept[1]
+
+@jit
+def called(x):
+    return twice(x)
+
+print(called(2.0))
+"""
+
+
+def test_inner_functions_may_allocate(run_python, tmp_path):
+    (tmp_path / "program.py").write_text(ALLOCATES)
+    for backend in ("numba", "fast"):
+        program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import program"
+        assert run_python(program, KERNLING_COMPILER=backend, KERNLING_CACHE=str(tmp_path / "cache")) == "4.0\n"
 
 
 def test_an_unknown_backend_is_an_error(run_python):

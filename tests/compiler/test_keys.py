@@ -1,5 +1,6 @@
 """Keys of the compile cache: an edit of anything that is compiled in gives what an empty cache gives."""
 
+import gc
 import json
 import os
 import shutil
@@ -41,23 +42,28 @@ def read_by(function):
 """
 
 
-@pytest.fixture(scope="module")
-def keys_before(run_python):
-    """The keys of the package as it is."""
-    return run_python(KEYS)
+def copy_to(folder):
+    """Copy the package; return where it is."""
+    package = folder / "kernling"
+    shutil.copytree(Path(kernling.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    return package
+
+
+def edited(package, path, old, new):
+    """Edit a file of a copy, or append to it; return what it was."""
+    before = (package / path).read_text()
+    assert old in before
+    (package / path).write_text(before.replace(old, new) if old else before + new)
+    return before
 
 
 @pytest.fixture
 def copied(run_python, tmp_path):
     """A function that edits a copy of the package and runs a program with it."""
-    package = tmp_path / "copy" / "kernling"
-    shutil.copytree(Path(kernling.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = copy_to(tmp_path / "copy")
 
     def run(program, *edits, cache="cache"):
-        before = {path: (package / path).read_text() for path, *_ in edits}
-        for path, old, new in edits:
-            assert old in before[path]
-            (package / path).write_text(before[path].replace(old, new) if old else before[path] + new)
+        before = {edit[0]: edited(package, *edit) for edit in edits}
         try:
             found = {"PYTHONPATH": os.pathsep.join([str(package.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])}
             return run_python(program, **found, KERNLING_CACHE=str(tmp_path / cache), PYTHONDONTWRITEBYTECODE="1")
@@ -68,30 +74,56 @@ def copied(run_python, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    ("edit", "changed"),
-    [
-        (("core/updates.py", "", "\n\n# a comment\n"), ""),
-        (
-            ("methods/avm.py", "if params.rule == ALWAYS else math.inf)", "if params.rule != ALWAYS else math.inf)"),
-            "",
-        ),  # how models merge
-        (("methods/avm.py", "default=0.00001", "default=0.00002"), ""),
-        (("tables/fill.py", '"""Replace NaN by', '"""Put for NaN'), ""),
-        (("tables/fill.py", "FAR = 10.0", "FAR = 11.0"), "fill"),
-        (("components/scaling.py", "ENOUGH = ", "ENOUGH = 1 + "), "fill"),
-        (("tables/fill.py", "@jit_exact\ndef fill_rows", "from ..compiler import jit\n@jit\ndef fill_rows"), "fill"),
-        (("methods/avm.py", "stats[LARGEST_Y] = max", "stats[LARGEST_Y] = min"), "avm"),
-        (("core/losses.py", "return -1.0 if m < 1.0", "return -2.0 if m < 1.0"), "avm"),  # called by what a step calls
-        (("compiler/decorators.py", '"error_model": "numpy"', '"error_model": "python"'), "shared avm fill"),
-        (("compiler/fast_backend/values.py", "", "\n# how values are compiled\n"), "shared"),
-        (("__init__.py", '__version__ = "', '__version__ = "9.'), "shared"),
-    ],
-)
-def test_a_key_follows_what_is_compiled_in_and_nothing_else(copied, keys_before, edit, changed):
-    before, after = keys_before.split(), copied(KEYS, edit).split()
-    names = ("shared", "avm", "fill")
-    assert [name for name, old, new in zip(names, before, after, strict=True) if old != new] == changed.split()
+EDITS = [
+    (("core/updates.py", "", "\n\n# a comment\n"), ""),
+    (
+        ("methods/avm.py", "if params.rule == ALWAYS else math.inf)", "if params.rule != ALWAYS else math.inf)"),
+        "",
+    ),  # how models merge
+    (("methods/avm.py", "default=0.00001", "default=0.00002"), ""),
+    (("tables/fill.py", '"""Replace NaN by', '"""Put for NaN'), ""),
+    (("tables/fill.py", "FAR = 10.0", "FAR = 11.0"), "fill"),
+    (("components/scaling.py", "ENOUGH = ", "ENOUGH = 1 + "), "fill"),
+    (("tables/fill.py", "@jit_exact\ndef fill_rows", "from ..compiler import jit\n@jit\ndef fill_rows"), "fill"),
+    (("methods/avm.py", "stats[LARGEST_Y] = max", "stats[LARGEST_Y] = min"), "avm"),
+    (("core/losses.py", "return -1.0 if m < 1.0", "return -2.0 if m < 1.0"), "avm"),  # called by what a step calls
+    (("compiler/decorators.py", '"error_model": "numpy"', '"error_model": "python"'), "shared avm fill"),
+    (("compiler/fast_backend/values.py", "", "\n# how values are compiled\n"), "shared"),
+    (("__init__.py", '__version__ = "', '__version__ = "9.'), "shared"),
+]
+EACH = """
+import os, sys
+import numpy, scipy.linalg, sklearn.base
+
+for folder in sys.argv[2:]:  # each in a process of its own, which has imported what does not change
+    sys.stdout.flush()
+    if os.fork() == 0:
+        sys.path.insert(0, folder)
+        exec(sys.argv[1])
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def keys(run_python, tmp_path_factory):
+    """The keys of the package as it is, and after each edit."""
+    if not hasattr(os, "fork"):
+        pytest.skip("processes cannot fork here")
+    folders = [tmp_path_factory.mktemp("edit") for _ in range(len(EDITS) + 1)]
+    for folder, edit in zip(folders, [None, *EDITS], strict=True):
+        package = copy_to(folder)
+        if edit:
+            edited(package, *edit[0])
+    return run_python(EACH, KEYS, *map(str, folders), PYTHONDONTWRITEBYTECODE="1").splitlines()
+
+
+@pytest.mark.parametrize("place", range(len(EDITS)), ids=lambda place: EDITS[place][0][0])
+def test_a_key_follows_what_is_compiled_in_and_nothing_else(keys, place):
+    names, changed = ("shared", "avm", "fill"), EDITS[place][1]
+    found = zip(names, keys[0].split(), keys[1 + place].split(), strict=True)
+    assert [name for name, before, after in found if before != after] == changed.split()
 
 
 EVERY_GLOBAL = (
@@ -220,6 +252,14 @@ def test_closures_are_followed():
     one, two, again = made(1.0), made(2.0), made(1.0)
     assert one.stamp == again.stamp != two.stamp
     assert [one(1.0), two(1.0)] == [2.0, 3.0]
+
+
+def test_what_a_function_refers_to_does_not_lead_to_numba():
+    """River measures a model by walking to all it refers to, and fails on Numba's weak references."""
+    one = made(3.0)
+    assert one(1.0) == 4.0
+    assert one.dispatcher.overloads
+    assert not [kept for kept in gc.get_referents(vars(one)) if type(kept).__module__.startswith("numba")]
 
 
 @jit

@@ -19,7 +19,7 @@ from kernling import baselines
 from kernling.estimators.contents import flatten
 
 rng = np.random.default_rng(0)
-X = rng.standard_normal((1200, 40))
+X = rng.standard_normal((800, 40))
 y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0.3, 1, -1)
 common = dict(gamma=0.02, random_state=0)
 models = [
@@ -29,8 +29,8 @@ models = [
     baselines.NOGDClassifier(budget=300, **common),
 ]
 for model in models:
-    model.partial_fit(X[:700], y[:700], classes=[-1, 1])
-    for x, label in zip(X[700:], y[700:]):
+    model.partial_fit(X[:600], y[:600], classes=[-1, 1])
+    for x, label in zip(X[600:], y[600:]):
         model.learn_one(x, label)
 merged = kl.merge([kl.POLKClassifier(parsimony=0.01, eta=2.0, **common).fit(X[i::2], y[i::2]) for i in range(2)])
 bits = hashlib.sha256()
@@ -58,7 +58,7 @@ def learned(core: str | None, threads: int) -> str:
     "core", [None, *(pytest.param(name, marks=pytest.mark.long) for name in ("Haswell", "Zen", "Sandybridge", "Nehalem"))]
 )
 def test_models_do_not_depend_on_the_number_of_threads(core):
-    assert learned(core, 1) == learned(core, 2) == learned(core, 5)
+    assert learned(core, 1) == learned(core, 5)
 
 
 def test_the_setting_is_given_back():

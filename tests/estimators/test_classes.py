@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import kernling
 from kernling import AVMClassifier, AVMRegressor
 from kernling.estimators import labels
+from kernling.tables import Standardise
 from oracles import stream
 from oracles.avm import AVM
 
@@ -64,16 +66,15 @@ def test_one_class_becomes_two(second):
 
 @pytest.mark.parametrize("rows", [1, 40])
 def test_a_call_that_fails_after_late_classes_leaves_the_model_as_it_was(rows):
-    """Outputs are added in the memory of those that are there."""
+    """In a block, outputs are added in the memory of those that are there; a single event leaves that as it is."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.permutation(60)
 
     class Fails(AVMClassifier):
         def _learn_segment(self, learn, X, y, weights, record, part):
-            found = super()._learn_segment(learn, X, y, weights, record, part)
-            if len(self.classes_) == 20 + rows and self.fails:
+            if len(self.classes_) == 20 + rows and self.fails:  # the last class has its output, and no event of it is learned
                 raise ArithmeticError
-            return found
+            return super()._learn_segment(learn, X, y, weights, record, part)
 
     model = Fails(gamma=0.5, delta=0.1)
     model.fails = False
@@ -85,6 +86,18 @@ def test_a_call_that_fails_after_late_classes_leaves_the_model_as_it_was(rows):
     model.fails = False
     again = AVMClassifier(gamma=0.5, delta=0.1).partial_fit(X, y)
     np.testing.assert_array_equal(model.partial_fit(X[20:], y[20:]).decision_function(X), again.decision_function(X))
+
+
+def test_a_single_event_of_a_late_class_copies_nothing_but_what_has_outputs():
+    """The points stay where they are: learning one event changes all or nothing."""
+    X, y = stream("multiclass", 60)
+    model = classifier().partial_fit(X, y)
+    points = model._state.model.points
+    assert model._state.model.has_room(1)
+    model.learn_one(X[0] + 3.0, 17)
+    assert model.classes_[-1] == 17
+    assert model._state.model.points is points
+    assert model._state.model.coef.shape[1] == len(model.classes_)
 
 
 def test_predictions_on_the_way_know_only_the_classes_seen():
@@ -248,6 +261,26 @@ def test_probabilities_of_two_classes():
     before = classifier(loss="logistic").predict_then_learn(X, y, method="predict_proba", classes=[0, 1])
     scores = classifier(loss="logistic").predict_then_learn(X, y, method="decision_function", classes=[0, 1])
     np.testing.assert_allclose(before, np.column_stack([expit(-scores), expit(scores)]), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("binary", lambda: classifier(loss="logistic")),
+        ("binary", lambda: kernling.AutoClassifier(points=20, window=30)),
+        ("multiclass", lambda: kernling.AutoClassifier(points=20, window=30)),
+    ],
+)
+def test_probabilities_of_one_event(kind, make):
+    X, y = stream(kind, 300)
+    names = np.array(["a", "b", "c", "d"])[y]
+    for model in (make(), kernling.StreamPipeline([("scale", Standardise()), ("model", make())])):
+        assert model.predict_proba_one(X[0]) == {}
+        model.partial_fit(X, names)
+        for x, expected in zip(PROBES, model.predict_proba(PROBES), strict=True):
+            found = model.predict_proba_one(x)
+            assert list(found) == model.classes_.tolist()
+            np.testing.assert_allclose(list(found.values()), expected, atol=1e-12)
 
 
 def test_no_probabilities_where_the_loss_gives_none():

@@ -14,7 +14,7 @@ X = rng.normal(size=(int(sys.argv[1]), 3))
 y = (X[:, 0] > 0).astype(int)
 model = kl.AVMClassifier(gamma=0.5, delta=0.5).fit(X, y)
 random.seed(0)
-for attempt in range(10):
+for attempt in range(5):
     sent = threading.Timer(random.uniform(0.01, 0.05), os.kill, (os.getpid(), signal.SIGINT))
     sent.start()
     calls_after = 0

@@ -212,7 +212,7 @@ def test_errors():
     with pytest.raises(ValueError, match="log_loss needs probabilities"):
         test_then_train(FIVE, rows, metrics=["log_loss"])
     with pytest.raises(ValueError, match="every must be"):
-        test_then_train(MODEL, rows, every=0)
+        test_then_train(MODEL, rows, every=-1)
     with pytest.raises(ValueError, match="no target"):
         test_then_train(MODEL, stream(np.eye(2)))
     with pytest.raises(ValueError, match="permutations"):

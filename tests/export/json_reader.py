@@ -40,6 +40,7 @@ def _scores(held: dict[str, Any], row: Any) -> np.ndarray:
     x = row
     if held["columns"] is not None:
         x = [number for column in held["columns"] for number in _encoded(column, row[column["name"]])]
+        x += [0.0] * (held["width"] - len(x))
     x = np.asarray(x, dtype=np.float64)
     assert len(x) == held["width"]
     for step in held["steps"]:
@@ -72,7 +73,7 @@ def _standardised(scale: dict[str, Any], x: np.ndarray) -> np.ndarray:
     scaled = np.where(below > 0.0, z * math.sqrt(share) / np.sqrt(np.where(below > 0.0, below, 1.0)), 0.0)
     own = np.where((x == 0.0) | (x == 1.0), 0, np.where((x > 0.0) & (x < 1.0), 1, 2))
     level = np.maximum(own, scale["level"])
-    return np.where((level > 0) & (level.max() == 2), scaled, x)
+    return np.where((level > 0) & (level.max() == 2), np.clip(scaled, -scale["reach"], scale["reach"]), x)
 
 
 def _encoded(column: dict[str, Any], value: Any) -> list[float]:
@@ -168,7 +169,7 @@ def _stacks(function: dict[str, Any], row: Row) -> np.ndarray:
     logits = np.array(function["bias"]) + np.array(function["pull"]) @ (z / np.sqrt(1.0 + np.abs(z)))
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     said = np.log(function["floor"] + function["trust"] @ (powers / powers.sum(axis=1, keepdims=True)))
-    return np.array([said[1] - said[0]]) if two else said
+    return (np.array([said[1] - said[0]]) if two else said) + function["shift"]
 
 
 FUNCTIONS = {

@@ -98,6 +98,9 @@ MORE = {  # what JavaScript does besides
     "parts": lambda: kl.KRLSRegressor(points=20).fit(ROWS, ROWS[:, 0]),
     "stacks": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, LABELS),
     "stacks of several classes": lambda: kl.AutoClassifier(memory=0, points=20, window=30).fit(ROWS, np.arange(300) % 3),
+    "stacks with class weights": lambda: kl.AutoClassifier(memory=0, points=20, window=30, class_weight="balanced").fit(
+        ROWS, ROWS[:, 0] > 0.8
+    ),
     "blend": lambda: kl.AutoRegressor(memory=0, points=20, window=30).fit(ROWS, 100.0 + ROWS[:, 0] * ROWS[:, 1]),
     "clipped": lambda: kl.StreamPipeline([("a", Standardise(clip=1.0)), ("b", kl.AVMClassifier(delta=0.5))]).fit(ROWS, LABELS),
 }

@@ -33,7 +33,7 @@ def test_decimal_commas_between_semicolons(tmp_path, monkeypatch):
         assert [None if value != value else value for value in X.columns["b"]] == [*20 * [2.5], -3.25, None, "lost", 1.5]
         assert X.columns["c"].tolist() == [*20 * ["x"], "1,5 or so", "y", "z", "z"]
     (tmp_path / "rows.tsv").write_text("a\ty\n1,234\t1\n5,678\t0\n")  # thousands, more likely
-    assert stream(tmp_path / "rows.tsv", target="y").load()[0].columns["a"].tolist() == ["1,234", "5,678"]
+    assert stream(tmp_path / "rows.tsv", target="y").load()[0].columns["a"].tolist() == [1234.0, 5678.0]
 
 
 def test_lines_after_a_line_break_in_quotes_come_in_blocks():

@@ -9,10 +9,12 @@ from sklearn.base import is_classifier
 
 import checks
 import kernling as kl
+from kernling.components.stats import STEPS
 from kernling.core import averages
-from kernling.core.expansion import Expansion
+from kernling.core.expansion import EVENTS, Expansion, new_expansion
 from kernling.core.fourier import Linear
 from kernling.driver import scoring
+from kernling.merging import rules
 from kernling.merging.rules import at_time
 from oracles import CASES, Case, stream
 
@@ -441,3 +443,50 @@ def test_every_part_of_every_state_can_merge():
         for name, part in zip(state._fields, state, strict=True):
             known = isinstance(part, (Expansion, Linear)) or hasattr(part, "merged")
             assert known or name in cls.learner.merge.arrays, f"{cls.__name__}.{name}"
+
+
+# ---------------------------------------------------------------------- the functions of an expansion, and back
+
+
+def random_columns(kind, groups, marks, points=5):
+    """An expansion with points and without functions, and functions for it."""
+    rng = np.random.default_rng(0)
+    model = new_expansion(2, 3, np.float64, groups=groups, marks=marks)
+    model = model._replace(points=rng.normal(size=(points, 2)), norms=np.zeros(points), coef=np.zeros((groups, 3, points)))
+    functions = {averages.LAST: 1, averages.AVERAGE: 2, rules.PERIOD: 3}.get(kind.output, 3 + max(0, marks - 2))
+    return model, rng.normal(size=(functions, 3, points))
+
+
+@pytest.mark.parametrize("events", [40.0, 43.0])
+@pytest.mark.parametrize("delay", [0.0, 7.0])
+@pytest.mark.parametrize("output", [averages.LAST, averages.AVERAGE, averages.SUFFIX, rules.PERIOD])
+def test_functions_that_are_written_are_read_again(output, delay, events):
+    """In the middle of a period, and where a snapshot would be due when the suffix begins: a quarter of 40 events."""
+    fraction = 0.75 if output == averages.SUFFIX else 1.0
+    marks = averages.snapshot_count(averages.SUFFIX, fraction) if output == averages.SUFFIX else 0
+    kind = rules.Kind(output, fraction, output != rules.PERIOD, delay, 12)  # steps within a period are constant
+    model, columns = random_columns(kind, {averages.LAST: 1, rules.PERIOD: 3}.get(output, 2 + marks), marks)
+    again = rules._columns(rules._with_columns(model, kind, columns, events), kind)
+    np.testing.assert_allclose(again[:3], columns[:3], rtol=1e-9)
+
+
+def test_sums_between_snapshots_are_interpolated():
+    rng = np.random.default_rng(0)
+    marks, events = np.array([6.0, -1.0, 2.0, 12.0]), 10.0  # the last one is later than all events
+    model = new_expansion(2, 3, np.float64, groups=6, marks=4)
+    coef, mean = rng.normal(size=(6, 3, 5)), rng.normal(size=(3, 5))
+    model.clock[EVENTS] = events
+    model = model._replace(coef=coef, marks=marks)
+    for share in (0.1, 0.2, 0.3, 0.5, 0.6, 0.9):
+        sums = [np.zeros_like(mean), coef[4] / events, coef[2] / events, mean]
+        expected = [np.interp(share, [0.0, 0.2, 0.6, 1.0], values) for values in np.reshape(sums, (4, -1)).T]
+        np.testing.assert_allclose(rules._sum_until(model, share, mean).ravel(), expected, rtol=1e-12)
+
+
+def test_setting_the_clock_sets_the_steps_of_polk():
+    model = kl.POLKClassifier(gamma=1.0, batch_size=8).fit(*stream("binary", 160))
+    steps = model.state_.stats[STEPS]
+    later = at_time(model.learner.merge, model._setup, model._params, model._state, 480.0)
+    assert steps == 20.0
+    assert later.stats[STEPS] == 60.0
+    np.testing.assert_array_equal(np.delete(later.stats, STEPS), np.delete(model.state_.stats, STEPS))

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 import kernling as kl
 from kernling.components import experts, least_squares, line
@@ -17,6 +17,7 @@ from kernling.components.relevance import column_factors
 from kernling.components.scaling import new_scales, rows_as_known, scaled_rows
 from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
+from oracles.auto import Running
 
 SMALL = {"points": 30, "window": 50}
 
@@ -134,6 +135,42 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
 
 
+@pytest.mark.parametrize("weights", ["balanced", {0: 0.5, 1: 3.0, 2: 40.0}], ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_class_weights_multiply_probabilities(classes, weights):
+    X, y = rare(700)
+    y = np.where(y == 1, 1, np.where(X[:, 5] > 1.5, 2, 0) if classes == 3 else 0)
+    plain, weighted = (kl.AutoClassifier(**SMALL, class_weight=given) for given in (None, weights))
+    before = plain.predict_then_learn(X, y, method="predict_proba", classes=range(classes))
+    counts = np.array([[np.sum(y[:i] == c) for c in range(classes)] for i in range(len(y) + 1)])
+    factors = (
+        1.0 / np.maximum(counts, 1)
+        if weights == "balanced"
+        else np.array([[weights[c] for c in range(classes)]] * (len(y) + 1))
+    )
+    expected = before * factors[:-1] / (before * factors[:-1]).sum(axis=1, keepdims=True)
+    cut = 300
+    first = weighted.predict_then_learn(X[:cut], y[:cut], method="predict_proba", classes=range(classes))
+    np.testing.assert_allclose(first, expected[:cut], atol=1e-12)
+    for x, label in zip(X[cut : cut + 50], y[cut : cut + 50], strict=True):
+        weighted.learn_one(x, label)
+    np.testing.assert_allclose(
+        weighted.predict_then_learn(X[cut + 50 :], y[cut + 50 :], method="predict_proba"), expected[cut + 50 :], atol=1e-12
+    )
+    after = plain.predict_proba(X) * factors[-1]
+    np.testing.assert_allclose(weighted.predict_proba(X), after / after.sum(axis=1, keepdims=True), atol=1e-12)
+    assert weighted.predict_one(X[0]) == weighted.predict(X[:1])[0] == np.argmax(after[0])
+
+
+def test_balanced_classes_are_found_and_ranked_as_before():
+    X, y = rare(8000)
+    plain, balanced = (kl.AutoClassifier(points=100, class_weight=given) for given in (None, "balanced"))
+    said = [model.predict_then_learn(X, y, method="predict_proba")[1000:, 1] for model in (plain, balanced)]
+    assert abs(roc_auc_score(y[1000:], said[0]) - roc_auc_score(y[1000:], said[1])) < 0.005
+    found = [balanced_accuracy_score(y[1000:], one > 0.5) for one in said]
+    assert found[1] > found[0] + 0.1
+
+
 def test_probabilities_increase_strictly_with_the_scores_of_experts():
     rng = np.random.default_rng(2)
     mixture = new_mixture(1, 1)
@@ -222,7 +259,7 @@ def test_columns_of_one_scale_stay_as_they_are():
 @pytest.mark.parametrize("order", [1, -1])
 def test_merged_scales_are_those_of_all_rows(order):
     rng = np.random.default_rng(4)
-    narrow, wide = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(3.0, 2.0, size=(70, 2))
+    narrow, wide = rng.integers(0, 2, (50, 2)).astype(float), rng.normal(1.0, 0.7, size=(70, 2))
     wide[:, 1] = rng.integers(0, 2, 70)
     one, other = (scaled_rows(new_scales(2), X, np.ones(len(X)))[1] for X in (narrow, wide)[::order])
     _, whole = scaled_rows(new_scales(2), np.vstack([narrow, wide]), np.ones(120))
@@ -439,3 +476,20 @@ def test_twenty_million_events_leave_memory_and_time_as_they_are():
     assert len(sizes) == 1
     assert np.median(seconds[-20:]) < 1.2 * np.median(seconds[1:21])
     assert max(errors) < 0.15  # with 16 points
+
+
+def test_one_absurd_number_spoils_neither_its_column_nor_the_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)) * [1.0, 10.0, 0.1] + 5.0
+    y = X[:, 0] > 5.0
+    X[100, 0], X[200, 1] = 1e12, -1e9
+    oracle, (scaled, scales) = Running(), scaled_rows(new_scales(3), X, np.ones(600))
+    for x, z in zip(X, scaled, strict=True):
+        np.testing.assert_allclose(z, oracle.scaled(x), rtol=1e-9, atol=1e-9)
+        oracle.learn(x)
+    np.testing.assert_allclose(rows_as_known(scales, X), [oracle.known(x) for x in X], atol=1e-9)
+    assert scales.clipped[0] == sum((row != near).any() for row, near in zip(X, oracle.near, strict=True)) >= 2
+    model = kl.AutoClassifier(**SMALL)
+    said = model.predict_then_learn(X, y)
+    assert np.mean(said[250:] != y[250:]) < 0.05
+    assert model.clipped_ == scales.clipped[0]

@@ -277,3 +277,16 @@ def test_mnist(data_folder):
     assert model.score(X_test, y_test) > 0.93
     assert model.n_stored_ < 1500
     assert model.certificate()["largest_share"] <= 1.0
+
+
+@pytest.mark.parametrize("rows", [5, 7, 11, 13])
+def test_room_for_rows_that_wait_and_for_another_batch(rows):
+    """Nearly every row is stored, and room runs out when a batch is full, with some rows of the call left."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(240, 4)), rng.integers(0, 40, 240)
+    whole, few = (POLKClassifier().partial_fit(X[:1], y[:1], classes=np.arange(40)) for _ in range(2))
+    whole.partial_fit(X[1:], y[1:])
+    for first in range(1, 240, rows):
+        few.partial_fit(X[first : first + rows], y[first : min(240, first + rows)])
+    assert few.n_stored_ == whole.n_stored_ > 150
+    np.testing.assert_allclose(few.decision_function(X), whole.decision_function(X), rtol=1e-9, atol=1e-12)

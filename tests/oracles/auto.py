@@ -172,26 +172,38 @@ def passive_aggressive(f: np.ndarray, y: float, weight: float) -> np.ndarray:
 
 
 class Running:
-    """Mean and deviation of the rows so far."""
+    """Mean and deviation of the rows so far, far numbers counting as five deviations away."""
 
     def __init__(self):
         self.rows: list[np.ndarray] = []
+        self.near: list[np.ndarray] = []
+
+    def learn(self, x: np.ndarray) -> None:
+        near = x
+        if len(self.near) >= 30:
+            mean, far = np.mean(self.near, axis=0), 5.0 * np.std(self.near, axis=0)
+            stays = self.stays(np.array([*self.rows, x])) | (far == 0.0)
+            near = np.where(stays, x, np.clip(x, mean - far, mean + far))
+        self.rows.append(x)
+        self.near.append(near)
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
         """A row by the rows so far and itself."""
-        return self.by(x, np.array([*self.rows, x]))
+        return self.by(x, np.array([*self.near, x]), np.array([*self.rows, x]))
 
     def known(self, x: np.ndarray) -> np.ndarray:
         """A row by the rows so far."""
-        return self.by(x, np.array(self.rows))
+        return self.by(x, np.array(self.near), np.array(self.rows))
 
-    def by(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        spread = rows.std(axis=0)
-        alike = (rows == rows[0]).all(axis=0)
-        z = np.where(alike, 0.0, (x - rows.mean(axis=0)) / np.where(alike, 1.0, spread))
+    def by(self, x: np.ndarray, near: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        alike = (near == near[0]).all(axis=0)
+        z = np.where(alike, 0.0, (x - near.mean(axis=0)) / np.where(alike, 1.0, near.std(axis=0)))
+        return np.where(self.stays(rows), x, np.clip(z, -5.0, 5.0))
+
+    @staticmethod
+    def stays(rows: np.ndarray) -> np.ndarray:
         binary = np.isin(rows, (0.0, 1.0)).all(axis=0)
-        stays = np.ones_like(binary) if ((rows >= 0.0) & (rows <= 1.0)).all() else binary
-        return np.where(stays, x, z)
+        return np.ones_like(binary) if ((rows >= 0.0) & (rows <= 1.0)).all() else binary
 
 
 def quantile_edges(rows: np.ndarray) -> list[tuple[int, float]]:
@@ -255,7 +267,7 @@ class Auto:
         z = self.seen(x)
         self.mix(x, z, y, weight)
         self.experts_learn(x, z, self.target(y), weight)
-        self.running.rows.append(x)
+        self.running.learn(x)
         self.events.append((x, y, weight))
         self.learned(y)
         if len(self.events) in SETTLE:

@@ -8,11 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from kernling.serve.journal import DEFINITION, definition_of
-from kernling.serve.live import LiveModel, Traits
-from kernling.serve.log import Log
-from kernling.serve.settings import Settings
-from serving import blocks_of, contents, model_of, served
+from serving import contents, learned_again, model_of, served
 
 CLIENTS = 3
 SIZE = 20  # rows of a request
@@ -56,19 +52,6 @@ class Client:
                 return answer.json()
             except httpx.HTTPError:
                 time.sleep(0.02)
-
-
-def learned_again(folder, gone=None):
-    """The model that learns the whole journal, without one of its blocks, in a process that never died; and all ids."""
-    defined = max((one for one in Log(folder / "journal").scan() if one.kind == DEFINITION), key=lambda one: one.first)
-    _, spec, traits, _ = definition_of(defined.read())
-    model = LiveModel(1, "m", spec, Traits.from_plain(traits), Settings())
-    known = []
-    for first, end, block, ids in blocks_of(folder):
-        if first != gone:
-            model.learn(end, block)
-            known += ids
-    return model.published, known
 
 
 def wait_for_more(clients, events):

@@ -69,9 +69,9 @@ def test_a_row_is_predicted_by_keyboard_and_named_for_screen_readers(server, pag
         label = client.post("/models/flights/predict", json={"km": 1.0, "city": "Oslo"}).json()[0]["label"]
         assert client.get("/models/flights").json()["waiting"] == 1  # the client's, not the page's
     playwright.expect(said).to_have_text(label, timeout=WAIT)
-    field.fill('{"km": 1.0}')
+    field.fill('{"town": 1.0}')
     page.get_by_role("button", name="Predict").click()
-    playwright.expect(said).to_contain_text("no column 'city'", timeout=WAIT)
+    playwright.expect(said).to_contain_text("no column 'km'", timeout=WAIT)
     for image in page.get_by_role("img").all():
         assert re.fullmatch(r"[A-Z].*: \S.*", image.get_attribute("aria-label"))
     assert page.locator("html").get_attribute("lang") == "en"

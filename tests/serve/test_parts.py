@@ -20,7 +20,7 @@ from kernling.serve.recovery import Survey
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from kernling.serve.snapshots import NEW
-from kernling.serve.waiting import Waiting
+from kernling.serve.waiting import OVERHEAD, Waiting
 from serving import abandon, events, send
 
 
@@ -137,7 +137,7 @@ def test_marks_are_written_in_turn_and_the_highest_counts(tmp_path):
         marks.write({1: Mark("a", {}, total), 2: Mark("b", {}, 5)})
     marks.close()
     first, second = ((tmp_path / name).read_bytes() for name in NAMES)
-    assert {b"20]" in one for one in (first, second)} == {b"30]" in one for one in (first, second)} == {True, False}
+    assert {b"20, {}]" in one for one in (first, second)} == {b"30, {}]" in one for one in (first, second)} == {True, False}
     for contents in ((first, second), (second, first)):
         for name, content in zip(NAMES, contents, strict=True):
             (tmp_path / name).write_bytes(content)
@@ -368,6 +368,7 @@ def test_of_two_copies_of_a_block_the_whole_one_is_learned(tmp_path, order):
     others = [copies[0]._replace(model=2), copies[0]._replace(first=10), copies[0]._replace(kind=DEFINITION, first=20)]
     found = blocks([*others, *copies[::order]], 1)
     assert [(one.first, one.is_whole) for one in found] == [(0, True), (10, True)]
+    assert blocks(copies[1:], 1) == copies[1:], "what is damaged is told, even if a snapshot has its events"
 
 
 def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
@@ -395,6 +396,14 @@ def test_a_number_whose_commit_failed_is_given_again(tmp_path):
     with journal.commit():
         assert journal.add_model(Definition("trips", {}, {})) == 1
     journal.close()
+
+
+def test_no_more_rows_are_dropped_than_needed(tmp_path):
+    size = 1 + len(b'{"km": 1.5}') + OVERHEAD
+    waiting = Waiting(tmp_path / "waiting.sqlite", Settings(waiting_bytes=3 * size))
+    waiting.keep(1, list("abcd"), 4 * [{"km": 1.5}])
+    assert (waiting.bytes[1], waiting.evicted[1], list(waiting.find(1, list("abcd")))) == (3 * size, 1, list("bcd"))
+    waiting.close()
 
 
 def test_a_large_row_takes_the_place_of_several(tmp_path):

@@ -192,7 +192,7 @@ def test_a_method_without_a_limit_of_points_is_checked_before_it_grows(start):
         rows = [{f"x{c}": v for c, v in enumerate(x)} for x in rng.normal(size=(1000, 10)).tolist()]
         outcomes.append(service.learn("all", [row | {"target": bool(rng.random() < 0.5)} for row in rows]).exception())
     learned = outcomes.index(next(outcome for outcome in outcomes if outcome))
-    assert "OGDClassifier with 10 columns, 1 outputs and up to" in str(outcomes[learned])
+    assert "OGDClassifier with 26 columns, 1 outputs and up to" in str(outcomes[learned])
     assert 1 <= learned < 12
     assert service.models["all"].published.model.t_ == 1000 * learned
     assert service.models["all"].published.model.nbytes_ < 2**20

@@ -102,7 +102,7 @@ def test_utf_16_is_recognised_by_its_mark(folder, coding, ending):
     assert X.columns["art"].tolist() == frame["art"].tolist()
     assert y.sum() == 10_000
     (folder / "cut.csv").write_bytes("a,y\n1,2\n".encode("utf-16")[:-1])
-    with pytest.raises(ValueError, match=r"cut\.csv begins as UTF-16 text, but is not: .*truncated"):
+    with pytest.raises(ValueError, match=r"cut\.csv is not utf-16 text throughout: .*truncated"):
         stream("cut.csv", target="y").load()
 
 

@@ -24,7 +24,7 @@ def begun(rows, y):
 
 def state(pipeline):
     encode, model = (step for _, step in pipeline.steps_)
-    return encode.to_state(), model.decision_function(np.eye(len(NAMES))).tolist(), model.t_
+    return encode.to_state(), model.decision_function(np.eye(len(NAMES), encode.columns_out)).tolist(), model.t_
 
 
 def test_events_are_learned_and_predicted_as_in_tables():
@@ -97,8 +97,8 @@ def test_a_refused_event_changes_nothing():
     rows, y = dictionaries(100)
     pipeline = begun(rows, y)
     before = state(pipeline)
-    with pytest.raises(ValueError, match="there is no column 'c'"):
-        pipeline.learn_one({"a": 1.0, "b": 2.0}, 1)
+    with pytest.raises(ValueError, match="there are no columns 'a', 'b', 'c'; the columns are 'd'"):
+        pipeline.learn_one({"d": 1.0}, 1)
     with pytest.raises(ValueError, match="sample_weight"):
         pipeline.learn_one(rows[0], 1, sample_weight=-1.0)
     assert state(pipeline) == before

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..io.base import cut_chunk
 from ..tables import Table
-from ..tables.table import missing, numbers, places_of
+from ..tables.table import missing, places_of
+from ..tables.written import numbers
 from .data import with_targets
 
 if TYPE_CHECKING:

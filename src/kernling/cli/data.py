@@ -14,17 +14,19 @@ from .resume import START, Start
 if TYPE_CHECKING:
     from ..io import Stream
     from ..io.base import Chunk
+    from ..io.events import Events
     from ..models import Saved
     from ..pipeline import StreamPipeline
 
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
-KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+KEPT = ("target", "categorical", "missing", "zero_based", "dense", "lags")  # reading options stored in a model file
 COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
 Part = Literal["train", "test", "all"]
+Decimal = Literal[".", ","]
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
@@ -41,12 +43,22 @@ class Reading:
     numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
     date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
+    lags: Annotated[
+        str | None, _option("For streams in time: comma-separated numbers of rows whose targets before each row are columns.")
+    ] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
     format: Annotated[Format | None, _option("File format (default: detected from name and content).")] = None
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
+    encoding: Annotated[str | None, _option("Encoding of text, such as cp1252 (default: UTF-8, or as detected).")] = None
+    decimal: Annotated[Decimal | None, _option("Mark of decimals in numbers (default: as the values of a column decide).")] = (
+        None
+    )
+    day_first: Annotated[
+        bool | None, _option("Whether 3/4/2026 is in April (default: as the values decide).", "--day-first/--month-first")
+    ] = None
     n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False
     dense: Annotated[bool, _option("Convert sparse rows to dense rows.", "--dense")] = False
@@ -78,7 +90,9 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 def _check_file(data: str | list[str]) -> None:
     """Raise for the name of a file that is not there, before anything is imported to read it."""
     names = [data] if isinstance(data, str) else data
-    if len(names) == 1 and Path(names[0]).suffix and not Path(names[0]).exists():  # names of data sets have no suffix
+    if (
+        len(names) == 1 and "://" not in names[0] and Path(names[0]).suffix and not Path(names[0]).exists()
+    ):  # names of data sets have no suffix
         raise FileNotFoundError(f"there is no file {names[0]!r}: check its name and folder")
 
 
@@ -105,6 +119,8 @@ class Source:
         self.name = first if len(data) == 1 else f"{first} and {len(data) - 1} more"
         self._task: str | None = None
         self._known = _read_before(reading, saved) if saved else {}
+        self._offsets = (saved.place or {}).get("offsets", {}) if saved and reading.skip is None else {}
+        self.events: Events | None = None  # of a broker
         self.skip = reading.skip or start.skip
         self.again = start.again  # rows after them that were learned by an earlier run
         self._last = None if reading.rows is None else self.skip + self.again + reading.rows
@@ -123,6 +139,7 @@ class Source:
         self.stream.info |= {"skip": self.skip, "first_rows": reading.rows}
 
     def _open(self) -> "Stream":
+        from ..brokers import is_url
         from ..io import stream, synthetic
         from ..io.synthetic import STREAMS
         from ..papers import dataset, dataset_names
@@ -131,6 +148,8 @@ class Source:
         for path in self.data if len(self.data) > 1 else ():
             if path != "-" and not Path(path).exists():
                 raise FileNotFoundError(f"there is no file {path!r}; when several sources are given, all must be files")
+        if is_url(first) and len(self.data) == 1:
+            return self._open_broker(first)
         if len(self.data) > 1 or first == "-" or Path(first).exists():
             rows = stream(self.data if len(self.data) > 1 else first, **self.options())
             rows.info |= {"files": self.data, "options": self.options()}
@@ -146,6 +165,19 @@ class Source:
         known = ", ".join((*dataset_names(), *STREAMS))
         raise FileNotFoundError(f"there is no file {first!r}, nor a data set of that name; the data sets are {known}")
 
+    def _open_broker(self, url: str) -> "Stream":
+        """Open a stream of a broker, after the events that a resumed model has learned."""
+        from ..brokers import Address
+        from ..io import stream
+        from ..io.events import TARGET, Events
+
+        self._known.setdefault("target", _place(self.reading.target or TARGET))
+        self.name = str(Address.parse(url))
+        self.events = Events(url, self._offsets.get(self.name))
+        rows = stream(self.events, **self.options())
+        rows.info |= {"source": self.name}
+        return rows
+
     def options(self) -> dict[str, Any]:
         """Return the options of ``kernling.io.stream``."""
         reading = self.reading
@@ -157,6 +189,9 @@ class Source:
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
+            "encoding": reading.encoding,
+            "decimal": reading.decimal,
+            "lags": _lags_of(reading.lags),
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
@@ -266,6 +301,7 @@ class Source:
         named["categorical"] = [name for name in named["categorical"] if name in X.names]  # not the target
         columns: dict[str, Any] = {name: names for name, names in named.items() if names}
         missing = "impute" if reading.missing in (None, "impute") else "error"
+        columns |= {"decimal": reading.decimal, "day_first": reading.day_first}
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def _scale_of(self, X: Any) -> str:
@@ -298,9 +334,11 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
     from ..tables.steps import columns_of
 
-    for option in ("features", *COLUMNS, "hash", "scale"):
+    for option in ("features", *COLUMNS, "hash", "scale", "day_first", "lags"):
         if getattr(reading, option) is not None:
-            raise typer.BadParameter("the model keeps its columns and scaling: leave this option out", param_hint=f"--{option}")
+            raise typer.BadParameter(
+                "the model keeps its columns and scaling: leave this option out", param_hint=f"--{option.replace('_', '-')}"
+            )
     known = columns_of(saved.model) | {name: value for name, value in saved.reading.items() if name in KEPT}
     if reading.target is not None:
         known["target"] = _place(reading.target)
@@ -313,6 +351,13 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [one.strip() for one in text.split(",")]
+
+
+def _lags_of(text: str | None) -> list[int]:
+    try:
+        return [int(one) for one in _listed(text) or ()]
+    except ValueError:
+        raise typer.BadParameter(f"must be whole numbers such as 1,24, not {text!r}", param_hint="--lags") from None
 
 
 def _place(text: str | None) -> str | int | None:

@@ -2,6 +2,7 @@
 
 # No "from __future__ import annotations" here: typer needs the annotations as types.
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from .interrupts import Interrupts
 from .resume import Keeper, Start, advice, start
 from .status import Progress, Status
 
-WHAT = "A file, '-' for standard input, a named data set or a synthetic stream."
+WHAT = "A file, '-' for standard input, a stream of a broker (redis://, kafka://), a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
 Every = Annotated[int, typer.Option(min=1, help="Number of events between measurements.")]
@@ -35,7 +36,9 @@ def run(
     task: settings.TaskOption = None,
     metrics: settings.MetricsOption = None,
     window: WindowSize = 1000,
-    every: Every = 10_000,
+    every: Annotated[
+        int | None, typer.Option(min=1, help="Events between measurements (default: 50 to 100 in all, if they are shown).")
+    ] = None,
     seed: settings.SeedOption = 0,
     save: Annotated[Path | None, typer.Option(help="Save the model to this file, even after Ctrl-C or a bad row.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue training this model.", exists=True, dir_okay=False)] = None,
@@ -83,8 +86,9 @@ def run(
         return
     if saved and begin.skip + begin.again:
         typer.echo(f"continuing after row {begin.skip + begin.again:,} of {source.name}", err=True)
-    measuring = {"metrics": settings.names_of(metrics), "window": window, "every": every, "linear": True}
-    measuring |= {"row": source.skip, "again": begin.measured}
+    measuring = {"metrics": settings.names_of(metrics), "window": window, "linear": True}
+    measuring["every"] = 0 if every is None and (results or report) else every
+    measuring |= {"row": source.skip, "again": begin.measured, "summarise": True}
     _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
 
 
@@ -104,7 +108,9 @@ def _resumed(path: Path, learner: str, given: dict[str, str]) -> Any:
 def _show_treatments(source: Source, make: Callable[..., Any]) -> None:
     """Print how a run would treat the columns, judging by the first rows."""
     (X, y), _ = source.begin()
-    model = make(source, X, y).begin(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is ignored is shown below
+        model = make(source, X, y).begin(X)
     typer.echo(f"{model.task} of {source.name}")
     typer.echo(str(_schema(model) or f"{X.shape[1]:,} columns of numbers"))
 
@@ -130,6 +136,7 @@ def _learn(
     from .answers import Answers
 
     course: ProgressiveRun | None = None
+    told: list[str] = []
     keeper: Keeper | None = None
 
     def keep() -> None:
@@ -147,6 +154,7 @@ def _learn(
             (X, y), chunks = source.begin()
             course = ProgressiveRun(make(source, X, y), source.stream.info, on_batch=answers.learned, **measuring)
             course.begin(X, y)
+            told = _telling(course.model, X, y)
             keeper = Keeper(course, source, checkpoint_every)
             rows = answers.learnable(course.model, chunks)
             feed(keeper, rows, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
@@ -154,6 +162,8 @@ def _learn(
         keep()
     if course and course.events:
         _tell(course, results, report, source)
+        for line in told:
+            typer.echo(line)
         if interrupts.stopped:
             where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
     interrupts.let_go()
@@ -189,15 +199,14 @@ def _counted(number: int, what: str) -> str:
 def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
     from ..evaluate import write_rows
     from ..pipeline import last_step
-    from ..report import page, show, surface, upright
+    from ..report import decisions, page, show, surface, upright
 
     rows = course.end()
     model = last_step(course.model)
     title = f"{type(model).__name__} on {source.name}"
     show(upright(rows[-1]), title)
-    counts = _counts(course.model, source)
-    if counts:
-        typer.echo(counts)
+    for line in (*decisions(course.summary), *_remarks(course.model, source)):
+        typer.echo(line)
     if results:
         write_rows(rows, results)
     if report:
@@ -207,13 +216,28 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
         page(rows, report, title, figures)
 
 
-def _counts(model: Any, source: Source) -> str | None:
-    """Return how many rows of a table were dropped, imputed and clipped."""
-    if _schema(model) is None:
-        return None
+def _remarks(model: Any, source: Source) -> list[str]:
+    """Return which columns of a table were ignored, and how many rows were dropped, imputed, clipped or not understood."""
+    schema = _schema(model)
+    if schema is None:
+        return []
     encode = model.steps_[0][1]
     clipped = int(getattr(encode.scale_, "clipped_", 0))
-    return f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"
+    lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"]
+    for name, count in encode.unread_.items():
+        lines.append(f"not understood, and taken as missing: {_counted(count, 'value')} of {name!r}")
+    return [*lines, *([f"ignored: {schema.ignored()}"] if schema.ignored() else [])]
+
+
+def _telling(model: Any, X: Any, y: Any) -> list[str]:
+    """Return questions about columns that alone tell the target."""
+    from ..tables import Table
+    from ..tables.telling import telling_columns
+
+    schema = _schema(model)
+    if schema is None or not isinstance(X, Table):
+        return []
+    return [f"{name!r} alone predicts the target: is it known in time?" for name in telling_columns(X, schema, y, model.task)]
 
 
 @takes_reading

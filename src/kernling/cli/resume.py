@@ -98,8 +98,8 @@ class Keeper:
 
 def place_of(source: Source, row: int) -> dict[str, Any]:
     """Return the position in the data, and what identifies them."""
-    names = [Path(one).name for one in source.data]
-    return {
+    names = [Path(one).name for one in source.data] if source.events is None else [source.name]
+    return ({} if source.events is None else {"offsets": {source.name: source.events.offsets_after(row)}}) | {
         "data": names,
         "head": _head(source.data[0]),
         "order": _order(source.reading),

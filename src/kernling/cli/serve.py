@@ -3,12 +3,35 @@
 # No "from __future__ import annotations" here: typer needs the types themselves.
 import tempfile
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 DATA = "Folder of the journal and the models; by default in your data folder, with --demo a temporary folder."
+
+FROM = "Also read events from redis://host/stream or kafka://host/topic, each once; may be repeated."
+TO = "Write predictions of these events to a stream or topic: one for each --from, or one for all."
+
+
+def _limits(pairs: list[str]) -> dict[str, float]:
+    """Parse limits by the types of their defaults."""
+    from ..serve.settings import Settings
+    from .settings import split_pairs
+
+    known: dict[str, Any] = {one.name: type(one.default) for one in fields(Settings)}
+    found: dict[str, float] = {}
+    for name, text in split_pairs(pairs, "--set").items():
+        if name not in known:
+            raise typer.BadParameter(f"there is no limit {name!r}; the limits are {', '.join(known)}", param_hint="--set")
+        try:
+            found[name] = known[name](text)
+        except ValueError:
+            raise typer.BadParameter(f"{name} must be a number, not {text!r}", param_hint="--set") from None
+        if found[name] < 0:
+            raise typer.BadParameter(f"{name} must not be negative", param_hint="--set")
+    return found
 
 
 def serve(
@@ -26,7 +49,16 @@ def serve(
     memory_mb: Annotated[
         int, typer.Option(min=1, help="Maximum memory of all models together, in MiB; one model may take a quarter of it.")
     ] = 1024,
-    demo: Annotated[bool, typer.Option("--demo", help="Feed the service with drifting streams.")] = False,
+    set: Annotated[
+        list[str], typer.Option("--set", help="Another limit as name=value, such as classes=50; may be repeated.")
+    ] = [],  # noqa: B006 - typer makes a new list
+    sources: Annotated[
+        list[str], typer.Option("--from", envvar="KERNLING_FROM", help=FROM, metavar="URL", show_default=False)
+    ] = [],  # noqa: B006 - typer makes a new list
+    sinks: Annotated[list[str], typer.Option("--to", envvar="KERNLING_TO", help=TO, metavar="URL", show_default=False)] = [],  # noqa: B006
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Feed the service with drifting streams; with --from, through that broker.")
+    ] = False,
 ) -> None:
     """Predict and learn over HTTP, with a live page."""
     import platformdirs
@@ -37,15 +69,21 @@ def serve(
         raise ImportError(f"serving needs {error.name}: pip install 'kernling[serve]'") from error
     from ..serve.settings import Settings
 
-    settings = Settings(
-        waiting_rows=waiting_rows,
-        waiting_days=waiting_days,
-        snapshot_seconds=snapshot_seconds,
-        memory_bytes=memory_mb * 2**20,
-        model_bytes=memory_mb * 2**18,
-    )
+    named = {"waiting_rows": waiting_rows, "waiting_days": waiting_days, "snapshot_seconds": snapshot_seconds}
+    named |= {"memory_bytes": memory_mb * 2**20, "model_bytes": memory_mb * 2**18}
+    settings = Settings(**named | _limits(set))  # type: ignore[arg-type]
     with ExitStack() as stack:
         if data is None and demo:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder = data or platformdirs.user_data_path("kernling") / "serve"
-        run(folder, host, port, token_file=token_file, settings=settings, demo=demo, tell=typer.echo)
+        run(
+            folder,
+            host,
+            port,
+            token_file=token_file,
+            settings=settings,
+            demo=demo,
+            sources=sources,
+            sinks=sinks,
+            tell=typer.echo,
+        )

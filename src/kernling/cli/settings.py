@@ -12,12 +12,25 @@ METRICS = (
     "accuracy",
     "balanced_accuracy",
     "f1",
+    "precision",
+    "recall",
     "log_loss",
     "auc",
     "risk",
     "rmse",
     "mae",
+    "r2",
 )  # evaluate takes long to import
+OTHER_NAMES = (
+    "roc_auc",
+    "zero_one_loss",
+    "neg_log_loss",
+    "root_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "mean_absolute_error",
+    "neg_mean_absolute_error",
+    "r2_score",
+)
 
 
 def _known_learner(name: str) -> str:
@@ -32,7 +45,7 @@ def _known_learner(name: str) -> str:
 
 def _known_metrics(text: str | None) -> str | None:
     for name in names_of(text) or ():
-        if name not in METRICS:
+        if name not in METRICS + OTHER_NAMES:
             raise typer.BadParameter(f"there is no metric {name!r}; the metrics are {', '.join(METRICS)}")
     return text
 
@@ -47,7 +60,8 @@ SeedOption = Annotated[int, typer.Option(help="Seed of the random number generat
 MetricsOption = Annotated[
     str | None,
     typer.Option(
-        help=f"Comma-separated metrics: {', '.join(METRICS[:-2])}; {', '.join(METRICS[-2:])}.", callback=_known_metrics
+        help=f"Comma-separated metrics: {', '.join(METRICS[:-3])}; {', '.join(METRICS[-3:])}; or scikit-learn's names.",
+        callback=_known_metrics,
     ),
 ]
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}

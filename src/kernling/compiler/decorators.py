@@ -158,7 +158,7 @@ class Compiled:
         """A hash of all that is compiled into the function."""
         return key_of(self)
 
-    @cached_property
+    @property
     def dispatcher(self) -> Any:
         """Numba's object for the function."""
         return _numba_backend().dispatcher_of(self, fast_backend())

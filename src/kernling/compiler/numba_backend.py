@@ -32,12 +32,14 @@ class _Counted(Compiler):
             return super().compile_extra(func)
 
 
+@cache  # and not in the function: what measures a model by all it refers to does not arrive at Numba
 def dispatcher_of(function: Compiled, compilers: Any) -> Any:
     """Return Numba's object for a function, compiled by the fast backend's compilers, or if that is None by Numba's own."""
     declare_variants()
     kind = ENTRY if compilers is None else function.kind  # Numba compiles every function on its own, and again in its callers
     pipeline = _Counted if compilers is None else compilers.COMPILERS[kind]
-    dispatcher: Any = numba.njit(**function.options, pipeline_class=pipeline)(function.py_func)
+    options = function.options | ({"_nrt": True} if compilers is None else {})  # without it, Numba allocates no array
+    dispatcher: Any = numba.njit(**options, pipeline_class=pipeline)(function.py_func)
     _hide_from_python(dispatcher)
     try:
         dispatcher._cache = _DiskCache(function, kind, compilers)

@@ -1,7 +1,8 @@
 """Running standardisation: each row is scaled by the mean and spread of the rows up to and including it.
 
 Scaling a row that is not learned takes it in for the moment, as if it were the next one: what is predicted of a row does not
-depend on whether it is about to be learned.
+depend on whether it is about to be learned.  Scaled numbers are at most ``REACH`` deviations from the mean, and further ones
+are learned as if they were so far away: one absurd number spoils neither its column nor an expert.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 ENOUGH = 30  # rows before one can be called an outlier
+REACH = 5.0  # deviations from the mean, at which numbers are clipped
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
 WIDEST = 2.0  # spreads of columns, of which all numbers are at most MOST
 ZERO_OR_ONE, UNIT, ANY = range(3)  # what all values of a column have been: 0 or 1, from 0 to 1, or anything
@@ -59,12 +61,17 @@ def standardise(X, count, mean, squares, clip, out):
 
 
 @declared(
-    count="counts: 1", mean=f"{-MOST}..{MOST}: scaled", squares="not negative: scaled", kind=f"{ZERO_OR_ONE}..{ANY}: scaled"
+    count="counts: 1",
+    clipped="counts: 1",
+    mean=f"{-MOST}..{MOST}: scaled",
+    squares="not negative: scaled",
+    kind=f"{ZERO_OR_ONE}..{ANY}: scaled",
 )
 class Scales(NamedTuple):
     """Statistics of the columns, for a model that standardises them itself."""
 
     count: np.ndarray  # type: ignore[assignment]  # rows learned
+    clipped: np.ndarray  # rows in which a number was clipped
     mean: np.ndarray
     squares: np.ndarray  # sums of squared differences from the mean
     kind: np.ndarray  # see ZERO_OR_ONE and the rest above
@@ -82,15 +89,16 @@ class Scales(NamedTuple):
     def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
         """Return the scales of the rows of both."""
         count = added(self, other, start, lambda scales: scales.count)
+        clipped = added(self, other, start, lambda scales: scales.clipped)
         sums = added(self, other, start, lambda scales: scales.count * scales.mean)
         squares = added(self, other, start, lambda scales: scales.squares + scales.count * scales.mean**2)
         mean = sums / np.maximum(count, 1.0)
-        return Scales(count, mean, np.maximum(squares - count * mean**2, 0.0), np.maximum(self.kind, other.kind))
+        return Scales(count, clipped, mean, np.maximum(squares - count * mean**2, 0.0), np.maximum(self.kind, other.kind))
 
 
 def new_scales(d: int) -> Scales:
     """Return the initial statistics."""
-    return Scales(np.zeros(1), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
+    return Scales(np.zeros(1), np.zeros(1), np.zeros(d), np.zeros(d), np.zeros(d, np.int64))
 
 
 def scaled_rows(scales: Scales, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Scales]:
@@ -105,7 +113,7 @@ def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
     """Return rows on the current scales."""
     spread = np.sqrt(scales.squares / max(scales.count[0], 1.0))
     varies = spread > 0.0
-    scaled = np.where(varies, (X - scales.mean) / np.where(varies, spread, 1.0), 0.0)
+    scaled = np.where(varies, np.clip((X - scales.mean) / np.where(varies, spread, 1.0), -REACH, REACH), 0.0)
     return np.where(scales.stays(), X, scaled)
 
 
@@ -116,11 +124,12 @@ def keep(scales: Scales, after: Scales) -> None:
 
 
 @jit_exact
-def _scale(X, weights, count, mean, squares, kind, out):
+def _scale(X, weights, count, clipped, mean, squares, kind, out):
     d = X.shape[1]
     for i in range(X.shape[0]):
         n = count[0] + 1.0
         widest = ZERO_OR_ONE
+        is_clipped = False
         for c in range(d):
             widest = max(widest, kind[c], _kind_of(X[i, c]))
         as_is = UNIT if widest <= UNIT else ZERO_OR_ONE
@@ -131,10 +140,16 @@ def _scale(X, weights, count, mean, squares, kind, out):
             out[i, c] = value
             if known > as_is:
                 out[i, c] = (value - centre) / np.sqrt(spread / n) if spread > 0.0 else 0.0
+                out[i, c] = min(max(out[i, c], -REACH), REACH)
+                far = REACH * np.sqrt(squares[c] / count[0]) if count[0] >= ENOUGH else 0.0
+                if far > 0.0 and abs(value - mean[c]) > far:
+                    is_clipped = True
+                    centre, spread = welford(min(max(value, mean[c] - far), mean[c] + far), n, mean[c], squares[c])
             if weights[i] > 0.0:
                 mean[c], squares[c], kind[c] = centre, spread, known
         if weights[i] > 0.0:
             count[0] = n
+            clipped[0] += is_clipped
 
 
 @inline_exact
@@ -156,7 +171,7 @@ def scaled_targets(scales: Scales, y: np.ndarray, weights: np.ndarray) -> tuple[
     """Scale targets one by one; return them and the scale after them, to which those of weight 0 do not contribute."""
     after = Scales(*(part.copy() for part in scales))
     found = Targets(*np.empty((3, len(y))))
-    scale_targets(y, weights, *after[:3], *found)
+    scale_targets(y, weights, after.count, after.mean, after.squares, *found)
     return found, after
 
 

@@ -25,6 +25,7 @@ class Widening(NamedTuple):
 
     old: np.ndarray  # (outputs,) index of the old output, -1 for a new class
     factors: np.ndarray  # (outputs,) its factor, 0 for a new class
+    in_place: bool = True  # whether values that were converted before may be overwritten: nobody will go back to them
 
     @property
     def outputs(self) -> int:
@@ -32,21 +33,22 @@ class Widening(NamedTuple):
         return len(self.old)
 
     def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
-        """Convert values, which have one entry per old output along an axis; those of a new class are 0.
-
-        Values that were converted before may be changed in place.
-        """
+        """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
         shape = list(values.shape)
         shape[axis] = self.outputs
-        if isinstance(values.base, Spare) and values.base.size >= math.prod(shape) and self._only_adds_one():
+        has_room = self.in_place and isinstance(values.base, Spare) and values.base.size >= math.prod(shape)
+        if has_room and self._only_adds_one():
             return _inserted(values, axis, int(np.argmin(self.old)))
-        spare = self.outputs // 4 + 1 if self.outputs > 1 else 0
+        spare = self.outputs // 4 + 1 if self.in_place and self.outputs > 1 else 0
         memory = Spare(math.prod(shape) // self.outputs * (self.outputs + spare), values.dtype)
         wider = np.ndarray(shape, values.dtype, memory)
         to, source = np.moveaxis(wider, axis, 0), np.moveaxis(values, axis, 0)
         for first, last in self._runs():
-            old, factor = int(self.old[first]), self.factors[first]
-            to[first:last] = 0.0 if old < 0 else factor * source[old : old + last - first]
+            old = int(self.old[first])
+            if old < 0:
+                to[first:last] = 0.0
+            else:
+                np.multiply(source[old : old + last - first], self.factors[first], out=to[first:last])
         return wider
 
     def _only_adds_one(self) -> bool:

@@ -209,8 +209,8 @@ class SmallBatches:
             return state
         with deferred_interrupt():
             self._fail(done)
-        if done >= 0:  # batches have filled all room
-            return self._learn_small(_with_room(state, len(X) + self._room), X, y, labels, weights, largest)
+        if done >= 0:  # batches have filled all room: rows that wait may be stored as well, and one more batch has to fit
+            return self._learn_small(_with_room(state, len(X) + 2 * self._room), X, y, labels, weights, largest)
         if done == REFUSED:
             return None
         raise Diverged

@@ -133,7 +133,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             few = not (fresh or record or cuts) and self._takes_few(X)
             is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
             # small batches restore the state, and a single step on points checks before it changes anything
-            is_one_step = is_short and self._steps(len(y), record) <= 1 and not cuts
+            is_one_step = is_short and self._steps(len(y), record) <= 1
             careful = not few and not (is_one_step and isinstance(self._state.model, Expansion))
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
@@ -143,7 +143,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             with deferred_interrupt() if is_short else nullcontext():
                 for first, last in pairwise(sorted({0, *cuts, len(y)})):
                     if first in cuts:
-                        self._add_class(y[first])
+                        self._add_class(y[first], in_place=careful)
                     known = getattr(self, "classes_", None)
                     parts.append((known, self._learn_segment(learn, X, y, weights, record, slice(first, last))))
                 if careful:
@@ -403,8 +403,8 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         """Return the rows in which labels appear for the first time."""
         return []
 
-    def _add_class(self, label) -> None:
-        """Add a label to the classes."""
+    def _add_class(self, label, in_place: bool = True) -> None:
+        """Add a label to the classes, in the memory of the state, or leaving that as it is."""
 
     def _targets(self, y, weights) -> np.ndarray:
         """Return the encoded targets of a chunk of a stream."""

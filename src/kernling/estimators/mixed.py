@@ -19,9 +19,11 @@ from .checking import canonical, checked
 from .constraints import SWITCH
 from .options import IsotropicKernel
 from .parameters import parameter
+from .tasks import OnlineClassifier
 from .turns import thread_count
 
 BLOCK = 512  # rows predicted at once
+LEAST = 1e-300  # weight of a class, so that its logarithm is finite
 
 
 def dense_rows(rows: Rows, part: slice) -> np.ndarray:
@@ -59,6 +61,11 @@ class Mixed(IsotropicKernel):
         """Ignore the initial value: the state contains the current one."""
 
     @property
+    def clipped_(self) -> int:
+        """Number of learned rows in which a number was clipped, since it was far from the mean of its column."""
+        return int(self._fitted().answering.scales.clipped[0]) if self.standardise else 0
+
+    @property
     def has_succeeded(self) -> bool:
         """Whether what answers began after a change of the stream, and knows nothing of the events before."""
         return bool(self._fitted().answering.early.begun[0] > 0.0)
@@ -66,7 +73,9 @@ class Mixed(IsotropicKernel):
     @property
     def _setup(self) -> Any:
         """Return the settings with the current kernel."""
-        settings = self.__dict__["_settings"]
+        settings = self.__dict__.get("_settings")
+        if settings is None:  # dir() asks for every attribute
+            raise AttributeError("there are no settings before the first event")
         return settings._replace(kernel=settings.kernel._replace(gamma=self.gamma_))
 
     @_setup.setter
@@ -122,3 +131,45 @@ class Mixed(IsotropicKernel):
     def n_support_(self) -> int:
         """Points stored: all of them count."""
         return self.n_stored_
+
+
+class MixedClassifier(Mixed, OnlineClassifier):
+    """A classifier that gives log probabilities, to which those of the class weights are added.
+
+    Experts that learn heavy events of a rare class follow each of them, and rank worse; a weight of the output costs nothing.
+    """
+
+    class_weight: dict | str | None = parameter(
+        default=None,
+        doc="Weights of the classes, by which probabilities are multiplied (and divided by their sum); learning does not "
+        'depend on them. "balanced" divides by the counts seen so far.',
+    )
+
+    def _class_weights(self, y, weights, whole):
+        super()._class_weights(y, weights, whole)  # counts
+        return np.ones(len(y))
+
+    def _learn_segment(self, learn, X, y, weights, record, part: slice):
+        counts = self._counts
+        if record and self.class_weight == "balanced":
+            with_each = self._counts_with(np.searchsorted(self.classes_, y[part]), weights[part])
+            counts = np.vstack([counts, with_each[:-1]])  # before each event
+        outputs = super()._learn_segment(learn, X, y, weights, record, part)
+        return outputs + self._log_weights(counts) if record else outputs
+
+    def _outputs(self, rows, part: slice) -> np.ndarray:
+        return super()._outputs(rows, part) + self.output_shift[:, np.newaxis]
+
+    @property
+    def output_shift(self) -> np.ndarray:
+        """The class weights as they are added to log probabilities, or to log odds."""
+        return self._log_weights(self._counts)
+
+    def _log_weights(self, counts: np.ndarray) -> np.ndarray:
+        """Return what is added to outputs after so many events of each class, (..., outputs)."""
+        if self.class_weight == "balanced":
+            logs = -np.log(np.maximum(counts, 1.0))
+        else:
+            named: Any = self.class_weight or {}
+            logs = np.log([max(float(named.get(label, 1.0)), LEAST) for label in self.classes_.tolist()])
+        return logs if self._problem.outputs > 1 else logs[..., -1:] - logs[..., :1]

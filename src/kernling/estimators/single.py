@@ -34,6 +34,7 @@ class SingleEvents(TakesTurns):
     _one: Any = None  # buffers for single events, once they have been needed
     _scorers: list  # buffers for predicting a few rows
     _target_scale: Any = None
+    partial_fit: Callable
     learner: ClassVar[Any]
     pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank, and need a threshold
     _notes: Callable[[], Any]
@@ -69,6 +70,10 @@ class SingleEvents(TakesTurns):
             else:
                 self._learn_with_statistics(x, y, target, sample_weight)
         return self
+
+    def learn_many(self, X, y=None):
+        """Learn rows: River's name of ``partial_fit``."""
+        return self.partial_fit(X, y)
 
     def score_one(self, x):
         """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""

@@ -92,11 +92,11 @@ class OnlineWithClasses(OnlineEstimator):
     def _first_of_new_classes(self, y):
         return labels.first_appearances(self.classes_, y)
 
-    def _add_class(self, label):
+    def _add_class(self, label, in_place=True):
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
         self._forget_codes()
-        self.classes_, change = labels.widening(self.classes_, label)
+        self.classes_, change = labels.widening(self.classes_, label, in_place)
         self._widen(place, change)
 
     def _widen(self, place: int, change: Widening) -> None:
@@ -157,12 +157,16 @@ class OnlineWithClasses(OnlineEstimator):
         index = np.searchsorted(self.classes_, y)
         if isinstance(self.class_weight, dict):
             return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])[index]
-        seen = np.zeros((len(y), len(self.classes_)))
-        seen[np.arange(len(y)), index] = weights > 0.0
-        counts = self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
+        counts = self._counts_with(index, weights, whole)
         self._counts = counts[-1].copy()
         own = np.maximum(counts[np.arange(len(y)), index], 1.0)
         return counts.sum(axis=1) / ((counts > 0.0).sum(axis=1).clip(1) * own)
+
+    def _counts_with(self, index, weights, whole=False) -> np.ndarray:
+        """Return the events of each class with each of these rows and those before it, or with all of them."""
+        seen = np.zeros((len(index), len(self.classes_)))
+        seen[np.arange(len(index)), index] = weights > 0.0
+        return self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
 
 
 class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
@@ -238,6 +242,15 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
             if type(score) is float:  # fast path for one or two classes
                 return self.classes_[-1 if score >= 0.0 else 0]
             return labels.decide(self.classes_, score[np.newaxis])[0]
+
+    @available_if(_gives_probabilities)
+    def predict_proba_one(self, x):
+        """Predict the probability of each class for one event, a 1-D array, as a dictionary; empty before any learning."""
+        with self._turns.lock:
+            if not (self._one or self._make_ready()):
+                return {}
+            found = probabilities(np.reshape(self._score_event(self._event(x)), (1, -1)), len(self.classes_))
+            return dict(zip(self.classes_.tolist(), found[0].tolist(), strict=True))
 
 
 class OnlineClassifier(BaseOnlineClassifier):

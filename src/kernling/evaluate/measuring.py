@@ -18,7 +18,7 @@ from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
 from ..tables.fill import Fill
 from ..tables.scalers import Standardise
-from .metrics import Batch, Counts, metric, metric_class
+from .metrics import OTHER_NAMES, Batch, Counts, metric, metric_class
 from .rows import Row
 
 _DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
@@ -35,7 +35,7 @@ def task_of(model: Any, y: np.ndarray) -> str:
 
 def chosen_metrics(metrics: Sequence[str] | None, task: str) -> list[str]:
     """Return the requested metrics, or the default metrics of the task."""
-    names = list(_DEFAULTS[task] if metrics is None else metrics)
+    names = [OTHER_NAMES.get(name, name) for name in (_DEFAULTS[task] if metrics is None else metrics)]
     for name in names:
         if metric_class(name).task != task:
             raise ValueError(f"the metric {name!r} is not defined for {task}")
@@ -127,24 +127,26 @@ def _batch_from_scores(classes: np.ndarray, scores: np.ndarray, y: np.ndarray, p
     """Return labels, scores and probabilities computed from the scores of a classifier, (rows,) or (rows, outputs)."""
     table = scores[:, None] if scores.ndim == 1 else scores
     flat = table.shape[1] == 1
-    given = None
+    given = sure = None
     if probability:
         each = probabilities(table, len(classes))
         place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-        given = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0)
-    return Batch(y, labels.decide(classes, table), table[:, 0] if flat else table, given, None if flat else classes)
+        given, sure = np.where(classes[place] == y, each[np.arange(len(y)), place], 0.0), each.max(axis=1)
+    return Batch(y, labels.decide(classes, table), table[:, 0] if flat else table, given, None if flat else classes, sure)
 
 
 def _concatenate(parts: list[Batch]) -> Batch:
     """Concatenate batches of predictions of a model that may have met new classes in between."""
     classes = parts[-1].classes
-    given = None if parts[0].probability is None else np.concatenate([part.probability for part in parts])
+    sides = zip(*((part.probability, part.confidence) for part in parts), strict=True)
+    given, sure = (None if side[0] is None else np.concatenate(side) for side in sides)
     return Batch(
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.predicted for part in parts]),
         np.concatenate([part.score if classes is None else _columns(part, classes) for part in parts]),
         given,
         classes,
+        sure,
     )
 
 

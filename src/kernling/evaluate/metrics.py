@@ -27,12 +27,17 @@ class Batch(NamedTuple):
     score: np.ndarray | None = None  # of the second class if there are two; else (rows, classes), NaN where unknown
     probability: np.ndarray | None = None  # predicted probability of the true label
     classes: np.ndarray | None = None  # of the columns of score, if it has several
+    confidence: np.ndarray | None = None  # predicted probability of the predicted label
+
+    def part(self, first: int, last: int) -> Batch:
+        """Return some of the rows."""
+        sides: Any = (None if side is None else side[first:last] for side in self._replace(classes=None))
+        return Batch(*sides)._replace(classes=self.classes)
 
     def last(self, n: int) -> Batch:
-        """Return the last n rows."""
-        first = max(len(self.y) - n, 0)
-        score, probability = (None if side is None else side[first:].copy() for side in (self.score, self.probability))
-        return Batch(self.y[first:].copy(), self.predicted[first:].copy(), score, probability, self.classes)
+        """Return a copy of the last n rows."""
+        sides: Any = (None if side is None else side.copy() for side in self.part(max(len(self.y) - n, 0), len(self.y)))
+        return Batch(*sides)
 
 
 class Metric:
@@ -226,6 +231,58 @@ class F1(LabelMetric):
         return float((2.0 * self.counts.right[chosen] / both[chosen]).mean())
 
 
+class Recall(LabelMetric):
+    """Share of the rows of the second of two classes that are predicted, or the mean over more than two.
+
+    Same as ``sklearn.metrics.recall_score``, with average "binary" or "macro".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Batch, metric
+    >>> recall = metric("recall")
+    >>> recall.update(Batch(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])))
+    >>> print(recall.value)
+    0.5
+    """
+
+    label = "recall"
+    is_share = True
+
+    def _of(self) -> np.ndarray:
+        """Return the number of rows of each class of which a share is right."""
+        return self.counts.came
+
+    @property
+    def value(self) -> float:
+        of = self._of()
+        chosen = np.flatnonzero(self.counts.came + self.counts.predicted) if len(of) > 2 else np.arange(1, len(of))
+        if not len(chosen) or (len(of) == 2 and not of[1]):
+            return np.nan
+        return float((self.counts.right[chosen] / np.maximum(of[chosen], 1)).mean())
+
+
+class Precision(Recall):
+    """Share of the predictions of the second of two classes that are right, or the mean over more than two.
+
+    Same as ``sklearn.metrics.precision_score``, with average "binary" or "macro"; NaN if the second class is never predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Batch, metric
+    >>> precision = metric("precision")
+    >>> precision.update(Batch(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])))
+    >>> print(round(precision.value, 3))
+    0.667
+    """
+
+    label = "precision"
+
+    def _of(self) -> np.ndarray:
+        return self.counts.predicted
+
+
 class LogLoss(Metric):
     """Mean negative log of the predicted probability of the true label; probabilities are clipped at 2.2e-16.
 
@@ -315,6 +372,38 @@ class MAE(RMSE):
     @property
     def value(self) -> float:
         return self.total / self.rows if self.rows else np.nan
+
+
+class R2(Metric):
+    """Share of the variance of the targets that is explained, as ``sklearn.metrics.r2_score``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import Batch, metric
+    >>> r2 = metric("r2")
+    >>> r2.update(Batch(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 2.0])))
+    >>> print(r2.value)
+    0.5
+    """
+
+    label = "R²"
+    task = "regression"
+
+    def __init__(self) -> None:
+        self.rows, self.mean, self.squares, self.errors = 0, 0.0, 0.0, 0.0
+
+    def update(self, batch: Batch) -> None:
+        y = np.asarray(batch.y, dtype=np.float64)
+        rows, shift = self.rows + len(y), y.mean() - self.mean
+        self.squares += float(((y - y.mean()) ** 2).sum()) + shift**2 * self.rows * len(y) / rows
+        self.mean += shift * len(y) / rows
+        self.rows = rows
+        self.errors += float(((y - batch.predicted) ** 2).sum())
+
+    @property
+    def value(self) -> float:
+        return 1.0 - self.errors / self.squares if self.squares else np.nan
 
 
 class AUC(Metric):
@@ -414,11 +503,24 @@ METRICS: dict[str, type[Metric]] = {
     "accuracy": Accuracy,
     "balanced_accuracy": BalancedAccuracy,
     "f1": F1,
+    "precision": Precision,
+    "recall": Recall,
     "log_loss": LogLoss,
     "auc": AUC,
     "risk": Risk,
     "rmse": RMSE,
     "mae": MAE,
+    "r2": R2,
+}
+OTHER_NAMES = {  # of scikit-learn
+    "roc_auc": "auc",
+    "zero_one_loss": "mistakes",
+    "neg_log_loss": "log_loss",
+    "root_mean_squared_error": "rmse",
+    "neg_root_mean_squared_error": "rmse",
+    "mean_absolute_error": "mae",
+    "neg_mean_absolute_error": "mae",
+    "r2_score": "r2",
 }
 
 
@@ -466,8 +568,8 @@ class Window:
 
 
 def metric(name: str, counts: Counts | None = None) -> Metric:
-    """Return a running metric by name: mistakes, accuracy, balanced_accuracy, f1, log_loss, rmse, mae, auc or
-    risk.
+    """Return a running metric by name: mistakes, accuracy, balanced_accuracy, f1, precision, recall, log_loss, auc or
+    risk; rmse, mae or r2.  Scikit-learn's names, such as roc_auc and mean_absolute_error, are understood.
 
     Metrics of labels that are given the same ``counts`` share them; the caller updates them.
 
@@ -483,6 +585,7 @@ def metric(name: str, counts: Counts | None = None) -> Metric:
 
 def metric_class(name: str) -> type[Metric]:
     """Return the class of a metric, whose attributes are its task, direction and label."""
+    name = OTHER_NAMES.get(name, name)
     if name not in METRICS:
         raise ValueError(f"a metric must be one of {', '.join(map(repr, METRICS))}, not {name!r}")
     return METRICS[name]

@@ -29,6 +29,12 @@ from .measuring import (
 from .metrics import Batch, Counts, Window, metric, metric_class
 from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
+from .summary import Summary
+
+FINEST, FEWEST = (
+    100,
+    50,
+)  # rows between measurements that are spread over a stream, and how many there are at least, if it is long enough
 
 
 def test_then_train(
@@ -54,7 +60,8 @@ def test_then_train(
     window : int
         Size of the sliding window; each metric is also reported over it as ``<metric>_window``, which shows drift.
     every : int, optional
-        Number of rows between measurements; by default the only measurement is at the end.
+        Number of rows between measurements; 0 for 50 to 100 measurements whatever the length of the stream, after the first
+        5,000 rows.  By default the only measurement is at the end.
     linear : bool
         Whether to run a linear model on the same rows, as ``<metric>_linear``, for at most 300 columns.
     on_row : callable, optional
@@ -167,7 +174,8 @@ class ProgressiveRun:
 
     See :func:`test_then_train` for the arguments; ``info`` is the stream's ``info``, and ``on_batch`` is called with the
     predictions of rows that have been learned.  A run that continues a stream starts at its row ``row``, and ``every`` counts
-    from the stream's first row; ``again`` rows have been measured before.
+    from the stream's first row; ``again`` rows have been measured before.  With ``summarise``, ``summary`` is a
+    :class:`~kernling.evaluate.summary.Summary`.
 
     Examples
     --------
@@ -196,10 +204,13 @@ class ProgressiveRun:
         extra: Row | None = None,
         row: int = 0,
         again: int = 0,
+        summarise: bool = False,
     ):
         self.model = model
-        if every is not None and every < 1:
-            raise ValueError(f"every must be at least 1 row, not {every}")
+        self._places, self._summarises = list[int](), summarise
+        self.summary: Summary | None = None
+        if every is not None and every < 0:
+            raise ValueError(f"every must be a number of rows, or 0, not {every}")
         self._every = every
         self._on_row = on_row
         self._on_batch = on_batch
@@ -226,7 +237,11 @@ class ProgressiveRun:
         for name in self.metrics:
             if metric_class(name).held_out_only:
                 raise ValueError(f"{name} is of one model on held-out rows: evaluate it with batch, held_out or folds")
-        self._need = "decision_function" if any(metric(name).needs != "predict" for name in self.metrics) else "predict"
+        self.summary = Summary(task) if self._summarises else None
+        self._has_shares = "log_loss" in self.metrics or (self._summarises and hasattr(self.model, "predict_proba"))
+        self._need = "predict"
+        if self._has_shares or any(metric(name).needs != "predict" for name in self.metrics):
+            self._need = "decision_function"
         if "log_loss" in self.metrics and not hasattr(self.model, "predict_proba"):
             raise ValueError("log_loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
         self._running = {name: metric(name, self._counts) for name in self.metrics}
@@ -250,13 +265,29 @@ class ProgressiveRun:
         """Predict and then learn some rows."""
         if not self.begun:
             self.begin(X, y)
-        every = self._every
-        for piece in cut_chunk(X, y, range(every - self.row % every, len(y), every) if every else ()):
+        for piece in cut_chunk(X, y, () if self._every is None else self._cuts(len(y))):
             self._learn(*piece)
+
+    def _cuts(self, rows: int) -> list[int]:
+        """Return where the next rows are cut for measurements."""
+        first, last = self.row + 1, self.row + rows
+        if self._every:
+            return list(range(self._every - self.row % self._every, rows, self._every))
+        places = range(first + -first % FINEST, last, FINEST)
+        return [place - self.row for place in places if place % _step(place) == 0]
+
+    def _is_measured(self) -> bool:
+        """Return whether there is a measurement at this row; forget those that have become too many."""
+        if self._every is None or self._every > 0:
+            return self._every is not None and self.row % self._every == 0
+        step = _step(self.row)
+        kept = [number for number, place in enumerate(self._places) if place % step == 0]
+        self.rows, self._places = [self.rows[number] for number in kept], [self._places[number] for number in kept]
+        return self.row % step == 0
 
     def _learn(self, X: Any, y: np.ndarray) -> None:
         begin = time.process_time()
-        batch, rows = learn(self.model, X, y, self._need, "log_loss" in self.metrics)
+        batch, rows = learn(self.model, X, y, self._need, self._has_shares)
         self.seconds += time.process_time() - begin
         if rows.shape[1] > WIDEST:
             self._references.pop("linear", None)
@@ -270,6 +301,8 @@ class ProgressiveRun:
 
     def _measure(self, batch: Batch, rows: Any) -> None:
         self.events += len(batch.y)
+        if self.summary is not None:
+            self.summary.update(batch)
         for one in self._running.values():
             one.update(batch)
         if self._task == "classification":
@@ -277,8 +310,9 @@ class ProgressiveRun:
         self._recent.update(batch)
         for reference in self._references.values():
             reference.update(rows, batch.y)
-        if self._every and self.row % self._every == 0:
+        if self._is_measured():
             self._add_row()
+            self._places.append(self.row)
 
     def value(self, name: str) -> float:
         """Return the current value of a metric."""
@@ -310,6 +344,14 @@ class ProgressiveRun:
         self.rows.append(row | weights_of_experts(self.model) | size_of(self.model))
         if self._on_row:
             self._on_row(self.rows[-1])
+
+
+def _step(row: int) -> int:
+    """Return the number of rows between measurements that are spread over the first rows of a stream."""
+    step = FINEST
+    while row >= 2 * FEWEST * step:
+        step *= 2
+    return step
 
 
 class ProgressiveRuns:

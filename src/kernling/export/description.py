@@ -30,7 +30,8 @@ class Affine(NamedTuple):
 class Running(NamedTuple):
     """Standardisation of a row as if it were the next one learned, so its own values count in mean and variance.
 
-    With z = x - mean, a column becomes z sqrt(share) / sqrt(variance + (1 - share) z^2), or 0 if that is 0 / 0.
+    With z = x - mean, a column becomes z sqrt(share) / sqrt(variance + (1 - share) z^2), or 0 if that is 0 / 0, clipped to
+    [-reach, reach].
 
     Columns of 0 and 1 are left as they are, and so are all columns while values are in [0, 1].  That is, the level of a value
     is 0 for 0 and 1, 1 for others in [0, 1], and 2 for all others; that of a column is the larger of its value's and
@@ -41,6 +42,7 @@ class Running(NamedTuple):
     mean: np.ndarray  # (columns,)
     variance: np.ndarray  # (columns,)
     level: np.ndarray  # (columns,) of the rows learned
+    reach: float
 
 
 class Column(NamedTuple):
@@ -171,7 +173,7 @@ class Stacks(NamedTuple):
     Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``; each number z becomes
     z / sqrt(1 + |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
     logarithm of ``floor`` + the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the
-    second minus that of the first.
+    second minus that of the first.  ``shift``, of the class weights, is added to it.
     """
 
     experts: tuple[Sum, ...]
@@ -181,6 +183,7 @@ class Stacks(NamedTuple):
     bias: np.ndarray  # (stacks, classes)
     trust: np.ndarray  # (stacks,)
     floor: float
+    shift: np.ndarray  # (outputs,)
 
 
 class Blend(NamedTuple):

@@ -65,7 +65,7 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
 def running(scales: Scales) -> Running:
     """Describe scales that rows themselves contribute to."""
     n = float(scales.count[0])
-    return Running(n / (n + 1.0), scales.mean, scales.squares / max(n, 1.0), scales.kind)
+    return Running(n / (n + 1.0), scales.mean, scales.squares / max(n, 1.0), scales.kind, scaling.REACH)
 
 
 # ---------------------------------------------------------------------- experts
@@ -137,7 +137,8 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
     noise = held.trust * held.noise
     floor = float(noise.sum()) / held.bias.shape[1]
-    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust - noise, floor)
+    shift = np.zeros(held.mean.shape[1])
+    return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust - noise, floor, shift)
 
 
 def _without_memory(held: Mixture) -> Mixture:

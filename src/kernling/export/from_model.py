@@ -28,6 +28,7 @@ from .description import (
     KernelValues,
     Labels,
     LinearSum,
+    Stacks,
     Sum,
     Value,
 )
@@ -73,6 +74,8 @@ def _described(model: Any) -> Description:
     if isinstance(model, Mixed):
         kernel, state = model.frozen()
         kernels, mixture = mixture_of(kernel, state)
+        if isinstance(mixture, Stacks):
+            mixture = mixture._replace(shift=model.output_shift)
         scale = running(state.scales) if model.standardise else None
         return found._replace(scale=scale, kernels=kernels, function=mixture, output=_OUTPUTS[model.task](model)[0])
     output, shift = _OUTPUTS[model.task](model)
@@ -104,6 +107,9 @@ def _affine(scale: Scale) -> Affine:
 def _columns(encode: Encode) -> tuple[Column, ...]:
     if encode.hash is not None:
         raise TypeError(f"Encode(hash={encode.hash}) cannot be exported: leave hash out, so that categories have columns")
+    late = next((column for column in encode.schema_ if column.late and column.treatment not in ("number", "boolean")), None)
+    if late is not None:
+        raise TypeError(f"column {late.name!r} came after the first rows and holds no numbers, which cannot be exported")
     measured = encode.measured()
     return tuple(_column(column, *measured.get(column.name, (None, None))) for column in encode.schema_ if column.width)
 
@@ -111,7 +117,7 @@ def _columns(encode: Encode) -> tuple[Column, ...]:
 def _column(column: schema.Column, fill: float | None, scale: Scale | None) -> Column:
     return Column(
         name=column.name,
-        treatment=column.treatment,
+        treatment="number" if column.late else column.treatment,
         gaps=column.gaps,
         fill=fill,
         scale=None if scale is None else _affine(scale),

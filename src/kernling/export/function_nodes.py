@@ -61,6 +61,7 @@ def _standardised(graph: Graph, X: str, scale: Running) -> str:
     z = graph.add("Sub", X, scale.mean)
     squares = graph.add("Add", graph.add("Mul", graph.add("Mul", z, z), 1.0 - scale.share), scale.variance)
     scaled = graph.add("Div", graph.add("Mul", z, np.sqrt(scale.share)), graph.add("Sqrt", graph.add("Max", squares, TINY)))
+    scaled = _clipped(graph, scaled, scale.reach)
     if (scale.level > 0).all():
         varied: str | np.ndarray = np.array([True])
     else:
@@ -148,7 +149,8 @@ def _stacks(graph: Graph, function: Stacks, rows: Rows) -> str:
     logits = graph.add("Add", graph.add("MatMul", function.pull, _expert_scores(graph, function, rows)), function.bias)
     shares = graph.add("Mul", graph.add("Softmax", logits, axis=2), function.trust[:, np.newaxis])
     mixed = graph.add("Log", graph.add("Add", graph.add("ReduceSum", shares, np.array([1]), keepdims=0), function.floor))
-    return mixed if len(function.experts[0].offset) > 1 else graph.add("Gemm", mixed, np.array([[-1.0], [1.0]]))
+    output = mixed if len(function.shift) > 1 else graph.add("Gemm", mixed, np.array([[-1.0], [1.0]]))
+    return graph.add("Add", output, function.shift) if function.shift.any() else output
 
 
 def _expert_scores(graph: Graph, function: Stacks, rows: Rows) -> str:

@@ -53,7 +53,7 @@ def write(graph: Graph, description: Description) -> None:
     if description.columns is None:
         X = graph.input("rows", "n", description.width)
     else:
-        X = table_rows(graph, description.columns)
+        X = table_rows(graph, description.columns, description.width)
     for step in description.steps:
         X = scaled(graph, X, step)
     if description.function is None:

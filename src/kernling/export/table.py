@@ -26,8 +26,8 @@ def scaled(graph: Graph, X: str, step: Affine) -> str:
     return X if step.reach is None else graph.add("Max", graph.add("Min", X, step.reach), -step.reach)
 
 
-def table_rows(graph: Graph, columns: tuple[Column, ...]) -> str:
-    """Add an input for each column, and return them encoded as rows of numbers.
+def table_rows(graph: Graph, columns: tuple[Column, ...], width: int) -> str:
+    """Add an input for each column, and return them encoded as rows of numbers, followed by 0 up to this width.
 
     Blocks are concatenated in the order that is simplest to compute, and then sorted into the order of the columns.
     """
@@ -55,7 +55,8 @@ def table_rows(graph: Graph, columns: tuple[Column, ...]) -> str:
             put(angles, *((column.name, 1 + i) for i in range(_angle_count(column))))
     order = [places[column.name, i] for column in columns for i in range(_width(column))]
     rows = graph.beside(blocks)
-    return rows if order == sorted(order) else graph.add("Gather", rows, np.array(order), axis=1)
+    rows = rows if order == sorted(order) else graph.add("Gather", rows, np.array(order), axis=1)
+    return rows if width == len(order) else graph.add("Pad", rows, np.array([0, 0, 0, width - len(order)]))
 
 
 def _input(graph: Graph, column: Column) -> str:

@@ -12,9 +12,13 @@ from typing import IO, Any
 
 from ..extras import need_pyarrow
 from ..tables.frames import arrow_table, check_names
-from ..tables.table import FEW, Table
+from ..tables.table import Table
+from ..tables.written import FEW, GAPS
+from ..warned import warn
 from .files import DELIMITERS, in_one_line
 from .lines import line_blocks
+
+WESTERN = "cp1252"
 
 
 def delimiter_of(source: Any, file: io.BufferedReader) -> str:
@@ -33,7 +37,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
     """
     pyarrow = need_pyarrow()
     csv = pyarrow.csv
-    none = csv.ConvertOptions().null_values
+    none = [*csv.ConvertOptions().null_values, *GAPS, *(mark.upper() for mark in GAPS), *(mark.title() for mark in GAPS)]
     commas = delimiter == ";"  # as decimal points
     names: list[str] | None = None
     types: dict[str, Any] = {}  # of columns with at least one value so far
@@ -61,7 +65,7 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
                 } | types
                 empty = {name for name in kinds if pyarrow.types.is_null(first[name].type)}
                 types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
-            table, written = _converted(pyarrow, (io.BytesIO(block), reading, parsing), kinds, commas)
+            table, written = _converted(pyarrow, (io.BytesIO(block), reading, parsing), kinds, none, commas)
         except pyarrow.ArrowInvalid as error:
             raise ValueError(f"damaged CSV after row {rows}: {in_one_line(error)}") from error
         names = table.column_names
@@ -78,13 +82,15 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
         raise ValueError("the CSV file is empty")
 
 
-def _converted(pyarrow: Any, source: tuple[io.BytesIO, Any, Any], kinds: dict[str, Any], commas: bool) -> tuple[Any, list[str]]:
+def _converted(
+    pyarrow: Any, source: tuple[io.BytesIO, Any, Any], kinds: dict[str, Any], none: list[str], commas: bool
+) -> tuple[Any, list[str]]:
     """Return a block as a table with columns of these types, and the names of those that are text instead: as written."""
     file, reading, parsing = source
     for point in (".", ",") if commas else (".",):
         with suppress(pyarrow.ArrowInvalid):
             file.seek(0)
-            typed = pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=point)
+            typed = pyarrow.csv.ConvertOptions(column_types=kinds, null_values=none, decimal_point=point)
             return pyarrow.csv.read_csv(file, reading, parsing, typed), []
     file.seek(0)
     texts = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
@@ -93,19 +99,45 @@ def _converted(pyarrow: Any, source: tuple[io.BytesIO, Any, Any], kinds: dict[st
 
 
 def _utf8_blocks(file: IO[bytes], delimiter: str) -> Iterator[bytes]:
-    """Yield blocks of whole lines of CSV; the lines before one that is not UTF-8 are yielded before the error is raised."""
-    lines = 0
+    """Yield blocks of whole lines of CSV as UTF-8.
+
+    A file that is ASCII up to text that is not UTF-8 is read as cp1252, with a warning, if it is text in that encoding.  The
+    lines before one that cannot be read are yielded before the error is raised.
+    """
+    lines, ascii_only, western = 0, True, False
     for block in line_blocks(file, delimiter=delimiter):
         try:
-            block.decode()
+            if western:
+                block = block.decode(WESTERN).encode()
+            else:
+                block.decode()
         except UnicodeDecodeError as error:
             good = block[: block.rfind(b"\n", 0, error.start) + 1]
-            if good:
-                yield good
             line = lines + good.count(b"\n") + 1
-            raise ValueError(f"line {line} is not UTF-8 text ({error.reason}): save the file as UTF-8") from error
+            if ascii_only and not western and block[: error.start].isascii() and _is_western(block):
+                warn(f"line {line} is not UTF-8: the file is read as {WESTERN}; name its encoding if it is another one")
+                western, block = True, block.decode(WESTERN).encode()
+            else:
+                if good:
+                    yield good
+                name = WESTERN if western else "UTF-8"
+                raise ValueError(
+                    f"line {line} is not {name} text ({error.reason}): save the file as UTF-8, or name its encoding"
+                ) from error
         lines += block.count(b"\n")
+        ascii_only = ascii_only and block.isascii()
         yield block
+
+
+def _is_western(block: bytes) -> bool:
+    """Return whether a block is text in Windows' encoding of Western Europe, rather than damaged UTF-8."""
+    if re.search(rb"[\xc2-\xf4][\x80-\xbf]", block):
+        return False
+    try:
+        text = block.decode(WESTERN)
+    except UnicodeDecodeError:
+        return False
+    return re.search("[\x00-\x08\x0e-\x1f]", text) is None
 
 
 def _csv_table(table: Any, written: list[str], none: list[str], commas: bool) -> Table:

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ..brokers import is_url
 from ..estimators.constraints import short
 from ..extras import need_pyarrow
 from ..tables.frames import arrow_table
@@ -45,8 +46,8 @@ _LIBSVM_LINE = re.compile(rb"[-+0-9.eE]+(\s+qid:\d+)?(\s+\d+:[-+0-9.eE]+)+\s*(#.
 
 
 @contextmanager
-def opened(source: Any) -> Iterator[io.BufferedReader]:
-    """Open a path, standard input ("-") or an open binary file for reading uncompressed bytes."""
+def opened(source: Any, encoding: str | None = None) -> Iterator[io.BufferedReader]:
+    """Open a path, standard input ("-") or an open binary file for reading uncompressed bytes; text becomes UTF-8."""
     with ExitStack() as stack:
         if source == "-":
             name, raw = "standard input", _waited_for(sys.stdin.buffer)
@@ -56,12 +57,14 @@ def opened(source: Any) -> Iterator[io.BufferedReader]:
         else:
             name, raw = str(getattr(source, "name", "the file")), source
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast(Any, raw))
-        yield _as_utf8(stack.enter_context(_decompressed(buffered, name, stack)), name)
+        yield _as_utf8(stack.enter_context(_decompressed(buffered, name, stack)), name, encoding)
 
 
 def is_read_once(source: Any) -> bool:
-    """Return whether a source can be read only once: standard input, an open file, or a named pipe."""
-    return source == "-" or hasattr(source, "read") or (os.path.exists(source) and not os.path.isfile(source))
+    """Return whether a source can be read only once: standard input, an open file, a named pipe, or a stream of a broker."""
+    if source == "-" or hasattr(source, "read") or is_url(str(source)):
+        return True
+    return os.path.exists(source) and not os.path.isfile(source)
 
 
 def _waited_for(file: Any) -> Any:
@@ -95,7 +98,7 @@ class _Polled(io.RawIOBase):
 def more_within(file: Any) -> Callable[[float], bool]:
     """Return a function that tells whether more data arrives within this many seconds; for files it is always True."""
     raw = getattr(file, "raw", None)
-    return raw.more_within if isinstance(raw, _Polled) else lambda seconds: True
+    return getattr(raw, "more_within", lambda seconds: True)
 
 
 def _decompressed(file: io.BufferedReader, name: str, stack: ExitStack) -> Any:
@@ -168,17 +171,24 @@ class _Decompressed(io.RawIOBase):
         return count
 
 
-def _as_utf8(file: Any, name: str) -> Any:
-    """Return the file, recoded as UTF-8 if it starts with the byte order mark of UTF-16."""
-    return io.BufferedReader(_Recoded(file, name), BLOCK) if file.peek(2)[:2] in UTF_16 else file
+def _as_utf8(file: Any, name: str, encoding: str | None) -> Any:
+    """Return the file, recoded as UTF-8 if an encoding is given, or if it starts with the byte order mark of UTF-16."""
+    if encoding is None and file.peek(2)[:2] in UTF_16:
+        encoding = "utf-16"
+    return file if encoding is None else io.BufferedReader(_Recoded(file, name, encoding), BLOCK)
 
 
 class _Recoded(io.RawIOBase):
-    """UTF-16 text as UTF-8."""
+    """Text in another encoding as UTF-8."""
 
-    def __init__(self, file: Any, name: str):
-        self._file, self._name = file, name
-        self._decode = codecs.getincrementaldecoder("utf-16")().decode
+    def __init__(self, file: Any, name: str, encoding: str):
+        self._file, self._name, self._encoding = file, name, encoding
+        try:
+            self._decode = codecs.getincrementaldecoder(encoding)().decode
+        except LookupError:
+            raise ValueError(
+                f"encoding: Python knows no {encoding!r}; common ones are utf-8, utf-16, cp1252 and latin-1"
+            ) from None
         self._rest = b""
 
     def readable(self) -> bool:
@@ -190,7 +200,7 @@ class _Recoded(io.RawIOBase):
             try:
                 self._rest = self._decode(data, final=not data).encode()
             except UnicodeError as error:
-                raise ValueError(f"{self._name} begins as UTF-16 text, but is not: {error}") from error
+                raise ValueError(f"{self._name} is not {self._encoding} text throughout: {error}") from error
             if not data:
                 break
         taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
@@ -294,14 +304,14 @@ def read_arrow(file: Any) -> Iterator[Table]:
 def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]:
     """Yield the tables of JSON lines: one object per line, of numbers, strings, true, false and null.
 
-    The columns are those of the first line and those in ``asked``; a name that a line lacks is a missing value.
-    Other names are an error unless ``more`` is true; so are names in ``asked`` that no line has.
+    A name that a line lacks is a missing value.  If ``more`` is false, names that neither the first line nor ``asked`` has are
+    an error; so are names in ``asked`` that no line has.
     """
     lacking = set(asked)
-    names: list[str] = []
+    names: dict[str, None] = {}
     line = 0
     for block in line_blocks(file):
-        rows: list[list[Any]] = []
+        rows: list[dict[str, Any]] = []
         problem = ""
         for text in block.splitlines():
             line += 1
@@ -317,16 +327,17 @@ def read_jsonl(file: IO[bytes], asked: list[str], more: bool) -> Iterator[Table]
             if not isinstance(row, dict) or any(isinstance(value, (dict, list)) for value in row.values()):
                 problem = f"line {line}: expected an object of numbers and strings"
                 break
-            names = names or list({**row, **dict.fromkeys(asked)})
-            unknown = row.keys() - set(names)
+            names = names or dict.fromkeys([*row, *asked])
+            unknown = row.keys() - names.keys()
             if unknown and not more:
                 name = short(min(unknown))
                 problem = f"line {line}: the name {name} is not in the first line; name the columns to use with features="
                 break
             lacking -= row.keys()
-            rows.append([row.get(name) for name in names])
+            names |= dict.fromkeys(row)
+            rows.append(row)
         if rows:
-            yield Table({name: objects(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
+            yield Table({name: objects([row.get(name) for row in rows]) for name in names}, keyed=True)
         if problem:
             raise ValueError(problem)
     if lacking and names:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ..brokers import is_url
 from ..estimators.checking import refuse_lazy
 from ..tables.columns import Columns
 from ..tables.frames import frames
 from ..tables.table import RowError, Table
 from . import csv_text, files, libsvm
 from .base import CHUNK, Chunk, Stream, dense_pieces
+from .events import Events
 
 
 def stream(
@@ -29,6 +31,9 @@ def stream(
     format: str | None = None,
     header: bool = True,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    lags: Sequence[int] = (),
     n_features: int | None = None,
     zero_based: bool = False,
     dense: bool = False,
@@ -44,7 +49,8 @@ def stream(
     source : object
         A NumPy array, SciPy sparse matrix or Table (with ``y``); a pandas or polars frame; an Arrow table, record batch or
         record batch reader; an iterable of record batches; a path, "-" for standard input, or an open binary file; a list of
-        paths, which are read one after the other.  Files may be compressed (gz, xz, bz2, zst), which is detected from their
+        paths, which are read one after the other; the URL of a stream of a broker, such as "redis://localhost/flights", which
+        never ends.  Files may be compressed (gz, xz, bz2, zst), which is detected from their
         content.
     y : array, optional
         Targets of an array or Table.
@@ -68,6 +74,14 @@ def stream(
     delimiter : str, optional
         CSV delimiter; by default a tab for .tsv, otherwise the most frequent of comma, tab, semicolon and vertical bar in the
         first line.  With semicolons, numbers may have decimal commas.
+    encoding : str, optional
+        Encoding of text, such as "cp1252".  By default UTF-8, UTF-16 if the file begins with its mark, and for CSV files that
+        are not UTF-8 cp1252, with a warning.
+    decimal : {".", ","}, optional
+        Mark of decimals in numbers that are text; by default the values of each column decide.
+    lags : sequence of int
+        For streams in time: each row also has the targets of so many rows before it, as columns.  In the first rows, and where
+        the target was missing, they have no values, so use ``missing="keep"``.  They begin anew with each file.
     n_features : int, optional
         Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
         read only once, such as standard input, use the largest index of the first 8,192 rows.
@@ -96,8 +110,8 @@ def stream(
         raise ValueError(f"n_features must be an integer of at least 1, not {n_features!r}")
     if format is not None and format not in files.FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-    columns = Columns(target, features, categorical, missing, target_optional)
-    how = _Reading(columns, format, header, delimiter, n_features, zero_based)
+    columns = Columns(target, features, categorical, missing, target_optional, decimal, lags)
+    how = _Reading(columns, format, header, delimiter, encoding, n_features, zero_based)
     pieces, once = _pieces(source, y, how)
     told = os.fspath(source) if _is_path(source) else type(source).__name__
     info = {"source": ", ".join(map(os.fspath, source)) if _are_paths(source) else told}
@@ -112,6 +126,7 @@ class _Reading(NamedTuple):
     format: str | None
     header: bool
     delimiter: str | None
+    encoding: str | None
     n_features: int | None
     zero_based: bool
 
@@ -124,6 +139,8 @@ def _pieces(source: Any, y: Any, how: _Reading) -> tuple[Callable[[Stream], Iter
         raise ValueError("y is for arrays; name the target column of a table or file with target=")
     if _are_paths(source):
         return (lambda self: _files(self, source, how)), any(map(files.is_read_once, source))
+    if isinstance(source, str) and is_url(source):
+        source = Events(source)
     if _is_path(source) or hasattr(source, "read"):
         return (lambda self: _file(self, source, how)), files.is_read_once(source)
     refuse_lazy("source", source)
@@ -139,7 +156,7 @@ def _are_paths(source: Any) -> bool:
 
 
 def _file(self: Stream, source: Any, how: _Reading) -> Iterator[Chunk]:
-    with files.opened(source) as file:
+    with files.opened(source, how.encoding) as file:
         self.more_within = files.more_within(file)
         kind = how.format or files.format_of(source, file)
         if kind == "libsvm":
@@ -160,7 +177,8 @@ def _tables(self: Stream, source: Any, file: Any, kind: str, how: _Reading) -> I
         return files.read_arrow(file)
     named, target = how.columns.features, how.columns.target
     asked = [*(named or ()), *([target] if isinstance(target, str) and not how.columns.target_optional else [])]
-    return files.read_jsonl(file, asked, more=named is not None)
+    more = named is not None or how.columns.missing == "keep" or isinstance(source, Events)
+    return files.read_jsonl(file, asked, more=more)
 
 
 def _files(self: Stream, paths: Sequence[Any], how: _Reading) -> Iterator[Chunk]:

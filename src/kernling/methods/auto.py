@@ -66,9 +66,9 @@ from ..driver.events import WORK
 from ..estimators.constraints import Bytes, Whole, bytes_of
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, empty_expansion
-from ..estimators.mixed import Mixed, dense_rows
+from ..estimators.mixed import Mixed, MixedClassifier, dense_rows
 from ..estimators.parameters import parameter
-from ..estimators.tasks import BaseOnlineRegressor, OnlineClassifier
+from ..estimators.tasks import BaseOnlineRegressor
 from ..merging.rules import Merge, within_limit
 
 
@@ -286,7 +286,7 @@ class _Auto(Mixed):
         return self._fitted().succession.latest()
 
 
-class AutoClassifier(_Auto, OnlineClassifier):
+class AutoClassifier(_Auto, MixedClassifier):
     """A mixture of experts, trained in one pass and in fixed memory: a good first model for any stream.
 
     By default it stores at most 512 points, a window of the latest 1,000 events, and 16 MB of other past events; twice as much

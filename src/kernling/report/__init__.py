@@ -2,6 +2,20 @@
 
 from .figures import curve, experts, surface, sweep
 from .page import page
+from .summary import decisions
 from .tables import cells, comparison, markdown, show, terminal, upright
 
-__all__ = ["cells", "comparison", "curve", "experts", "markdown", "page", "show", "surface", "sweep", "terminal", "upright"]
+__all__ = [
+    "cells",
+    "comparison",
+    "curve",
+    "decisions",
+    "experts",
+    "markdown",
+    "page",
+    "show",
+    "surface",
+    "sweep",
+    "terminal",
+    "upright",
+]

@@ -26,7 +26,7 @@ from .guard import Guard
 from .live import LiveModel
 from .metrics import Metrics, Timed
 from .refusal import Refused, first_line
-from .rows import ID, NAME, TARGET, ids_of, loads, parse
+from .rows import ID, NAME, TARGET, has_columns, ids_of, loads, parse
 from .service import Service
 from .stopping import Stopping
 
@@ -131,15 +131,15 @@ class Endpoints:
 
     async def predict(self, name: Name, request: Request, keep: bool = True) -> JSONResponse:
         """Predict rows, and store them for labels that arrive later with the same id."""
-        model = self.service.model(name)
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
+        model = await self._model_for(name, rows)
         ids = [one or secrets.token_hex(12) for one in ids_of(rows, self.settings)]
         for row in rows:
             row.pop(ID, None)
             row.pop(TARGET, None)
         state, layout = model.published, model.traits.layout
-        if not layout.columns:  # rows that could not be learned should not wait for their labels
-            layout.widened(rows, self.settings).read(rows)
+        if state.model is None:  # rows that could not be learned should not wait for their labels
+            layout = layout.widened(rows, self.settings)
         if len(rows) <= FEW:
             predicted = state.predict_few(rows, layout)
         else:
@@ -149,6 +149,16 @@ class Endpoints:
         elif keep:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
+
+    async def _model_for(self, name: str, rows: list[dict[str, Any]]) -> LiveModel:
+        """Return a model; if none has this name and the rows have columns, it is created, and has learned nothing yet."""
+        if name not in self.service.models and all(map(has_columns, rows)):
+            try:
+                await asyncio.wrap_future(self.service.create(name))
+            except Refused as refused:
+                if refused.status != 409:  # another request was faster
+                    raise
+        return self.service.model(name)
 
     async def learn(self, name: Name, request: Request) -> JSONResponse:
         """Learn rows with their target, or targets of rows that were predicted before."""

@@ -17,6 +17,8 @@ META, NUMBERS = "block", "numbers"
 class Block(NamedTuple):
     """Checked rows with their targets; ``pieces`` are the numbers of rows of the requests that they came in.
 
+    An event of a source is a request of its own.  ``offsets`` say how far the block has read the sources that it came from.
+
     Examples
     --------
     >>> import numpy as np
@@ -30,6 +32,7 @@ class Block(NamedTuple):
     columns: dict[str, np.ndarray]  # float64 or objects
     targets: list[Any]
     pieces: tuple[int, ...]
+    offsets: dict[str, list[Any]] = {}  # by source: number of the last batch, and where to go on after it
 
     @property
     def nbytes(self) -> int:
@@ -44,6 +47,8 @@ class Block(NamedTuple):
         others = {name: column.tolist() for name, column in self.columns.items() if column.dtype != np.float64}
         matrix = np.array([self.columns[name] for name in numbers]).reshape(len(numbers), len(self.targets))
         meta = {"names": list(self.columns), "others": others, "targets": self.targets, "pieces": self.pieces}
+        if self.offsets:
+            meta["offsets"] = self.offsets
         return safetensors.numpy.save({NUMBERS: matrix}, {META: json.dumps(meta)})
 
     @classmethod
@@ -54,7 +59,7 @@ class Block(NamedTuple):
         numbers = iter(safetensors.numpy.load(content)[NUMBERS])
         others = meta["others"]
         columns = {name: objects(others[name]) if name in others else next(numbers) for name in meta["names"]}
-        return cls(columns, meta["targets"], tuple(meta["pieces"]))
+        return cls(columns, meta["targets"], tuple(meta["pieces"]), meta.get("offsets", {}))
 
     def split(self) -> list[Block]:
         """Return the rows of each request as a block of their own."""
@@ -69,10 +74,27 @@ class Block(NamedTuple):
         return Block(columns, self.targets[first:last], (last - first,))
 
 
+def farther(*offsets: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the offsets of the last batch of each source.
+
+    Examples
+    --------
+    >>> from kernling.serve.blocks import farther
+    >>> farther({"a": [2, {"id": "7-0"}]}, {"a": [1, {"id": "3-0"}]})
+    {'a': [2, {'id': '7-0'}]}
+    """
+    return dict(sorted((item for one in offsets for item in one.items()), key=lambda item: item[1][0]))
+
+
 def joined(blocks: Sequence[Block]) -> Block:
-    """Return the rows of blocks of the same columns as one block."""
+    """Return the rows of blocks as one block; a column that a block lacks has no values in its rows."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    names = dict.fromkeys(name for block in blocks for name in block.columns)
+    columns = {
+        name: np.concatenate([block.columns.get(name, np.full(len(block.targets), np.nan)) for block in blocks])
+        for name in names
+    }
     targets = [target for block in blocks for target in block.targets]
-    return Block(columns, targets, tuple(piece for block in blocks for piece in block.pieces))
+    pieces = tuple(piece for block in blocks for piece in block.pieces)
+    return Block(columns, targets, pieces, farther(*(block.offsets for block in blocks)))

@@ -135,7 +135,7 @@ class DeadLetters:
             "time": time.time(),
             "digest": digest(block),
             "ids": list(ids),
-            "rows": _rows(block),
+            "rows": rows_of(block),
         }
         with replaced(path) as temporary:
             temporary.write_text(json.dumps(held), encoding="utf-8")
@@ -180,10 +180,11 @@ def told_letter(letter: dict[str, Any]) -> str:
 
 def digest(block: Block) -> str:
     """Return a hash of the rows of a block."""
-    return hashlib.sha256(block._replace(pieces=(len(block.targets),)).to_bytes()).hexdigest()
+    return hashlib.sha256(block._replace(pieces=(len(block.targets),), offsets={}).to_bytes()).hexdigest()
 
 
-def _rows(block: Block) -> list[dict[str, Any]]:
+def rows_of(block: Block) -> list[dict[str, Any]]:
+    """Return the rows of a block as JSON-compatible data."""
     columns = {name: [_plain(value) for value in column.tolist()] for name, column in block.columns.items()}
     return [
         {**{name: values[place] for name, values in columns.items()}, "target": target}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ..brokers import Address, BrokerError, open_sink
 from .refusal import Refused
 from .service import Service
 
@@ -20,10 +23,15 @@ TURN = 6_000  # events per rotation of the rule
 
 
 class Demo:
-    """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later."""
+    """Two models trained by a thread: orders, whose labels are sent with them, and trips, whose labels are sent later.
 
-    def __init__(self, service: Service):
+    With the URL of a source, orders are sent there instead, one in ten with a late label.
+    """
+
+    def __init__(self, service: Service, source: str | None = None):
         self.service = service
+        self._sink = None if source is None else open_sink(Address.parse(source)._replace(options={}))
+        self._labels: list[dict[str, Any]] = []  # of orders that were sent without
         self._rng = np.random.default_rng(0)
         self._events = 0
         self._run = secrets.token_hex(4)  # ids of an earlier demonstration in the same folder are not used again
@@ -39,10 +47,23 @@ class Demo:
 
     def _feed(self) -> None:
         while not self._stopping.wait(SECONDS):
-            with suppress(Refused):
-                self.service.learn("orders", self._orders()).result()
+            with suppress(Refused, BrokerError):
+                if self._sink is None:
+                    self.service.learn("orders", self._orders()).result()
+                else:
+                    self._sink.send(list(self._messages()))
                 self._send_trips()
             self._events += ROWS
+
+    def _messages(self) -> Iterator[bytes]:
+        """Return orders as JSON; one in ten comes without its label, which follows with the next ones."""
+        labels, self._labels = self._labels, []
+        for place, row in enumerate(self._orders()):
+            if place % 10 == 0:
+                row["id"] = f"{self._run}-{self._events + place}"
+                self._labels.append({"id": row["id"], "target": row.pop("target")})
+            yield json.dumps(row).encode()
+        yield from (json.dumps(label).encode() for label in labels)
 
     def _orders(self) -> list[dict[str, Any]]:
         """Return orders that are returned or kept, by a rule that rotates slowly."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
-from .blocks import Block, joined
+from .blocks import Block, farther, joined
 from .dead import DeadLetters
 from .ids import KnownIds
 from .jobs import Job
 from .live import LiveModel, Traits
-from .refusal import Refused, bad_row
+from .refusal import Refused, bad_row, divide
 from .rows import ID, has_columns, ids_of, targets_of
 from .settings import Settings
 from .sizes import claimed
@@ -31,13 +32,46 @@ class Draft:
         self.pieces: list[Block] = []
         self.ids: list[str] = []  # of events that have one
         self.labelled: list[str] = []  # ids of rows that were waiting for their label
-        self.answers: list[tuple[Job, dict[str, Any]]] = []
+        self.offsets: dict[str, list[Any]] = {}  # of the sources of some jobs
+        self.answers: list[tuple[Job, dict[str, Any], int]] = []  # with the number of pieces of the block
         self.empty: list[tuple[Job, dict[str, Any]]] = []  # answers to requests with nothing to learn
         self._taken: set[str] = set()
 
-    def add(self, job: Job, waiting: Waiting, dead: DeadLetters) -> None:
-        """Add the rows of a request; if one of them is invalid, raise and change nothing."""
-        rows = list(job.rows)
+    def add(self, job: Job, waiting: Waiting, dead: DeadLetters) -> dict[str, Any]:
+        """Add the rows of a request and return the answer; if one of them is invalid, raise and change nothing.
+
+        Of a batch from a source, events that are invalid are left out, and the answer says why.
+        """
+        before = len(self.pieces)
+        answer = self._add(job.rows, waiting, dead) if job.taken is None else self._add_events(job, waiting, dead)
+        if job.taken is not None:
+            self.offsets = farther(self.offsets, job.taken.to_plain())
+        if len(self.pieces) > before:
+            self.answers.append((job, answer, sum(len(block.pieces) for block in self.pieces[before:])))
+        else:
+            self.empty.append((job, answer))
+        return answer
+
+    def _add_events(self, job: Job, waiting: Waiting, dead: DeadLetters) -> dict[str, Any]:
+        before = {name: copy(value) if isinstance(value, (list, set)) else value for name, value in vars(self).items()}
+        answer: dict[str, Any] = {"learned": 0, "repeated": [], "unknown": [], "failed": {}}
+
+        def attempt(first: int, last: int) -> None:
+            found = self._add(job.rows[first:last], waiting, dead, is_source=True)
+            for name, value in found.items():
+                answer[name] += value
+
+        try:
+            divide(0, len(job.rows), attempt, answer["failed"])
+        except Refused:
+            vars(self).update(before)
+            raise
+        return answer
+
+    def _add(
+        self, rows: Sequence[dict[str, Any]], waiting: Waiting, dead: DeadLetters, is_source: bool = False
+    ) -> dict[str, Any]:
+        rows = list(rows)
         ids, targets = ids_of(rows, self.settings), targets_of(rows)
         full = list(map(has_columns, rows))
         late = [one for one, whole in zip(ids, full, strict=True) if one is not None and not whole]
@@ -57,10 +91,9 @@ class Draft:
                 places.append(place)
                 if one is not None:
                     own.add(one)
-        answer = {"learned": len(places), "repeated": repeated, "unknown": unknown}
+        answer: dict[str, Any] = {"learned": len(places), "repeated": repeated, "unknown": unknown}
         if not places:
-            self.empty.append((job, answer))
-            return
+            return answer
         self.model.check_room(len(places) + sum(len(piece.targets) for piece in self.pieces))
         block, traits, classes = self._block([rows[place] for place in places], [targets[place] for place in places], places)
         claim = claimed(
@@ -69,18 +102,20 @@ class Draft:
         dead.check(self.model.number, block)
         self.claim = claim
         self.traits, self.classes = traits, classes
-        self.pieces.append(block)
+        self.pieces.append(block._replace(pieces=(1,) * len(places)) if is_source else block)
         self._taken |= own
         self.ids += [one for one in (ids[place] for place in places) if one is not None]
-        self.labelled += [one for one in found if one in own]
-        self.answers.append((job, answer))
+        self.labelled += own if waiting.counts[self.model.number] else []
+        ignored = traits.layout.unknown([rows[place] for place in places])
+        answer |= {"ignored": ignored} if ignored else {}
+        return answer
 
     def _block(
         self, rows: Sequence[dict[str, Any]], targets: Sequence[Any], places: Sequence[int]
     ) -> tuple[Block, Traits, set[Any]]:
         """Return the checked rows, and the traits and classes of the model after them."""
         try:
-            layout = self.traits.layout.widened(rows, self.settings)
+            layout = self.traits.layout.widened(rows, self.settings, self.model.published.room)
             columns = layout.read(rows)
         except Refused as error:  # its index counts new rows only
             place = places[error.row or 0]
@@ -100,4 +135,4 @@ class Draft:
     @property
     def block(self) -> Block:
         """All rows, in the order of the requests."""
-        return joined(self.pieces)
+        return joined(self.pieces)._replace(offsets=self.offsets)

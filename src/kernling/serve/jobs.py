@@ -5,14 +5,28 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .refusal import Refused
 
 REST = 0.1  # seconds at most between two blocks of a model
+
+
+class Taken(NamedTuple):
+    """A batch that was read from a source."""
+
+    source: str
+    batch: int  # its number
+    offsets: dict[str, Any]  # where to go on after it
+    places: Sequence[str] = ()  # of the rows to learn
+    events: Sequence[bytes] = ()  # what they were made of
+
+    def to_plain(self) -> dict[str, list[Any]]:
+        """Return the offsets as the journal has them."""
+        return {self.source: [self.batch, self.offsets]}
 
 
 @dataclass(eq=False)
@@ -25,6 +39,7 @@ class Job:
     model: Any = None  # a fitted model, and its traits
     traits: Any = None
     bytes: int = 0  # of the request
+    taken: Taken | None = None  # if the rows are events of a source, each of which is learned if it can be, whatever the others
     future: Future = field(default_factory=Future)
 
     def is_wanted(self) -> bool:

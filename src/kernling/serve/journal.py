@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .blocks import Block
+from .blocks import Block, farther
 from .log import Found, Log, Record
 from .marks import Mark, Marks
 
@@ -72,9 +72,9 @@ class Journal:
         self._records: list[Record] = []
         self._changes: dict[int, Mark] = {}
 
-    def enter(self, number: int, definition: Definition, total: int) -> None:
+    def enter(self, number: int, definition: Definition, total: int, offsets: dict[str, list[Any]]) -> None:
         """Go on with a model of which so many events have been acknowledged."""
-        self.models[number] = Mark(definition.name, definition.spec, total)
+        self.models[number] = Mark(definition.name, definition.spec, total, offsets)
         self._definitions[number] = json.dumps(definition).encode()
 
     def _opening(self) -> list[Record]:
@@ -133,6 +133,11 @@ class Journal:
         self._records.append(Record(BLOCK, number, mark.total, rows, LENGTH.pack(len(held)) + held + block.to_bytes()))
         self._changes[number] = mark._replace(total=mark.total + rows)
         return mark.total
+
+    def note(self, number: int, offsets: dict[str, list[Any]]) -> None:
+        """Write how far sources were read if there was nothing to learn: a mark is enough, as reading it again does no harm."""
+        mark = self._mark(number)
+        self._changes[number] = mark._replace(offsets=farther(mark.offsets, offsets))
 
     def accept(self, number: int) -> None:
         """Write that all losses of a model so far have been seen."""

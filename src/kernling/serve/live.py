@@ -14,7 +14,7 @@ from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..tables.schema import names_of
 from ..tables.table import Table
-from .blocks import Block, joined
+from .blocks import Block, farther, joined
 from .learners import share
 from .progress import Progress
 from .refusal import Refused, first_line
@@ -53,6 +53,7 @@ class State(NamedTuple):
     progress: Progress | None = None  # None before the first event
     position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
     obstacle: str | None = None  # why the model cannot start with the rows that it has
+    offsets: dict[str, list[Any]] = {}  # how far its sources have been learned: see blocks.py
 
     @property
     def events(self) -> int:
@@ -63,6 +64,13 @@ class State(NamedTuple):
     def collected(self) -> int:
         """Number of events that wait until the model starts, and are learned then."""
         return self.progress.events if self.progress and self.model is None else 0
+
+    @property
+    def room(self) -> int | None:
+        """Number of columns that may still come; None before the model starts."""
+        if self.model is None:
+            return None
+        return 0 if schema_of(self.model) is None else self.model.steps_[0][1].free
 
     @property
     def unused(self) -> frozenset[str]:
@@ -109,7 +117,7 @@ class State(NamedTuple):
 
     def _constant(self) -> dict[str, Any]:
         if self.progress is None:
-            return {"label": None}
+            return {"label": None, "note": "nothing learned yet"}
         if self.progress.task == "regression":
             return {"value": self.progress.answer}
         shares = {str(label): share for label, share in self.progress.frequencies().items()}
@@ -123,6 +131,7 @@ class State(NamedTuple):
             return found
         last = last_step(self.model)
         schema = schema_of(self.model)
+        ignored = {} if schema is None else {one.name: one.reason for one in schema if one.treatment == "ignore"}
         weights = getattr(last, "expert_weights_", None)
         return found | {
             "estimator": type(last).__name__,
@@ -131,12 +140,14 @@ class State(NamedTuple):
             "experts": None if weights is None else {name: float(weight) for name, weight in weights.items()},
             "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
             "schema": None if schema is None else schema.rows(),
+            "ignored": ignored,
+            "unread": {} if schema is None else self.model.steps_[0][1].unread_,
         }
 
 
 def as_rows(model: Any, columns: dict[str, np.ndarray]) -> Any:
     """Convert columns to the input of a model: a table, or an array if it only takes numbers."""
-    return Table(columns) if _takes_tables(model) else np.column_stack(list(columns.values()))
+    return Table(columns, keyed=True) if _takes_tables(model) else np.column_stack(list(columns.values()))
 
 
 def _takes_tables(model: Any) -> bool:
@@ -182,9 +193,9 @@ class LiveModel:
         self._state = state
         self.publish()
 
-    def skip_to(self, position: int) -> None:
+    def skip_to(self, position: int, offsets: dict[str, list[Any]] | None = None) -> None:
         """Go on after events that cannot be learned."""
-        self._state = self._state._replace(position=position)
+        self._state = self._state._replace(position=position, offsets=farther(self._state.offsets, offsets or {}))
 
     def check_room(self, rows: int) -> None:
         """Refuse further rows if the model cannot start and has as many as it may keep."""
@@ -198,7 +209,10 @@ class LiveModel:
 
     @property
     def example(self) -> dict[str, Any]:
-        """A recently learned row; without one, all values are None."""
+        """A recently learned row; without one, as after a start, a typical row."""
+        model = self.published.model
+        if self._last is None and model is not None and _takes_tables(model):
+            return dict.fromkeys(self.traits.layout.columns) | model.steps_[0][1].typical()
         columns = self._last.columns if self._last else {}
         found = {name: columns[name][0] if name in columns else None for name in self.traits.layout.columns}
         numbers = {name: value.item() for name, value in found.items() if isinstance(value, np.generic)}
@@ -234,7 +248,8 @@ class LiveModel:
     def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
         progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
-        self._state = self._state._replace(progress=progress, position=position)
+        offsets = farther(self._state.offsets, block.offsets)
+        self._state = self._state._replace(progress=progress, position=position, offsets=offsets)
         try:
             yield from self._teach_in_turns(block)
             return [None] * len(block.pieces)

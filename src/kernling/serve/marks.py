@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..atomic import read_regular
+from .blocks import farther
 
 NAMES = ("mark-1", "mark-2")
 
@@ -23,6 +24,7 @@ class Mark(NamedTuple):
     name: str
     spec: dict[str, Any]
     total: int  # events acknowledged
+    offsets: dict[str, list[Any]] = {}  # of batches from sources in which there was nothing to learn: see blocks.py
 
 
 class Found(NamedTuple):
@@ -43,8 +45,9 @@ def read(folder: Path) -> Found:
             missing.append(path.name)
             continue
         for number, mark in held.items():
-            if number not in found or found[number].total < mark.total:
-                found[number] = mark
+            held_too = found.get(number, mark)
+            newest = max(held_too, mark, key=lambda one: one.total)
+            found[number] = newest._replace(offsets=farther(held_too.offsets, mark.offsets))
     return Found(found, missing)
 
 

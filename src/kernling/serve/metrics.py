@@ -51,12 +51,28 @@ class Metrics:
             "evicted": "Rows whose labels did not arrive in time, since the start",
         }
         families = {name: GaugeMetricFamily(f"kernling_{name}", text, labels=("model",)) for name, text in gauges.items()}
+        feeds = {
+            "behind": GaugeMetricFamily("kernling_source_behind", "Events of a source to be read", labels=("model", "source")),
+            "rate": GaugeMetricFamily("kernling_source_rate", "Events read per second", labels=("model", "source")),
+        }
+        up = GaugeMetricFamily("kernling_source_up", "Whether a source is being read", labels=("model", "source"))
+        fed = CounterMetricFamily("kernling_source_events", "Events since the start", labels=("model", "source", "what"))
+        dead = GaugeMetricFamily("kernling_dead_letters", "Events of sources that were set aside", labels=("model",))
         for model in list(service.models.values()):
             facts = service.facts(model)
+            dead.add_metric((model.name,), facts["letters"]["count"])
+            for source in facts["sources"]:
+                named = (model.name, source["source"])
+                up.add_metric(named, float(source["is_read"]))
+                for what, count in source["counts"].items():
+                    fed.add_metric((*named, what), count)
+                for name, family in feeds.items():
+                    if source[name] is not None:
+                        family.add_metric(named, source[name])
             for name, family in families.items():
                 if facts.get(name) is not None:
                     family.add_metric((model.name,), facts[name])
-        yield from families.values()
+        yield from (*families.values(), *feeds.values(), up, fed, dead)
 
 
 class Timed:

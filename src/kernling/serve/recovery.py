@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import marks
+from .blocks import Block
 from .dead import Attempts, DeadLetters
 from .ids import KnownIds, Piece, StoredIds
 from .journal import ACCEPTED, BLOCK, DEFINITION, Definition, Journal, block_of, blocks, definition_of
@@ -49,6 +50,7 @@ class Plan(NamedTuple):
     lost: list[dict[str, Any]]
     total: int  # events acknowledged
     notes: list[str]  # damage that has cost nothing
+    offsets: dict[str, list[Any]]  # of batches from sources after which nothing was lost
 
 
 class Survey:
@@ -133,7 +135,9 @@ class Survey:
             lost += [
                 loss(IDS, first, end, "both copies are damaged") for first, end in self.ids.pieces(number, *snapshot.ids)[1]
             ]
-        return Plan(definition, snapshot, chosen, self._new(number, lost), total, notes)
+        # without the end of the journal, its events are read again, from before the batch that the mark knows
+        offsets = mark.offsets if mark and mark.total <= reached else {}
+        return Plan(definition, snapshot, chosen, self._new(number, lost), total, notes, offsets)
 
     def _new(self, number: int, lost: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Leave out losses that have been accepted, and repeated ones."""
@@ -174,6 +178,7 @@ class Restored(NamedTuple):
     known: KnownIds
     plan: Plan
     told: list[str]
+    failed: list[tuple[int, Block, list[str | None]]]  # blocks with the number of events before them, of which some failed
 
 
 def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts, dead: DeadLetters) -> Restored | None:
@@ -187,6 +192,7 @@ def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts
     model = LiveModel(number, name, spec, Traits.from_plain(traits) if traits else Traits.empty(spec), settings)
     model.from_file, model.lost = from_file, plan.lost
     known = KnownIds(settings.known_ids)
+    failed: list[tuple[int, Block, list[str | None]]] = []
     if plan.snapshot:
         model.set_state(plan.snapshot.state)
         known.begin(*plan.snapshot.ids, survey.ids.pieces(number, *plan.snapshot.ids)[0])
@@ -198,11 +204,13 @@ def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts
             found.damage.append(
                 f"{one.rows:,} events ({one.first} to {one.end - 1}) were set aside, since learning them {reason}: see {file}"
             )
-        if dead.has(number, one.first):
-            model.skip_to(one.end)
+        if dead.has(number, one.first):  # which of several events it was is not known: sources are read again
+            model.skip_to(one.end, block.offsets if len(block.pieces) == 1 else None)
         else:
-            model.replay(one.end, block)
+            outcomes = model.replay(one.end, block)
+            if any(outcomes):
+                failed.append((one.first, block, outcomes))
             known.add(Piece(one.first, one.end, ids))
     model.skip_to(plan.total)
     model.publish()
-    return Restored(model, known, plan, [*found.damage, *plan.notes, *map(told, plan.lost)])
+    return Restored(model, known, plan, [*found.damage, *plan.notes, *map(told, plan.lost)], failed)

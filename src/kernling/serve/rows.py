@@ -27,6 +27,7 @@ TYPES: dict[str, frozenset[type]] = {
     "booleans": frozenset((bool,)),
     "text or numbers": frozenset((int, float, str, bool)),
 }
+ANY = "text or numbers"
 NOTHING = type(None)
 MOST = LARGEST["float64"]
 
@@ -119,22 +120,38 @@ def _checked_id(found: Any, place: int, settings: Settings) -> str:
 
 
 class Layout(NamedTuple):
-    """The columns of a model's rows, with the JSON type of their values; None before the first value that is not null."""
+    """The columns of a model's rows, with the type of their values; None before the first value that is not null.
+
+    Rows of a model that takes gaps may lack columns and have values of any type: an absent value is a missing one, and the
+    model understands numbers in quotes.
+    """
 
     columns: dict[str, str | None]
-    gaps: bool = True  # whether a value may be null
+    gaps: bool = True
 
-    def widened(self, rows: Sequence[dict[str, Any]], settings: Settings) -> Layout:
-        """Return the layout after these rows, which determine all names if there are none yet, and unknown types."""
-        columns = self.columns or {name: None for name in rows[0] if name not in (ID, TARGET)}
-        if not self.columns:
-            _check_columns(columns, settings)
-        opened = [name for name, kind in columns.items() if kind is None]
-        return self._replace(columns=columns | {name: _kind_of(rows, name) for name in opened}) if opened else self
+    def widened(self, rows: Sequence[dict[str, Any]], settings: Settings, room: int | None = None) -> Layout:
+        """Return the layout after these rows, with their new names, as many as there is room for, and unknown types."""
+        if not self.gaps:
+            return self
+        names = dict.fromkeys(name for row in rows for name in row if name not in (ID, TARGET))
+        new = [name for name in names if name not in self.columns][:room]
+        if new and self.columns:
+            self._check_some(rows)  # rows of another kind do not bring columns
+        opened = [name for name, kind in self.columns.items() if kind is None]
+        if not new and not opened:
+            return self
+        columns = self.columns | {name: _kind_of(rows, name) for name in (*opened, *new)}
+        _check_columns(columns, settings)
+        return self._replace(columns=columns)
+
+    def unknown(self, rows: Sequence[dict[str, Any]]) -> list[str]:
+        """Return the names in these rows that are not columns."""
+        return sorted({name for row in rows for name in row} - self.columns.keys() - {ID, TARGET})
 
     def kept(self, row: dict[str, Any], unused: Set[str]) -> dict[str, Any]:
-        """Return what is to be stored of a predicted row: the columns that the model uses, all of them if none are known."""
-        return {name: value for name, value in row.items() if not self.columns or (name in self.columns and name not in unused)}
+        """Return what is to be stored of a predicted row: all but the columns that the model does not use."""
+        known = self.columns if not self.gaps else row
+        return {name: value for name, value in row.items() if name in known and name not in unused}
 
     def restored(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a stored row with all columns; those that the model does not use are null."""
@@ -142,39 +159,42 @@ class Layout(NamedTuple):
 
     def read_one(self, row: dict[str, Any], place: int) -> dict[str, Any]:
         """Return the columns of one row, checked as in ``read``; faster for few rows."""
-        found = {}
-        for name, kind in self.columns.items():
-            if name not in row:
-                raise bad_row(place, f"there is no column {name!r}")
-            value = found[name] = row[name]
-            if kind is not None and not self._allows(kind, value):
-                try:
-                    self.read([row])
-                except Refused as refused:  # with what is wrong
-                    raise bad_row(place, str(refused).partition(": ")[2]) from None
+        found = {name: row.get(name) for name in self.columns}
+        if not all(self._allows(kind, found[name]) for name, kind in self.columns.items()) or not self._has_enough(row):
+            try:
+                self.read([row])
+            except Refused as refused:  # with what is wrong
+                raise bad_row(place, str(refused).partition(": ")[2]) from None
         return found
 
-    def _allows(self, kind: str, value: Any) -> bool:
+    def _has_enough(self, row: dict[str, Any]) -> bool:
+        """Return whether a row has any column, or all of them if there may be no gaps."""
+        return not self.columns.keys().isdisjoint(row) if self.gaps else self.columns.keys() <= row.keys()
+
+    def _check_some(self, rows: Sequence[dict[str, Any]]) -> None:
+        for place, row in enumerate(rows):
+            if not self._has_enough(row):
+                lacking = next((name for name in self.columns if name not in row), None)
+                raise bad_row(place, "must have columns" if lacking is None else f"there is no column {lacking!r}")
+
+    def _allows(self, kind: str | None, value: Any) -> bool:
         if value is None:
             return self.gaps
+        types = TYPES[ANY if self.gaps or kind is None else kind]
         if type(value) is str:
-            return str in TYPES[kind] and flaw(value) is None
-        return type(value) in TYPES[kind] and (type(value) is bool or -MOST <= value <= MOST)
+            return str in types and flaw(value) is None
+        return type(value) in types and (type(value) is bool or -MOST <= value <= MOST)
 
     def read(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
         """Convert rows to columns, float64 for numbers; raise for the first row that does not fit."""
         numbers = self._numbers(rows)
         if numbers is not None:
             return dict(zip(self.columns, numbers, strict=True))
-        found = {}
-        for name, kind in self.columns.items():
-            try:
-                values = list(map(itemgetter(name), rows))
-            except KeyError:
-                place = next(place for place, row in enumerate(rows) if name not in row)
-                raise bad_row(place, f"there is no column {name!r}") from None
-            found[name] = _column(values, name, kind, self.gaps)
-        return found
+        self._check_some(rows)
+        return {
+            name: _column([row.get(name) for row in rows], name, ANY if self.gaps else kind, self.gaps)
+            for name, kind in self.columns.items()
+        }
 
     def _numbers(self, rows: Sequence[dict[str, Any]]) -> np.ndarray | None:
         """Return the columns as a matrix if all of them are numbers without gaps, in a few calls for all of the rows."""
@@ -208,7 +228,7 @@ def _kind_of(rows: Sequence[dict[str, Any]], name: str) -> str | None:
     for row in rows:
         value = row.get(name)
         if value is not None:
-            return next((kind for kind, types in TYPES.items() if type(value) in types), "numbers")
+            return "numbers" if type(value) in TYPES["numbers"] else ANY
     return None
 
 
@@ -218,10 +238,11 @@ def _column(values: list[Any], name: str, kind: str | None, gaps: bool) -> np.nd
     allowed = TYPES[kind] | {NOTHING} if gaps else TYPES[kind]
     if not allowed.issuperset(map(type, values)):
         place = next(place for place, value in enumerate(values) if type(value) not in allowed)
-        raise bad_row(place, f"column {name!r} holds {kind}, not {_shown(values[place])}")
-    if kind == "numbers":
+        kinds = "text, numbers or booleans" if kind == ANY else kind
+        raise bad_row(place, f"column {name!r} holds {kinds}, not {_shown(values[place])}")
+    if kind == "numbers" or (kind == ANY and (TYPES["numbers"] | {NOTHING}).issuperset(map(type, values))):
         return _numbers(values, name)
-    if kind == "text or numbers":
+    if kind == ANY:
         _check_finite([value if type(value) in (int, float) else None for value in values], name)
     _check_texts(values, name)
     return objects(values)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -77,18 +78,25 @@ def serve(
     token_file: Path | None = None,
     settings: Settings | None = None,
     demo: bool = False,
+    sources: Sequence[str] = (),
+    sinks: Sequence[str] = (),
     tell: Callable[[str], None] = print,
 ) -> None:
-    """Serve the models in a folder until a signal arrives; accepted requests are finished and saved."""
+    """Serve the models in a folder until a signal arrives; accepted requests are finished and saved.
+
+    Events are also read from the URLs ``sources``, and predictions are written to ``sinks``: one for each, or one for all.
+    """
     token = find_token(token_file, host)
     sys.setswitchinterval(SWITCH)
     _allow_many_files()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with one_thread, socket.create_server((host, port), family=family, backlog=1024) as listener:
+    with one_thread, _listening(host, port, family) as listener:
         service = _opened(folder, settings)
         stopping = Stopping()
-        demonstration = Demo(service) if demo else None
+        demonstration = Demo(service, sources[0] if sources else None) if demo else None
+        feeds: list[Any] = []
         try:
+            feeds = _fed(service, sources, sinks)
             warm_up(service)
             app = create_app(service, token, stopping)
             config = uvicorn.Config(
@@ -100,18 +108,43 @@ def serve(
                 timeout_graceful_shutdown=GRACE,
             )
             gc.freeze()  # what was loaded by now stays: the collector need not look at it again while predictions wait
+            for feed in feeds:
+                feed.start()
             count = len(service.models)
             tell(f"kernling serves {count} model{'s' * (count != 1)} on http://{_shown(host)}:{listener.getsockname()[1]}")
             Server(config, stopping, service.settings.request_seconds).run(sockets=[listener])
         finally:
             if demonstration:
                 demonstration.stop()
+            for feed in feeds:
+                feed.stop()
             service.stop()
+
+
+def _listening(host: str, port: int, family: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(f"port {port} of {host} is in use: name another one with --port, or 0 for any that is free") from None
 
 
 def _opened(folder: Path, settings: Settings | None) -> Service:
     with usable(folder):
         return Service(folder, settings, report_crashes=True)
+
+
+def _fed(service: Service, sources: Sequence[str], sinks: Sequence[str]) -> list[Any]:
+    """Return the feeds of a service, which are not imported if there are none."""
+    if not sources and not sinks:
+        return []
+    from .feeding import Feed
+
+    if (len(sinks) > 1 and len(sinks) != len(sources)) or (sinks and not sources):
+        raise ValueError(f"there must be one --to, or one for each of the {len(sources)} --from, not {len(sinks)}")
+    each: Sequence[str | None] = sinks if len(sinks) > 1 else [*(sinks or (None,))] * len(sources)
+    return [Feed(service, source, sink) for source, sink in zip(sources, each, strict=True)]
 
 
 def _shown(host: str) -> str:

@@ -69,7 +69,17 @@ TEXT = {"schema": {"type": "string"}}
 PREDICTED = _answers(200, _json([{"id": "7", "label": "late", "probabilities": {"late": 0.8, "on time": 0.2}}]), *BODY)
 LEARNED = _answers(200, _json({"learned": 2, "repeated": [], "unknown": []}), *BODY)
 CREATED = _answers(201, _json({"name": "flights"}), 400, 408, 409, 413, 422, 429, 503, 507)
-FACTS = _answers(200, _json(EXAMPLE), 404, 422)
+COUNTS = {"read": 1200, "learned": 1000, "repeated": 3, "predicted": 190, "early": 0, "failed": 7}
+SOURCE = {"source": "redis://localhost/flights", "status": "is read", "is_read": True, "behind": 40, "rate": 120.0}
+LETTER = {
+    "source": "redis://localhost/flights",
+    "place": "7-0",
+    "reason": "there is no column 'km'",
+    "event": "{}",
+    "time": 0.0,
+}
+FED = {"sources": [SOURCE | {"counts": COUNTS, "notes": []}], "letters": {"count": 7, "last": [LETTER]}}
+FACTS = _answers(200, _json(EXAMPLE | FED), 404, 422)
 MODELS = _answers(200, _json([EXAMPLE]))
 CONTENT = _answers(200, {"application/octet-stream": BYTES}, 404, 409, 422)
 EVENTS = _answers(200, {"text/event-stream": TEXT}, 404, 422)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import sqlite3
 import threading
@@ -11,16 +12,21 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .dead import Attempts, DeadLetters, told_letter
+import numpy as np
+
+from .blocks import Block, farther
+from .dead import Attempts, DeadLetters, rows_of, told_letter
 from .drafts import Draft
 from .history import History
 from .ids import KnownIds, Piece
-from .jobs import Job, Jobs
+from .jobs import Job, Jobs, Taken
 from .journal import Definition
 from .learners import Learners
+from .letters import Letter, Letters
 from .live import LiveModel, State, Traits
 from .locking import locked
 from .recovery import EVENTS, Plan, Survey, restored, told
@@ -30,7 +36,7 @@ from .settings import Settings
 from .sizes import claimed
 from .snapshots import NEW
 from .specs import check_file, checked_spec, layout_of, targets_of
-from .waiting import Waiting
+from .waiting import Waiting, early
 
 TICK = 1.0  # seconds between two records of the histories
 ERRORS = 20  # stored for each model
@@ -67,12 +73,15 @@ class Service:
         self.failures: dict[str, str] = {}  # why nothing can be written at the moment
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
         self.damage: list[str] = []  # found at the start, apart from what the models have lost
+        self.feeds: list[Any] = []  # sources that are being read: see feeding.py
+        self._taken: dict[int, dict[str, list[Any]]] = {}  # how far they are in the journal, by model
         self._stopping = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = locked(folder)
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
         self.attempts = Attempts(folder, report_crashes)
         self.dead = DeadLetters(folder / "dead")
+        self.letters = Letters(folder / "letters.sqlite", self.settings.letters)
         self._recover(Survey(folder))
         self._learners = Learners()
         self._writer = threading.Thread(target=self._write_forever, name="writer")
@@ -83,7 +92,12 @@ class Service:
     def _recover(self, survey: Survey) -> None:
         """Restore all models, then set damaged files aside."""
         self.journal, self.snapshots, self.ids = survey.journal, survey.snapshots, survey.ids
-        self.damage = [*survey.damage(), *self.dead.damage, *self.waiting.damage(is_new=not survey.numbers())]
+        self.damage = [
+            *survey.damage(),
+            *self.dead.damage,
+            *self.letters.damage,
+            *self.waiting.damage(is_new=not survey.numbers()),
+        ]
         plans: dict[int, Plan] = {}
         for number in survey.numbers():
             found = restored(survey, number, self.settings, self.attempts, self.dead)
@@ -94,7 +108,10 @@ class Service:
             snapshot = found.plan.snapshot
             self._enter(model, found.known, snapshot.state.position if snapshot else 0)
             self.histories[number] = History(snapshot.history if snapshot else (), model.published.events)
-            self.journal.enter(number, _definition(model, model.traits), found.plan.total)
+            self.journal.enter(number, _definition(model, model.traits), found.plan.total, found.plan.offsets)
+            self._taken[number] = farther(model.published.offsets, found.plan.offsets)
+            for first, block, outcomes in found.failed:
+                self._set_aside(model, first, block, outcomes)
             for sentence in found.told:
                 self.remember_error(model.name, sentence)
                 _LOG.warning("%s: %s", model.name, sentence)
@@ -117,6 +134,7 @@ class Service:
             self._snapshot(model)
         self.journal.log.tidy()
         self.waiting.close()
+        self.letters.close()
         self.journal.close()
         self.ids.close()
         self.attempts.close()
@@ -134,6 +152,15 @@ class Service:
         if name not in self.models and all(row.keys() <= {"id", "target"} for row in rows):
             raise Refused(404, LABEL_ONLY.format(check_name(name)))
         return self.jobs.put(Job(name, rows, bytes=bytes))
+
+    def take(self, name: str, rows: list[dict[str, Any]], taken: Taken) -> Future:
+        """Queue the events of a batch from a source; the result also has the reasons of those that failed, by their places."""
+        return self.jobs.put(Job(name, rows, bytes=sum(map(len, taken.events)), taken=taken))
+
+    def taken(self, model: LiveModel, source: str) -> tuple[int, dict[str, Any]]:
+        """Return how far a source is in the journal: the number of the last batch, and where to go on after it."""
+        batch, offsets = self._taken.get(model.number, {}).get(source, (0, {}))
+        return batch, offsets
 
     def create(self, name: str, spec: Any = None, model: Any = None) -> Future:
         """Queue the creation of a model, from a spec or from a fitted model."""
@@ -167,11 +194,13 @@ class Service:
             **model.published.facts(),
             "waiting": self.waiting.counts[model.number],
             "waiting_bytes": self.waiting.bytes[model.number],
-            "evicted": self.waiting.evicted[model.number],
+            "evicted": self.waiting.evicted[model.number] + self.waiting.evicted[early(model.number)],
             "refused": self.counts[model.name, "refused"],
             "lost": sum(one["end"] - one["first"] for one in model.lost if one["what"] == EVENTS),
             "losses": [{"time": one["time"], "loss": told(one)} for one in model.lost],
             "dead": self.dead.of(model.number),
+            "letters": self.letters.of(model.number),
+            "sources": [feed.facts() for feed in self.feeds if feed.name == model.name],
             "example": model.example,
             "errors": list(self.errors[model.name]),
         }
@@ -236,13 +265,17 @@ class Service:
                     if job.spec is not None:
                         created.append((job, self._create(job, drafts)))
                     else:
-                        self._draft(job, drafts).add(job, self.waiting, self.dead)
+                        draft = self._draft(job, drafts)
+                        self._keep_letters(draft.model, job, draft.add(job, self.waiting, self.dead))
                 except Refused as refused:
                     if job.name in self.models:
                         self.counts[job.name, "refused"] += 1
                         self.remember_error(job.name, str(refused))
                     job.future.set_exception(refused)
             written = [(self._write(draft), draft) for draft in drafts.values() if draft.pieces]
+            for draft in drafts.values():
+                if draft.offsets and not draft.pieces:
+                    self.journal.note(draft.model.number, draft.offsets)
         self.failures.pop("journal", None)
         if self.journal.unmarked:
             self.failures["mark"] = f"the journal cannot be marked: {self.journal.unmarked}"
@@ -259,9 +292,30 @@ class Service:
                 self._enter(model, KnownIds(self.settings.known_ids))
             self.known[model.number].add(Piece(first, first + len(draft.block.targets), draft.ids))
         for draft in drafts.values():
+            self._taken[draft.model.number] = farther(self._taken.get(draft.model.number, {}), draft.offsets)
             for job, answer in draft.empty:
                 self._answer(job, answer)
         return written
+
+    def _keep_letters(self, model: LiveModel, job: Job, answer: dict[str, Any]) -> None:
+        """Write the events of a batch that cannot be learned, before the journal says that the batch is done."""
+        taken = job.taken
+        if taken is not None and answer["failed"]:
+            failed = answer["failed"].items()
+            letters = [Letter(taken.places[place], reason, taken.events[place]) for place, reason in failed]
+            self.letters.add(model.number, taken.source, letters)
+
+    def _set_aside(self, model: LiveModel, first: int, block: Block, outcomes: Sequence[str | None]) -> None:
+        """Write the events of sources that the model could not learn, such as one with which it would diverge."""
+        if not block.offsets or not any(outcomes):
+            return
+        ends = np.cumsum(block.pieces).tolist()
+        letters = [
+            Letter(f"event {first + end - 1}", outcome, json.dumps(rows_of(block.part(end - 1, end))[0]).encode())
+            for end, size, outcome in zip(ends, block.pieces, outcomes, strict=True)
+            if outcome is not None and size == 1
+        ]
+        self.letters.add(model.number, ", ".join(block.offsets), letters)
 
     def _draft(self, job: Job, drafts: dict[str, Draft]) -> Draft:
         """Return the draft for the rows of a job; an unknown name gets a new model once a row is valid."""
@@ -347,19 +401,23 @@ class Service:
                 yield
             if not begun and model.published.model is not None:
                 gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
+            self._set_aside(model, first, block, outcomes)
             self._answer_all(draft, outcomes)
         except Exception as error:  # the thread has to continue in any case
-            _fail([job for job, _ in draft.answers if not job.future.done()], error)
+            _fail([job for job, _, _ in draft.answers if not job.future.done()], error)
         finally:
             self.jobs.release(model.name)
 
     def _answer_all(self, draft: Draft, outcomes: Sequence[str | None]) -> None:
-        for (job, answer), outcome in zip(draft.answers, outcomes, strict=True):
-            if outcome is None:
-                self._answer(job, answer)
+        rest = iter(outcomes)
+        for job, answer, pieces in draft.answers:
+            failed = [outcome for outcome in islice(rest, pieces) if outcome is not None]
+            if failed:
+                self.remember_error(job.name, failed[0])
+            if failed and job.taken is None:
+                job.future.set_exception(Refused(422, failed[0]))
             else:
-                self.remember_error(job.name, outcome)
-                job.future.set_exception(Refused(422, outcome))
+                self._answer(job, answer | {"learned": answer["learned"] - len(failed)})
 
     def _answer(self, job: Job, answer: dict[str, Any]) -> None:
         self.counts[job.name, "learned"] += answer["learned"]

@@ -40,5 +40,6 @@ class Settings:
     waiting_rows: int = 100_000  # predicted and not yet labelled, for each model
     waiting_bytes: int = 64 * 2**20  # of these rows, for each model
     waiting_days: float = 7.0  # during which the service runs
+    letters: int = 10_000  # events of sources that were set aside, for each model
     window: int = 1_000  # events of the sliding window
     snapshot_seconds: float = 30.0  # between two snapshots of a model that learns

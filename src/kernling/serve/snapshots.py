@@ -78,6 +78,7 @@ class Snapshots:
             "history": list(history),
             "lost": list(model.lost),
             "ids": ids,
+            "offsets": state.offsets,
         }
         models.save(state.model, path, {READING: held})
         for old in self._paths(model.number)[:-KEPT]:
@@ -117,7 +118,7 @@ def _read(path: Path) -> Snapshot:
     saved = models.read(path)
     held = saved.reading[READING]
     progress = None if held["progress"] is None else Progress.from_plain(held["progress"])
-    state = State(saved.model, progress, held["position"])
+    state = State(saved.model, progress, held["position"], offsets=held["offsets"])
     if state.position != int(path.stem):
         raise ValueError(f"it is of {state.position} events")
     return Snapshot(state, Definition(*held["definition"]), held["history"], held["lost"], tuple(held["ids"]))

@@ -45,6 +45,11 @@ def _begin(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA synchronous=NORMAL")
 
 
+def early(number: int) -> int:
+    """Return the number under which labels wait that have arrived before the rows of this model."""
+    return -number
+
+
 def _set_aside(path: Path) -> None:
     for end in ("", "-wal"):
         with suppress(FileNotFoundError):

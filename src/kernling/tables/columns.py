@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .schema import kind_of
-from .table import FEW, RowError, Table, category, check_plain, missing, no_column, numbers
+from .table import RowError, Table, category, check_plain, missing, no_column, objects
+from .written import FEW, PLAIN, form_of, numbers
 
 MISSING = ("error", "drop", "keep")
 
@@ -24,6 +26,8 @@ class Columns:
         categorical: Sequence[str] = (),
         missing: str = "error",
         target_optional: bool = False,
+        decimal: str | None = None,
+        lags: Sequence[int] = (),
     ):
         if missing not in MISSING:
             raise ValueError(f"missing must be 'error', 'drop' or 'keep', not {missing!r}")
@@ -34,32 +38,61 @@ class Columns:
                 raise TypeError(f"{name} must be a list of names, not {names!r}")
         self.target, self.target_optional = target, target_optional
         self.features = None if features is None else tuple(features)
+        self._is_open = features is None and missing == "keep"  # whether further keys of dictionaries are further columns
         self.categorical = tuple(categorical)
         self.missing = missing
+        self.decimal = decimal
+        self.lags = tuple(lags)
+        if not all(isinstance(lag, int) and lag >= 1 for lag in self.lags) or (self.lags and target is None):
+            raise ValueError(f"lags must be numbers of rows of a target column, of at least 1 each, not {lags!r}")
+        self._before: dict[int, list[Any]] = {}  # the last targets before some rows of the stream
         self.dropped = 0  # rows dropped because of missing values
         self._labels: bool | None = None  # whether targets are text, once known
+        self._form = PLAIN  # how targets that are numbers are written
         self._rows = 0
-        self._numbers: frozenset[str] = frozenset()  # columns whose first values are numbers
+        self._numbers: dict[str, str] = {}  # columns whose first values are numbers, and how these are written
 
     def split(self, table: Table, first_row: int = 0) -> tuple[Table, Any]:
         """Return the rows and targets of a table; ``first_row``, its offset in the stream, is used in messages."""
+        if table.keyed and self.features is not None:
+            table = table.completed([*self.features, *([self.target] if isinstance(self.target, str) else [])])
         names = self._chosen(table.names)
+        if table.keyed and self._is_open:
+            names = tuple(name for name in table.names if name != self.target)
+            self.features = tuple(dict.fromkeys([*(self.features or ()), *names]))
         rows = {name: table.columns[name] for name in names}
         y = None if self.target is None else self._targets(table, first_row)
+        if self.lags and y is not None:
+            rows |= self._lagged(y, first_row)
+            names = tuple(rows)
         if self.missing == "keep":
-            return Table(rows), y
+            return Table(rows, keyed=table.keyed), y
         for name in names:
             check_plain(name, rows[name])
         if not self._rows:  # a header that arrives alone tells nothing
-            self._numbers = frozenset(n for n in names if n not in self.categorical and kind_of(rows[n]) == "number")
+            found = {name: kind_of(rows[name], self.decimal) for name in names if name not in self.categorical}
+            self._numbers = {name: form for name, (treatment, form) in found.items() if treatment == "number"}
         self._rows += len(table)
-        rows |= {name: table.numbers(name, first_row) for name in names if name in self._numbers}
+        raw = Table(rows)
+        rows |= {name: raw.numbers(name, first_row, form) for name, form in self._numbers.items()}
         good = self._complete(rows, y, first_row)
         places = first_row + np.arange(len(table)) if self.missing == "drop" else None
         if good.all():
-            return Table(rows, places), y
+            return Table(rows, places, table.keyed), y
         self.dropped += int((~good).sum())
-        return Table(rows, places)[good], None if y is None else y[good]
+        return Table(rows, places, table.keyed)[good], None if y is None else y[good]
+
+    def _lagged(self, y: np.ndarray, first_row: int) -> dict[str, np.ndarray]:
+        """Return the targets of so many rows before each row as columns; nothing from the row itself or later ones."""
+        longest = max(self.lags)
+        before = self._before[first_row] if first_row else [None] * longest
+        known = [*before, *y.tolist()]
+        self._before = {first_row: before, first_row + len(y): known[len(known) - longest :]}
+        lagged = zip(self._lag_names(), self.lags, strict=True)
+        return {name: objects(known[longest - lag : len(known) - lag]) for name, lag in lagged}
+
+    def _lag_names(self) -> list[str]:
+        return [f"{self.target} {lag} before" for lag in self.lags]
 
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
         """Determine the target column from the names of a table, and return the feature columns."""
@@ -74,7 +107,9 @@ class Columns:
             unknown = [name for name in self.categorical if name not in names]
             if unknown:
                 raise ValueError(f"categorical: {no_column(unknown[0], names)}")
-        if not self.features:
+        elif self.lags:
+            self.features = tuple(name for name in self.features if name not in self._lag_names())
+        if not self.features and not self.lags:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
         known = set(names)
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]
@@ -93,8 +128,7 @@ class Columns:
         gaps = missing(values)
         present = values[~gaps]
         if self._labels is None and len(present):
-            texts = sum(not isinstance(v, (Number, np.bool_)) for v in present.tolist())
-            self._labels = self.target in self.categorical or texts > FEW * len(present)
+            self._labels = self.target in self.categorical or self._are_labels(present.tolist())
         if self._labels:
             return np.array(
                 [
@@ -105,7 +139,17 @@ class Columns:
             )
         if values.dtype.kind in "biu":
             return values
-        return numbers(values) if self.target_optional else table.numbers(str(self.target), first_row)
+        if self.target_optional:
+            return numbers(values, self._form)
+        return table.numbers(str(self.target), first_row, self._form)
+
+    def _are_labels(self, present: list[Any]) -> bool:
+        """Return whether targets are labels, and note how numbers are written: 1.234,56 is a number, but "3" a label."""
+        texts = [value for value in present if not isinstance(value, (Number, np.bool_))]
+        if len(texts) <= FEW * len(present):
+            return False
+        self._form = form_of(Counter(texts), self.decimal) or PLAIN
+        return self._form == PLAIN
 
     def _label(self, value: Any, first_row: int, row: int) -> str:
         try:

@@ -3,30 +3,91 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 DAY = 86_400  # seconds
 DIGITS = 9  # of sines and cosines: last digits differ between libraries, and rules of models compare with values seen before
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)?")
+ISO, DAY_FIRST, MONTH_FIRST = "", "day first", "month first"  # how the dates of a column are written
+_CLOCK = r"(?:[T ,]+(\d{1,2}:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*([AaPp]\.?[Mm]\.?)?)?\s*(?:Z|[A-Z]{2,4}|[+-]\d\d(?::?\d\d)?)?"
+_YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d\d?)\2(\d\d?)" + _CLOCK)
+_YEAR_LAST = re.compile(r"(\d\d?)([-/.])(\d\d?)\2(\d{4}|\d\d)" + _CLOCK)
+_NAMED = re.compile(r"(?:[A-Za-z]{3,9}, )?(?:(\d\d?)[-. ]+([A-Za-z]{3,9})|([A-Za-z]{3,9})\.? (\d\d?))[-,. ]+(\d{4})" + _CLOCK)
+_MONTHS = {
+    "jan": 1,
+    "feb": 2,
+    "mar": 3,
+    "apr": 4,
+    "may": 5,
+    "jun": 6,
+    "jul": 7,
+    "aug": 8,
+    "sep": 9,
+    "oct": 10,
+    "nov": 11,
+    "dec": 12,
+}
+_NOT = np.datetime64("NaT", "s")
+_OLD = 70  # two digits from here on are years of the last century
 
 
-def moment(text: str) -> np.datetime64:
-    """Parse an ISO 8601 date with a precision of one second; NaT for any other text.
+def moment(text: str, form: str = ISO) -> np.datetime64:
+    """Parse a date with a precision of one second; NaT for any other text.
 
-    Time zones are ignored: the local hour is more informative than UTC.
+    ``form`` tells whether 3/4/2026 is in April.  Time zones are ignored: the local hour is more informative than UTC.
     """
-    found = _ISO.fullmatch(text.strip())
+    text = text.strip()
+    if found := _YEAR_FIRST.fullmatch(text):
+        year, _, month, day, *clock = found.groups()
+    elif form != ISO and (found := _YEAR_LAST.fullmatch(text)):
+        first, _, second, year, *clock = found.groups()
+        day, month = (first, second) if form == DAY_FIRST else (second, first)
+        year = year if len(year) == 4 else str(int(year) + (1900 if int(year) >= _OLD else 2000))
+    elif found := _NAMED.fullmatch(text):
+        before, name, other, after, year, *clock = found.groups()
+        day, month = before or after, str(_MONTHS.get((name or other)[:3].lower(), 0))
+    else:
+        return _NOT
     try:
-        return np.datetime64(f"{found[1]}T{found[2] or '00:00'}", "s") if found else np.datetime64("NaT", "s")
+        return np.datetime64(f"{year}-{int(month):02}-{int(day):02}T{_time(*clock)}", "s")
     except ValueError:  # such as February 30
-        return np.datetime64("NaT", "s")
+        return _NOT
 
 
-def moments(words: Iterable[str]) -> np.ndarray:
+def _time(clock: str | None, half: str | None) -> str:
+    hour, _, rest = (clock or "00:00").partition(":")
+    late = 12 * (half[0] in "pP") if half else 0
+    return f"{(int(hour) % 12 + late) if half else int(hour):02}:{rest}"
+
+
+def moments(words: Iterable[str], form: str = ISO) -> np.ndarray:
     """Parse texts as dates."""
-    return np.array([moment(word) for word in words], dtype="datetime64[s]")
+    return np.array([moment(word, form) for word in words], dtype="datetime64[s]")
+
+
+def form_of(words: Sequence[str], day_first: bool | None = None) -> str:
+    """Return how dates, in the order of their rows, are written.
+
+    Numbers above 12 decide what comes first; if there are none, the reading in which the dates of a stream are closer to each
+    other, and at last the separator: a point is European.
+    """
+    if day_first is not None:
+        return DAY_FIRST if day_first else MONTH_FIRST
+    found = [match for match in map(_YEAR_LAST.fullmatch, map(str.strip, words)) if match]
+    if not found:
+        return ISO
+    days, months = (sum(int(match[place]) > 12 for match in found) for place in (1, 3))
+    if days != months:
+        return DAY_FIRST if days > months else MONTH_FIRST
+    steps = {form: _way(moments((match[0] for match in found), form)) for form in (DAY_FIRST, MONTH_FIRST)}
+    if steps[DAY_FIRST] != steps[MONTH_FIRST]:
+        return min(steps, key=lambda form: steps[form])
+    return DAY_FIRST if found[0][2] == "." else MONTH_FIRST
+
+
+def _way(times: np.ndarray) -> int:
+    return int(np.abs(np.diff(times[~np.isnat(times)].astype(np.int64))).sum())
 
 
 def has_clock(times: np.ndarray) -> bool:

@@ -16,10 +16,12 @@ from ..warned import warn
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
+from .late import SPARE, LateColumn, new_columns
 from .plain import PlainRows, PlainStatistics
 from .scalers import SCALED, MinMax, Scale, Standardise
-from .schema import Column, Schema, dates_of, decide, names_of
-from .table import RowError, Table, category, listed, no_column, numbers
+from .schema import Column, Hints, Schema, dates_of, decide, names_of
+from .table import RowError, Table, category, listed, no_column
+from .written import is_gap, numbers
 
 MOST = 2**31 - 1  # columns
 
@@ -27,17 +29,23 @@ MOST = 2**31 - 1  # columns
 class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
 
-    - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.
+    - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.  Text is
+      taken as numbers if it is written like them, with thousands, decimal commas, currencies or per cent; marks such as "-",
+      "n/a" and "?" are gaps.  Whole numbers that are different in each row and increase, or are called like an id, are ignored.
     - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
       frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
       expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
-    - Dates (a date type, or ISO 8601 text) become sine and cosine of month, weekday and, if present, time of day,
-      and the number of elapsed days, which is scaled like other numbers.
+    - Dates (a date type, or text) become sine and cosine of month, weekday and, if present, time of day, and the number of
+      elapsed days, which is scaled like other numbers.  Where day and month could be swapped, the data decide.
 
-    Treatments are inferred from the first rows, and later rows never change the number of columns.  The input may be a
-    :class:`Table`, a pandas or polars frame, an Arrow table, a dictionary of columns (of values, for a single event), a list of
-    dictionaries, or a 2-D array, whose columns are called x0, x1, ...  Afterwards, columns are matched by name, in any order,
-    and new columns are ignored with a warning; the columns of an array are matched by position.
+    Treatments are inferred from the first rows, and later rows never change the number of columns.  A warning names the columns
+    that are ignored, with the reasons.  The input may be a :class:`Table`, a pandas or polars frame, an Arrow table, a mapping
+    of columns (of values, for a single event), a list of dictionaries, or a 2-D array, whose columns are called x0, x1, ...
+    Afterwards, columns are matched by name, in any order, and new columns are ignored with a warning; the columns of an array
+    are matched by position.
+
+    If rows are dictionaries and ``missing="impute"``, their keys may come and go: a key that is absent is a missing value, and
+    new keys are new columns, which share 16 encoded columns that are kept free for them.
 
     Parameters
     ----------
@@ -56,6 +64,10 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         then has its own column, and otherwise counts as one of the others.
     limit : int
         Maximum number of categories of a column that have their own columns.
+    decimal : {".", ","}, optional
+        Mark of decimals in numbers that are text; by default the values of each column decide.
+    day_first : bool, optional
+        Whether 3/4/2026 is in April; by default the values of each column decide.
 
     Attributes
     ----------
@@ -65,6 +77,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         The fitted scaling of numeric columns, if ``scale`` is given.
     imputed_ : int
         Number of learned rows in which a number, boolean or date was imputed.
+    unread_ : dict of str to int
+        For each column, the number of learned values that were not numbers or dates, nor marks of gaps: they count as missing.
 
     Examples
     --------
@@ -93,6 +107,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         ignore: Sequence[str] = (),
         missing: str = "error",
         limit: int = 64,
+        decimal: str | None = None,
+        day_first: bool | None = None,
     ):
         self.categorical = categorical
         self.hash = hash
@@ -102,6 +118,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         self.ignore = ignore
         self.missing = missing
         self.limit = limit
+        self.decimal = decimal
+        self.day_first = day_first
 
     # ------------------------------------------------------------------ learning
 
@@ -133,17 +151,21 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         if unknown:
             option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
             raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
-        schema = decide(table, given, self.missing == "impute", self.limit)
-        self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale))
+        schema = decide(table, Hints(given, self.missing == "impute", self.limit, self.decimal, self.day_first))
+        is_open = table.keyed and self.missing == "impute" and self.hash is None and any(column.width for column in schema)
+        spare = SPARE if is_open else 0
+        self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale), spare=spare)
+        ignored = [column for column in schema if column.treatment == "ignore" and column.name not in given]
+        if ignored:
+            self._warn("", f"ignored: {Schema(ignored).ignored()}")
         if self.missing == "impute":
             self._fill.begin(self._values(table)[0])
         return self
 
-    def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None) -> None:
-        self.schema_, self.scale_ = schema, scale
-        self.n_features_in_ = len(schema)
-        if named:
-            self.feature_names_in_ = np.array([column.name for column in schema], dtype=object)
+    def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None, spare: int = 0) -> None:
+        self._own, self.scale_, self._spare = schema, scale, spare
+        self._is_named = named
+        self._welcome(())
         self._places = {column.name: {word: place for place, word in enumerate(column.categories)} for column in schema}
         scaled = names_of(schema, "number", "date")
         self._scaled = len(scaled)
@@ -163,11 +185,21 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             if column.width
         ]
         self._is_plain = self.hash is None and not names_of(schema, "date")
-        self._plain_rows = PlainRows.of(schema, scale) if self.missing == "impute" and type(scale) is Standardise else None
+        is_usual = self.missing == "impute" and type(scale) is Standardise
+        self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
         self._told: tuple[str, ...] = ()  # columns already warned about
+        self.unread_: dict[str, int] = {}
+
+    def _welcome(self, late: tuple[LateColumn, ...]) -> None:
+        """Set the columns that came after the first rows."""
+        self._late = late
+        self.schema_ = Schema((*self._own, *(one.column for one in late)))
+        self.n_features_in_ = len(self.schema_)
+        if self._is_named:
+            self.feature_names_in_ = np.array([column.name for column in self.schema_], dtype=object)
 
     def _checked(self) -> dict[str, Any]:
         """Validate the parameters and return the given treatments."""
@@ -181,6 +213,10 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             )
         if self.scale is not None and not hasattr(self.scale, "learn_transform"):
             raise TypeError(f"scale must be Standardise() or MinMax(), not {self.scale!r}")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal must be a point, a comma or None, not {self.decimal!r}")
+        if self.day_first not in (None, True, False):
+            raise ValueError(f"day_first must be True, False or None, not {self.day_first!r}")
         words = self.categorical if isinstance(self.categorical, Mapping) else {}
         chosen = {"category": self.categorical, "number": self.numeric, "date": self.date, "ignore": self.ignore}
         given: dict[str, Any] = {}
@@ -207,22 +243,32 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             check_is_fitted(self)
         plain = self._plain_table(X)
         if plain is not None:
-            return self._transformed(plain)
+            return self._padded(self._transformed(plain))
         table = self._table(X)
         values, times = self._values(table)
         absent = np.isnan(values)
         if absent.any():
             values = self._fill.filled(values)
-        return self._rows(table, self._transformed(values), absent, times)
+        rows = self._rows(table, self._transformed(values), absent, times)
+        for one in self._late:
+            one.encode(table, rows[:, self._width :], learn=False)
+        return rows
 
     def _learn(self, X: Any, scaled: Any) -> Any:
         plain = self._plain_table(X)
         if plain is not None:
-            return self._learned(plain, scaled)
-        table = self._table(X)
-        values, times = self._values(table)
+            return self._padded(self._learned(plain, scaled))
+        table = self._table(X, learn=True)
+        values, times = self._values(table, learn=True)
         absent = np.isnan(values)
-        return self._rows(table, self._learned(values, scaled), absent, times)
+        rows = self._rows(table, self._learned(values, scaled), absent, times)
+        if self._late:
+            self._late = tuple(one.encode(table, rows[:, self._width :], learn=True) for one in self._late)
+        return rows
+
+    def _padded(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows with the columns that are kept free."""
+        return np.hstack([rows, np.zeros((len(rows), self._spare))]) if self._spare else rows
 
     def transform_one(self, x: Any) -> np.ndarray:
         """Encode one event, a dictionary of values or a 1-D array."""
@@ -242,9 +288,9 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
-        if type(x) is not dict or not self._is_plain:
+        if type(x) is not dict or not self._is_plain or (len(x) != len(self._plan) and not x.keys() <= self._places.keys()):
             return None
-        row, values = np.zeros(self._width), np.empty((1, len(self._measured)))
+        row, values = np.zeros(self._width + self._spare), np.empty((1, len(self._measured)))
         for column, first, place, known in self._plan:
             value = x.get(column.name)
             if known is None:
@@ -255,59 +301,76 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
                 row[first + column.place(value, known)] = 1.0
             else:
                 return None
-        if len(x) > len(self._plan):
-            self._check_names(x)
         return row, values
 
     def _joined(self, row: np.ndarray, values: np.ndarray) -> np.ndarray:
         row[self._firsts] = values[0]
         return row
 
-    def _table(self, X: Any) -> Table:
-        """Return the rows as a table with all required columns."""
+    def _table(self, X: Any, learn: bool = False) -> Table:
+        """Return the rows as a table with all required columns; with ``learn``, new columns of dictionaries are welcome."""
         table = as_table(X)
         if not has_names(X):
             found, own = len(table.names), self.n_features_in_
             if found != own:
                 raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
             return Table(dict(zip((column.name for column in self.schema_), table.columns.values(), strict=True)))
-        self._check_names(table.columns)
-        return table
-
-    def _check_names(self, found: Mapping[str, Any]) -> None:
-        lacking = [column.name for column in self.schema_ if column.treatment != "ignore" and column.name not in found]
-        if len(lacking) == 1:
-            raise ValueError(no_column(lacking[0], found))
-        if lacking:
-            raise ValueError(f"there are no columns {listed(lacking)}; the columns are {listed(found)}")
-        new = found.keys() - self._places.keys() if len(found) > len(self.schema_) else ()
+        self._check_names(table)
+        new = [name for name in table.columns if name not in self._places]
         if new:
-            self._warn("", f"the columns {listed(sorted(new))} were not present in the first rows and are ignored")
+            self._meet(table, new, learn)
+        return table.completed(name for name in self._places) if table.keyed else table
+
+    def _check_names(self, table: Table) -> None:
+        """Raise if columns are lacking: any one of a table, all of a dictionary, in which others are missing values."""
+        used = [column.name for column in self._own if column.treatment != "ignore"]
+        lacking = [name for name in used if name not in table.columns]
+        if table.keyed and self.missing == "impute" and (len(lacking) < len(used) or not used):
+            return
+        if len(lacking) == 1:
+            raise ValueError(no_column(lacking[0], table.columns))
+        if lacking:
+            raise ValueError(f"there are no columns {listed(lacking)}; the columns are {listed(table.columns)}")
+
+    def _meet(self, table: Table, names: list[str], learn: bool) -> None:
+        """Give new columns some of those that are kept free, or warn that they are ignored."""
+        known = {one.column.name for one in self._late}
+        names = [name for name in names if name not in known]
+        if learn and self._spare and names:
+            used = self._late[-1].end if self._late else 0
+            found = new_columns(table, names, used, self._spare)
+            self._welcome((*self._late, *found))
+            for one in found:
+                self._warn(one.column.name, f"column {short(one.column.name)} is new: it is learned from now on")
+            full = used + sum(one.column.width for one in found) >= self._spare
+            names = [name for name in names if name not in {one.column.name for one in found}] if full else []
+        if names:
+            self._warn("new", f"the columns {listed(sorted(names))} were not present in the first rows and are ignored")
 
     def _warn(self, about: str, message: str) -> None:
-        """Warn once per column; the empty name stands for new columns."""
+        """Warn once about a column, or about all ignored or new ones."""
         if about not in self._told:
             self._told += (about,)
             warn(message)
 
-    def _values(self, table: Table) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def _values(self, table: Table, learn: bool = False) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return numbers, elapsed days and booleans as columns, NaN where missing, and all dates."""
         values = np.empty((len(table), len(self._measured)))
-        columns = {column.name: column for column in self.schema_}
-        times = {name: dates_of(table, name) for name in names_of(self.schema_, "date")}
+        columns = {column.name: column for column in self._own}
+        times = {name: dates_of(table, name, columns[name].form) for name in names_of(self._own, "date")}
         for place, name in enumerate(self._measured):
             if name in times:
                 values[:, place] = dates.elapsed(times[name], columns[name].origin)
             elif self.missing == "error":
-                values[:, place] = table.numbers(name)
+                values[:, place] = table.numbers(name, form=columns[name].form)
             else:
-                values[:, place] = numbers(table.columns[name])
+                values[:, place] = numbers(table.columns[name], columns[name].form)
         if not _usable(values).all():
-            self._look_at_gaps(table, values)
+            self._look_at_gaps(table, values, learn)
         return values, times
 
-    def _look_at_gaps(self, table: Table, values: np.ndarray) -> None:
-        """Raise for missing values, or set them to NaN and warn about values that cannot be parsed."""
+    def _look_at_gaps(self, table: Table, values: np.ndarray, learn: bool) -> None:
+        """Raise for missing values, or set them to NaN, and count and warn about values that cannot be parsed."""
         if self.missing == "error":
             for name, column in zip(self._measured, values.T, strict=True):
                 _check_present(name, table.missing(name))
@@ -315,14 +378,17 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             raise ValueError(f"the rows contain infinity or numbers above {SCALED:g}; fill or drop such values before encoding")
         values[~_usable(values)] = np.nan
         for name, column in zip(self._measured, values.T, strict=True):
-            wrong = np.isnan(column) & ~table.missing(name)
-            if wrong.any():
-                kind = next(one.treatment for one in self.schema_ if one.name == name)
-                value = str(table.columns[name][int(wrong.argmax())])
-                self._warn(name, f"{short(value)} in column {short(name)} cannot be used as a {kind} and counts as missing")
+            lost = np.flatnonzero(np.isnan(column))
+            wrong = [value for value in table.columns[name][lost].tolist() if not is_gap(value)] if len(lost) else []
+            if wrong:
+                kind = next(one.treatment for one in self._own if one.name == name)
+                value = short(str(wrong[0]))
+                self._warn(name, f"{value} in column {short(name)} cannot be used as a {kind} and counts as missing")
+                if learn:
+                    self.unread_ = self.unread_ | {name: self.unread_.get(name, 0) + len(wrong)}
 
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
-        rows = np.zeros((len(table), self._width))
+        rows = np.zeros((len(table), self._width + self._spare))
         index = {name: place for place, name in enumerate(self._measured)}
         for column, first in self._layout:
             if column.treatment == "category":
@@ -352,11 +418,11 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         """Return a mask of the rows that can be encoded: all rows if missing values are imputed."""
         table = self._table(X)
         good = np.ones(len(table), dtype=bool)
-        for column in self.schema_ if self.missing == "error" else ():
+        for column in self._own if self.missing == "error" else ():
             if column.treatment == "date":
-                good &= ~np.isnat(dates_of(table, column.name))
+                good &= ~np.isnat(dates_of(table, column.name, column.form))
             elif column.is_measured:
-                good &= _usable(numbers(table.columns[column.name]))
+                good &= _usable(numbers(table.columns[column.name], column.form))
             elif column.treatment == "category":
                 good &= ~table.missing(column.name)
         return good
@@ -364,7 +430,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     def _hashed(self, table: Table, dense: np.ndarray) -> sparse.csr_matrix:
         n, width = len(table), self.hash or 0
         hashed = sparse.csr_matrix((n, width))
-        for name in names_of(self.schema_, "category"):
+        for name in names_of(self._own, "category"):
             words, codes = table.categories(name)
             self._check_gaps(name, table.missing(name))
             columns = np.array([zlib.crc32(f"{name}={word}".encode()) % width for word in words], dtype=np.int32)
@@ -385,7 +451,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     @property
     def columns_out(self) -> int:
         """Number of columns of encoded rows."""
-        return self._width + (self.hash or 0)
+        return self._width + self._spare + (self.hash or 0)
 
     @property
     def imputed_(self) -> int:
@@ -399,12 +465,27 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         if self.scale_ is not None and self._scaled:
             shift, width, *rest = self.scale_.scale_now()
             scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
-        return dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
+        found = dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
+        return found | {one.column.name: (one.mean, one.scale) for one in self._late if one.column.is_measured}
+
+    def typical(self) -> dict[str, Any]:
+        """Return a row of means and of categories that are there, for examples; None for dates."""
+        means = {name: float(f"{fill:.4g}") for name, (fill, _) in self.measured().items() if fill is not None}
+        found: dict[str, Any] = {column.name: column.categories[0] if column.categories else None for column in self.schema_}
+        numeric = names_of(self.schema_, "number", "boolean")
+        return found | {name: means.get(name) for name in numeric}
+
+    @property
+    def free(self) -> int:
+        """Number of encoded columns that are kept free for columns that come later."""
+        return self._spare - (self._late[-1].end if self._late else 0)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Return the names of the encoded columns."""
         check_is_fitted(self)
         names = [name for column, _ in self._layout for name in column.names_out()]
+        names += [name for one in self._late for name in one.column.names_out()]
+        names += [f"free={place}" for place in range(self.free)]
         return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
 
     def __sklearn_tags__(self):
@@ -432,18 +513,24 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             "ignore": list(self.ignore),
             "missing": self.missing,
             "limit": self.limit,
+            "decimal": self.decimal,
+            "day_first": self.day_first,
             "hash": self.hash,
             "scale": None if scale is None else scale.to_state(),
-            "schema": [column._asdict() for column in getattr(self, "schema_", ())],
+            "schema": [column._asdict() for column in getattr(self, "_own", ())],
             "fill": self._fill.to_state() if hasattr(self, "schema_") else None,
             "named": hasattr(self, "feature_names_in_"),
+            "spare": getattr(self, "_spare", 0),
+            "late": [one.to_state() for one in getattr(self, "_late", ())],
+            "unread": getattr(self, "unread_", {}),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encode:
         """Restore a step from the result of ``to_state``."""
         scale = None if state["scale"] is None else part_from_state(state["scale"])
-        params = {name: state[name] for name in ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit")}
+        own = ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit", "decimal", "day_first")
+        params = {name: state[name] for name in own}
         params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
         part = cls(**params, scale=None if scale is None else clone(scale))
         given = part._checked()
@@ -455,10 +542,23 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             if not set(given) <= set(names):
                 raise ValueError("the treatments do not match the columns")
             measured = sum(column.is_measured for column in schema)
-            part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured))
+            part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured), state["spare"])
+            part._restore_late(state)
             if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
                 raise ValueError(f"the scale is for {scale.n_features_in_} columns, but {part._scaled} are scaled")
         return part
+
+    def _restore_late(self, state: dict[str, Any]) -> None:
+        late = tuple(LateColumn.from_state(one) for one in state["late"])
+        ends = [0, *(one.end for one in late)]
+        names = [column.name for column in self._own] + [one.column.name for one in late]
+        if self._spare not in (0, SPARE) or ends[-1] > self._spare or [one.first for one in late] != ends[:-1]:
+            raise ValueError("the columns that came later do not fit into those kept free for them")
+        counts = state["unread"]
+        if len(set(names)) < len(names) or not all(type(count) is int and count > 0 for count in counts.values()):
+            raise ValueError("the names of columns must be distinct, and counts positive")
+        self._welcome(late)
+        self.unread_ = dict(counts)
 
 
 def _usable(values: np.ndarray) -> np.ndarray:

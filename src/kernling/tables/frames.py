@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array
 from ..estimators.checking import check_type, refuse_lazy
 from ..estimators.constraints import short
 from ..extras import need_pyarrow
-from .table import Table, objects
+from .table import Table, joined, objects
 
 
 def frames(source: Any) -> Iterator[Table]:
@@ -26,6 +26,9 @@ def frames(source: Any) -> Iterator[Table]:
         yield source
     elif hasattr(source, "schema") and hasattr(source, "num_rows"):
         yield arrow_table(source)
+    elif hasattr(source, "__arrow_c_stream__") and not hasattr(source, "to_numpy"):  # Arrow's interface, as in duckdb
+        for batch in need_pyarrow().RecordBatchReader.from_stream(source):
+            yield arrow_table(batch)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
         check_names(list(map(str, source.columns)))
         yield Table({str(name): _column_of(source[name]) for name in source.columns})
@@ -49,7 +52,8 @@ def _column_of(series: Any) -> np.ndarray:
 
 def has_names(X: Any) -> bool:
     """Return whether rows have column names."""
-    return isinstance(X, (Table, Mapping)) or hasattr(X, "columns") or hasattr(X, "schema") or _are_dictionaries(X)
+    named = any(hasattr(X, name) for name in ("columns", "schema", "__arrow_c_stream__"))
+    return named or isinstance(X, (Table, Mapping)) or _are_dictionaries(X)
 
 
 def _are_dictionaries(X: Any) -> bool:
@@ -65,9 +69,9 @@ def as_table(X: Any) -> Table:
         return Table({str(name): np.asarray(values) for name, values in X.items()})
     if _are_dictionaries(X):
         keys = dict.fromkeys(name for row in X for name in row)
-        return Table({str(name): objects([row.get(name) for row in X]) for name in keys})
+        return Table({str(name): objects([row.get(name) for row in X]) for name in keys}, keyed=True)
     if has_names(X):
-        return next(frames(X))
+        return joined(list(frames(X)))
     if np.ma.isMaskedArray(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":
         check_type("X", X)
     X = check_array(X, dtype=None, ensure_all_finite=False)
@@ -85,7 +89,7 @@ def one_row(x: Any) -> Any:
     """Convert one event to a table or array of one row."""
     x = named_row(x)
     if isinstance(x, Mapping):
-        return Table({str(name): objects([value]) for name, value in x.items()})
+        return Table({str(name): objects([value]) for name, value in x.items()}, keyed=True)
     return np.asarray(x)[np.newaxis]
 
 

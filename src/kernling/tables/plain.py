@@ -69,10 +69,10 @@ class PlainRows:
     Others are left to ``Encode``, which gives the same for these.
     """
 
-    def __init__(self, names: tuple[str, ...], reach: float):
-        self._names, self._reach, self._count = names, reach, len(names)
+    def __init__(self, names: tuple[str, ...], reach: float, spare: int):
+        self._names, self._reach, self._count, self._spare = names, reach, len(names), spare
         self._get: Callable = itemgetter(*names)
-        given, scaled = bytearray(8 * len(names)), np.empty((1, len(names)))
+        given, scaled = bytearray(8 * len(names)), np.zeros((1, len(names) + spare))
         self._put: Callable = partial(struct.Struct(f"{len(names)}d").pack_into, given, 0)
         self._buffers = np.frombuffer(given)[np.newaxis], scaled
         self.event = scaled[0]  # the last one that was read, scaled
@@ -87,14 +87,14 @@ class PlainRows:
         return entry_point(_scale, *self._buffers, self.after, 0.0)
 
     @classmethod
-    def of(cls, schema: Schema, scale: Standardise) -> PlainRows | None:
+    def of(cls, schema: Schema, scale: Standardise, spare: int) -> PlainRows | None:
         """Return the reader for a table, or None if not all its columns are numbers without indicators."""
         if len(schema) < 2 or any(column.treatment != "number" or column.width != 1 for column in schema):
             return None
-        return cls(tuple(column.name for column in schema), scale.reach)
+        return cls(tuple(column.name for column in schema), scale.reach, spare)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PlainRows, (self._names, self._reach)
+        return PlainRows, (self._names, self._reach, self._spare)
 
     def _reads(self, x: Any) -> bool:
         """Read an event, and return whether that was possible."""

@@ -120,7 +120,7 @@ def columns_of(model: Any) -> dict[str, Any]:
         return {"features": None if names is None else names.tolist(), "categorical": list(getattr(first, "categorical", ()))}
     ignored = names_of(first.schema_, "ignore")
     return {
-        "features": [name for name in names.tolist() if name not in ignored],
+        "features": None if first.free else [name for name in names.tolist() if name not in ignored],  # None: keys may be new
         "categorical": names_of(first.schema_, "category", "date"),  # as written: "007" is not 7
     }
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..estimators.constraints import short
 from ..text import check_text, flaw
+from .written import PLAIN, is_gap, numbers
 
 SHOWN = 10  # columns that a message lists
-FEW = 0.05  # a column is numeric if at most this fraction of its values, taken as damaged, are not numbers
 
 
 class RowError(ValueError):
@@ -34,6 +34,8 @@ class Table:
     columns : mapping of str to 1-D array
     places : 1-D array, optional
         The place of each row in the stream it comes from, where rows in between were left out.
+    keyed : bool
+        Whether the rows were dictionaries, whose keys may come and go: a column that is not there has no values.
 
     Examples
     --------
@@ -46,8 +48,9 @@ class Table:
     [[8.  2.5]]
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None):
+    def __init__(self, columns: Mapping[str, np.ndarray], places: np.ndarray | None = None, keyed: bool = False):
         self.places = places
+        self.keyed = keyed
         self.columns = {str(name): _durations_as_seconds(np.asarray(values)) for name, values in columns.items()}
         self._categories: dict[str, tuple[list[str], np.ndarray]] = {}
         if not self.columns:
@@ -71,7 +74,7 @@ class Table:
 
     def __getitem__(self, rows: slice | np.ndarray) -> Table:
         places = None if self.places is None else self.places[rows]
-        part = Table({name: values[rows] for name, values in self.columns.items()}, places)
+        part = Table({name: values[rows] for name, values in self.columns.items()}, places, self.keyed)
         part._categories = {name: (words, codes[rows]) for name, (words, codes) in self._categories.items()}
         return part
 
@@ -79,29 +82,23 @@ class Table:
         rows = np.column_stack([self.numbers(name) for name in self.columns])
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
-    def numbers(self, name: str, first_row: int = 0) -> np.ndarray:
-        """Return a column as float64 with NaN for missing values; messages count rows from ``first_row``."""
+    def numbers(self, name: str, first_row: int = 0, form: str = PLAIN) -> np.ndarray:
+        """Return a column, written in this form, as float64, NaN where there is no value; messages count from ``first_row``."""
         values = self.columns[name]
         check_plain(name, values)
-        listed = [np.nan if v is None or v == "" else v for v in values.tolist()] if values.dtype.kind in "OU" else values
-        try:
-            return np.asarray(listed, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        for row, value in enumerate(listed):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                raise RowError(
-                    f"row {first_row + row + 1}: {short(value)} in column {short(name)} is not a number; "
-                    "add the column to categorical if its values are categories",
-                    row,
-                ) from None
-            except OverflowError:
-                raise RowError(
-                    f"row {first_row + row + 1}: a number of {len(str(value))} digits in column {name!r} is too large", row
-                ) from None
-        return np.array([float(v) for v in listed])
+        found = numbers(values, form)
+        wrong = np.isnan(found)
+        for row in np.flatnonzero(wrong).tolist() if values.dtype.kind in "OU" else ():
+            value = values[row]
+            if is_gap(value):
+                continue
+            if isinstance(value, int):
+                what = f"a number of {len(str(value))} digits in column {name!r} is too large"
+            else:
+                cure = "add the column to categorical if its values are categories"
+                what = f"{short(value)} in column {short(name)} is not a number; {cure}"
+            raise RowError(f"row {first_row + row + 1}: {what}", row)
+        return found
 
     def categories(self, name: str) -> tuple[list[str], np.ndarray]:
         """Return the categories of a column and the index of each row's category; cached, also for slices of the table."""
@@ -119,24 +116,18 @@ class Table:
             self._categories[name] = list(known), codes[raw]
         return self._categories[name]
 
+    def completed(self, names: Iterable[str]) -> Table:
+        """Return the table with all of these columns, without values where it lacks them."""
+        lacking = [name for name in names if name not in self.columns]
+        return (
+            Table(self.columns | {name: objects([None] * len(self)) for name in lacking}, self.places, self.keyed)
+            if lacking
+            else self
+        )
+
     def missing(self, name: str) -> np.ndarray:
         """Return a mask of the rows without a value in a column; empty texts count as missing."""
         return missing(self.columns[name])
-
-
-def numbers(values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Convert values to float64, NaN for those that are not numbers."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_number(value) for value in values], dtype=np.float64)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
 
 
 def listed(names: Iterable[str]) -> str:
@@ -181,10 +172,13 @@ def objects(values: Sequence[Any]) -> np.ndarray:
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """Concatenate the rows of several tables, with the columns of the first."""
+    """Concatenate the rows of several tables, with the columns of the first; if they are keyed, with all columns."""
     places = [table.places for table in tables if table.places is not None]
-    columns = {name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].columns}
-    return Table(columns, np.concatenate(places) if places else None)
+    keyed = all(table.keyed for table in tables)
+    names = dict.fromkeys(name for table in (tables if keyed else tables[:1]) for name in table.columns)
+    parts = [table.completed(names) if keyed else table for table in tables]
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+    return Table(columns, np.concatenate(places) if places else None, keyed)
 
 
 def places_of(X: Any, first: int) -> np.ndarray:
