@@ -321,6 +321,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             last, x = self._passed_one(x)
             return None if last is None else last.predict_one(x)
 
+    @last_has("predict_proba_one")
+    def predict_proba_one(self, x):
+        """Predict the probability of each class for one event: a dictionary, which is empty before any learning."""
+        with self._turns.lock:
+            last, x = self._passed_one(x)
+            return {} if last is None else last.predict_proba_one(x)
+
     @last_has("score_one")
     def score_one(self, x):
         """Return the last step's score of one event; 0 before any learning."""

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import kernling
 from kernling import AVMClassifier, AVMRegressor
 from kernling.estimators import labels
+from kernling.tables import Standardise
 from oracles import stream
 from oracles.avm import AVM
 
@@ -259,6 +261,26 @@ def test_probabilities_of_two_classes():
     before = classifier(loss="logistic").predict_then_learn(X, y, method="predict_proba", classes=[0, 1])
     scores = classifier(loss="logistic").predict_then_learn(X, y, method="decision_function", classes=[0, 1])
     np.testing.assert_allclose(before, np.column_stack([expit(-scores), expit(scores)]), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("binary", lambda: classifier(loss="logistic")),
+        ("binary", lambda: kernling.AutoClassifier(points=20, window=30)),
+        ("multiclass", lambda: kernling.AutoClassifier(points=20, window=30)),
+    ],
+)
+def test_probabilities_of_one_event(kind, make):
+    X, y = stream(kind, 300)
+    names = np.array(["a", "b", "c", "d"])[y]
+    for model in (make(), kernling.StreamPipeline([("scale", Standardise()), ("model", make())])):
+        assert model.predict_proba_one(X[0]) == {}
+        model.partial_fit(X, names)
+        for x, expected in zip(PROBES, model.predict_proba(PROBES), strict=True):
+            found = model.predict_proba_one(x)
+            assert list(found) == model.classes_.tolist()
+            np.testing.assert_allclose(list(found.values()), expected, atol=1e-12)
 
 
 def test_no_probabilities_where_the_loss_gives_none():

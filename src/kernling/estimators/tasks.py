@@ -243,6 +243,15 @@ class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
                 return self.classes_[-1 if score >= 0.0 else 0]
             return labels.decide(self.classes_, score[np.newaxis])[0]
 
+    @available_if(_gives_probabilities)
+    def predict_proba_one(self, x):
+        """Predict the probability of each class for one event, a 1-D array, as a dictionary; empty before any learning."""
+        with self._turns.lock:
+            if not (self._one or self._make_ready()):
+                return {}
+            found = probabilities(np.reshape(self._score_event(self._event(x)), (1, -1)), len(self.classes_))
+            return dict(zip(self.classes_.tolist(), found[0].tolist(), strict=True))
+
 
 class OnlineClassifier(BaseOnlineClassifier):
     """A classifier with class weights."""
