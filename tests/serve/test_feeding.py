@@ -318,7 +318,7 @@ def test_a_member_learns_what_it_was_given_before_a_crash(redis, tmp_path):
     url = redis.url("flights", group="night", **AVM)
     redis.send("flights", events(100, ids=False))
     with fed(tmp_path / "service", url) as (service, feed):
-        until(lambda: learned(service) == 100)
+        until(lambda: learned(service) == 100 and redis.client.xpending("flights", "night")["pending"] == 0)
         feed._source.done = lambda offsets: None  # the end comes before Redis is told
         redis.send("flights", events(50, 100, ids=False))
         until(lambda: learned(service) == 150)
