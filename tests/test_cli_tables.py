@@ -113,6 +113,9 @@ def test_dropped_and_clipped_rows_are_counted():
     table.to_csv("rows.csv", index=False)
     assert "rows: 5 dropped" in call("run", "rows.csv", "--target", "late").output
     assert " 1 clipped" in call("run", "rows.csv", "--target", "late").output
+    own = call("run", "rows.csv", "--target", "late", "--scale", "none").output  # then Auto scales, and clips, by itself
+    assert " 0 clipped" not in own
+    assert " clipped" in own
     gaps = table.isna().any(axis=1).sum()
     assert f"rows: {gaps} dropped, 0 imputed" in call("run", "rows.csv", "--target", "late", "--missing", "drop").output
 

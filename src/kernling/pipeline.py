@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .components.scaling import REACH
 from .driver.events import Interrupted, events_of
 from .estimators.base import OnlineEstimator
 from .estimators.checking import checked
@@ -35,8 +36,6 @@ from .tables.steps import (
     step_from_plain,
 )
 from .tables.table import Table
-
-OUTLIER = 5.0  # deviations
 
 
 def _scores(name: str, what: str):
@@ -124,7 +123,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if model is None:
             model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
-        scale = columns.pop("scale", Standardise(clip=OUTLIER))
+        scale = columns.pop("scale", Standardise(clip=REACH))
         encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
         return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
 

@@ -289,11 +289,11 @@ class Source:
 
     def steps(self, X: Any) -> list[tuple[str, Any]]:
         """Return the preprocessing steps that the options ask for."""
-        from ..pipeline import OUTLIER
+        from ..components.scaling import REACH
         from ..tables import Encode, MinMax, Standardise, Table
 
         reading = self.reading
-        scalings: dict[str, Any] = {"standard": Standardise(clip=OUTLIER), "minmax": MinMax(), "none": None}
+        scalings: dict[str, Any] = {"standard": Standardise(clip=REACH), "minmax": MinMax(), "none": None}
         scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             return [("scale", scale)] if scale else []

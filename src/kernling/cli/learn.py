@@ -222,7 +222,7 @@ def _remarks(model: Any, source: Source) -> list[str]:
     if schema is None:
         return []
     encode = model.steps_[0][1]
-    clipped = int(getattr(encode.scale_, "clipped_", 0))
+    clipped = sum(int(getattr(one, "clipped_", 0)) for one in (encode.scale_, model.model_))  # one of them scales
     lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"]
     for name, count in encode.unread_.items():
         lines.append(f"not understood, and taken as missing: {_counted(count, 'value')} of {name!r}")

@@ -59,7 +59,6 @@ from .pending import (
     join,
     no_events,
     stage,
-    write_leverages,
     write_weights,
 )
 from .whitened import point_factor
@@ -476,13 +475,6 @@ def rescaled(sums: LeastSquares, factors: np.ndarray) -> LeastSquares:
         factor=np.zeros(n * n), squares=squares, weights=sums.weights / factors, moments=sums.moments * factors
     )
     renew(found)
-    return found
-
-
-def leverages(sums: LeastSquares, Z: np.ndarray) -> np.ndarray:
-    """Return z'A^-1 z for the columns of Z: the uncertainty there, as a multiple of the noise."""
-    found = np.empty(Z.shape[1])
-    write_leverages(sums, Z, found)
     return found
 
 

@@ -11,7 +11,6 @@ from . import kernels
 from .block import as_distances, products
 from .expansion import Expansion
 from .kernels import Kernel
-from .rows import centred_row
 
 STRIP = 1024  # points whose kernel values are computed at once
 
@@ -106,10 +105,3 @@ def function_products(kernel: Any, points: np.ndarray, a: np.ndarray, b: np.ndar
         values = kernel_matrix(kernel, points[strip], norms[strip], points, norms).astype(np.float64, copy=False)
         total += np.einsum("oi,oi->o", a[:, strip], b @ values.T)
     return total
-
-
-@jit
-def rows_between(rows, first, centre, out):
-    """Write rows from ``first`` on, minus the centre."""
-    for i in range(out.shape[0]):
-        centred_row(rows, first + i, centre, out[i])

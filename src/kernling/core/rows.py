@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..compiler import inline, inner, jit
+from ..compiler import inline, inner
 
 
 class Rows(NamedTuple):
@@ -76,20 +76,6 @@ def row_of(rows, i, out):
     else:
         for c in range(out.size):
             out[c] = rows.dense[i, c]
-
-
-@jit
-def columns_between(rows, first, out):
-    """Write rows from ``first`` on as the columns of out, (d, rows)."""
-    for j in range(out.shape[1]):
-        if is_sparse(rows):
-            for c in range(out.shape[0]):
-                out[c, j] = 0.0
-            for p in range(rows.indptr[first + j], rows.indptr[first + j + 1]):
-                out[rows.indices[p], j] = rows.data[p]
-        else:
-            for c in range(out.shape[0]):
-                out[c, j] = rows.dense[first + j, c]
 
 
 @inner

@@ -38,7 +38,8 @@ class Mixed(IsotropicKernel):
         default=True,
         allowed=SWITCH,
         doc="Whether columns are standardised online. Columns that contain only 0 and 1 are not scaled, nor are any "
-        "columns while all numbers are in [0, 1]. Use False after a step that scales.",
+        "columns while all numbers are in [0, 1]. Others are clipped at five deviations from the mean. Use False after a "
+        "step that scales.",
     )
 
     @property
@@ -52,7 +53,7 @@ class Mixed(IsotropicKernel):
 
     @property
     def clipped_(self) -> int:
-        """Number of learned rows in which a number was clipped, since it was far from the mean of its column."""
+        """Number of learned rows in which a number was clipped; after a change of the stream, of those since then."""
         return int(self._fitted().answering.scales.clipped[0]) if self.standardise else 0
 
     @property

@@ -18,17 +18,16 @@ Probabilities are means of softmaxes of weighted sums of the experts' scores, wh
 
 For regression the window's experts are least mean squares and weighted neighbours, each with both kernels, their fourth and
 their sixteenth powers, and the five nearest, weighted by distance; those of the memory correct the kernel expert by its errors
-at the nearest events.  The prediction is a least-squares combination of all
-predictions (components/combination.py).
+at the nearest events.  The prediction is a least-squares combination of all predictions (components/combination.py).
 
 Departures from the paper, each with its reason:
 
 - After every event, all experts share a little of the weight, so that one that was bad for long can recover after a drift.
-- Columns, and the targets of a regression, are standardised online.  Kernels see each column times a factor, larger where the
-  kernel expert changes more along it (components/relevance.py).  The first scales are rough, so the first events are
-  stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current scales, factors and quantiles from the events,
-  and the experts relearn the events so far.  Only the number of events matters: single events, chunks and one call of ``fit``
-  lead to the same model.
+- Columns, and the targets of a regression, are standardised online, columns clipped (components/scaling.py).  Kernels
+  see each column times a factor, larger where the kernel expert changes more along it (components/relevance.py).  The first
+  scales are rough, so the first events are stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current
+  scales, factors and quantiles from the events, and the experts relearn the events so far.  Only the number of events
+  matters: single events, chunks and one call of ``fit`` lead to the same model.
 - When the losses rise, a successor learns beside the mixture from then on, and takes its place once it is better
   (components/succession.py).
 """

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..components.scaling import MOST, standardise
+from ..components.scaling import MOST, REACH, standardise
 from .dates import elapsed
 from .scalers import SCALED, Scale
 from .schema import Column, dates_of, kind_of
@@ -16,7 +16,6 @@ from .written import is_gap, numbers
 
 SPARE = 16  # encoded columns that are kept free if rows are dictionaries, whose keys come and go
 HASHED = 4  # of these, for a column of categories
-REACH = 5.0  # deviations, at most
 
 
 class LateColumn(NamedTuple):
