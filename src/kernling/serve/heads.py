@@ -1,4 +1,4 @@
-"""A limit for the heads of requests: uvicorn has one only where it parses requests with h11, without httptools."""
+"""A limit for the heads of requests parsed by httptools; where h11 parses them, uvicorn has one that can be set."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ..core.blas import one_thread
 from .app import create_app
 from .demo import Demo
 from .guard import find_token
-from .heads import PROTOCOL
+from .heads import HEAD_BYTES, PROTOCOL
 from .locking import usable
 from .service import Service
 from .settings import Settings
@@ -102,6 +102,7 @@ def serve(
             config = uvicorn.Config(
                 app,
                 http=PROTOCOL,
+                h11_max_incomplete_event_size=HEAD_BYTES,
                 log_level="warning",
                 access_log=False,
                 proxy_headers=False,
