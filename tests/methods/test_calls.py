@@ -72,6 +72,33 @@ def test_outputs_before_each_event_are_the_same_whatever_the_calls(name):
     np.testing.assert_array_equal(np.concatenate(parts), said)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_an_event_predicted_and_learned_by_one_call_is_as_in_a_block(name):
+    X, y, _ = stream(name, 300)
+    X = X.astype("float32" if name == "single precision" else "float64")
+    method, known = ("predict", {}) if "values" in name else ("decision_function", {"classes": np.unique(y)})
+    whole, single = (MODELS[name]().partial_fit(X[:40], y[:40], **known) for _ in range(2))
+    expected = whole.predict_then_learn(X[40:], y[40:], method)
+    found = [single.predict_then_learn_one(x, target, method) for x, target in zip(X[40:], y[40:], strict=True)]
+    np.testing.assert_array_equal(found, expected)
+    for key, array in flatten(whole.state_).items():
+        np.testing.assert_array_equal(array, flatten(single.state_)[key], err_msg=key)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 1.0, 1: 5.0}])
+@pytest.mark.parametrize("name", ["two classes", "three classes"])
+def test_one_call_for_an_event_with_class_weights_and_a_late_class(name, weights):
+    X, y, _ = stream(name, 100)
+    first = y < 2
+    X, y = np.vstack([X[first], X[~first]]), np.concatenate([y[first], y[~first]])  # the third class comes late
+    once, twice = (MODELS[name]().set_params(class_weight=weights) for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        expected = twice.predict_proba_one(x)
+        assert once.predict_then_learn_one(x, label, "predict_proba") == pytest.approx(expected)
+        twice.learn_one(x, label)
+    assert once.predict_proba_one(X[0]) == twice.predict_proba_one(X[0])
+
+
 def test_an_event_that_diverges_changes_nothing():
     X, y, _ = stream("values", 300)
     model = kl.KRLSRegressor(points=60, gamma=1.0, standardise_target=False).fit(1e-3 * X, 1e49 * y)

@@ -321,9 +321,14 @@ class Single:
             state, memory, floats = packed(state)
             more = {"memory": memory, "floats": memory[:floats], "before": np.empty_like(memory)}
         self.learned = None
-        self._learn, self._call = self._run.of_events(state, **more)
+        self._before = np.empty((1, state.model.coef.shape[1] + self._setup.notes))
+        self._learn, self._call = self._run.of_events(state, self._before, **more)
         self.learned = state
         return state
+
+    def score_before(self) -> float | np.ndarray:
+        """Return what was recorded of the event that was learned last, its output before and the notes."""
+        return self._before.item() if self._before.size == 1 else self._before[0].copy()
 
     def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
         """Return the output of an event, an array if there are several; None if x cannot be scored."""

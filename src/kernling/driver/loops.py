@@ -358,13 +358,13 @@ class Run:
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
         return self._rows(self._call, first, last)
 
-    def of_events(self, state: Any, **more: Any) -> tuple[Callable, Any]:
+    def of_events(self, state: Any, outputs: np.ndarray, **more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument: see ``_learn_event``.
 
-        x must be as wide as the rows and of their type; ``more`` are further fields of the event.  The argument is valid as
-        long as this object.
+        x must be as wide as the rows and of their type; ``outputs`` gets those before each, ``more`` are fields of the
+        event.  The argument is valid as long as this object.
         """
-        self._event = self._event._replace(**more)
+        self._events, self._event = self._events._replace(before=outputs), self._event._replace(**more)
         self._attach(state)
         entry = entry_point(self._loop.event, self._call, strided(self._event.rows[0]), 0.0, 1.0, 1.0)
         return self._loop.event_guard(entry, state), address(self._call)
