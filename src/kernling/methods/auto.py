@@ -120,6 +120,8 @@ def settle(setup: Setup, params: Params, state: Experts) -> None:
         experts.fold(one)
         if next_settling(one.early, events - 1) == events:
             relearn(params, one, setup.kernel)
+            if not next_settling(one.early, events):
+                one.early.settle()
     if heir.has_begun and held.decides(events - heir.early.begun[0]):
         if succession.is_better(held):
             replace(state)
