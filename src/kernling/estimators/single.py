@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.limits import TARGET, WEIGHT
 from ..driver import scoring
-from ..driver.events import Interrupted, Single, SmallBatches, deferred_interrupt, is_small
+from ..driver.events import Interrupted, KeptRun, Single, SmallBatches, deferred_interrupt, is_small
 from .checking import one_row
 from .constraints import short
 from .turns import TakesTurns, learning
@@ -19,7 +19,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 # attributes that only make the next call faster
-BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
+BUFFERS = ("_one", "_few", "_kept", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
 
 
 class SingleEvents(TakesTurns):
@@ -249,6 +249,15 @@ class SingleEvents(TakesTurns):
 
     def _takes_few(self, X) -> bool:
         return self._has_small_batches() and self._are_few(X) and is_small(self._state, self._setup)
+
+    def _kept_run(self, X) -> KeptRun | None:
+        """Return buffers for a few rows, where making them takes longer than learning the rows; None for others."""
+        if self.learner.loop.settle is None or not self._are_few(X):
+            return None
+        kept, outputs = self.__dict__.get("_kept"), self._problem.outputs
+        if kept is None or kept.before.shape[1] != outputs:
+            self._kept = kept = KeptRun(*self._tools()[:4])
+        return kept
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""
