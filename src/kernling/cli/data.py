@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
 KEPT = ("target", "categorical", "missing", "zero_based", "dense", "lags")  # reading options stored in a model file
-COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
+COLUMNS = ("categorical", "numeric", "date", "text", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
@@ -42,6 +42,7 @@ class Reading:
     categorical: Annotated[str | None, _option("Comma-separated columns to treat as categories.")] = None
     numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
     date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
+    text: Annotated[str | None, _option("Comma-separated columns to treat as prose, scored by their words.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
     lags: Annotated[
         str | None, _option("For streams in time: comma-separated numbers of rows whose targets before each row are columns.")
@@ -184,7 +185,7 @@ class Source:
         return {
             "target": _place(reading.target),
             "features": _listed(reading.features),
-            "categorical": [*(_listed(reading.categorical) or ()), *(_listed(reading.date) or ())],
+            "categorical": [name for one in ("categorical", "date", "text") for name in _listed(getattr(reading, one)) or ()],
             "missing": "keep" if reading.missing in (None, "impute") else reading.missing,
             "format": reading.format,
             "header": reading.header,

@@ -89,7 +89,13 @@ def layout_of(model: Any) -> Layout:
         names = getattr(model, "feature_names_in_", None)
         found = [f"x{place}" for place in range(model.n_features_in_)] if names is None else names.tolist()
         return Layout(dict.fromkeys(found, "numbers"), gaps=False)
-    kinds = {"number": "numbers", "boolean": "booleans", "category": "text or numbers", "date": "text or numbers"}
+    kinds = {
+        "number": "numbers",
+        "boolean": "booleans",
+        "category": "text or numbers",
+        "date": "text or numbers",
+        "text": "text or numbers",
+    }
     columns = {column.name: kinds[column.treatment] for column in schema if column.treatment != "ignore"}
     return Layout(dict(columns), gaps=model.steps_[0][1].missing == "impute")
 
