@@ -240,7 +240,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             rows, twins = self._rows(X, reset=True), []
             for name, part in self.steps_[:-1]:
                 if hasattr(part, "begin"):
-                    part.begin(rows, self._task)
+                    part.begin(rows, self._task, y)
                 twins.append((name, copy.deepcopy(part)))
                 rows = learned_and_transformed(twins[-1][1], rows, y, self._task)
             self._remember_columns()

@@ -113,6 +113,8 @@ def _columns(encode: Encode) -> tuple[Column, ...]:
     text = next((column for column in encode.schema_ if column.treatment == "text"), None)
     if text is not None:
         raise TypeError(f"column {text.name!r} holds prose, which cannot be exported: train a model that ignores it")
+    if encode.lags or encode.windows:
+        raise TypeError("lags and windows, which depend on the rows before, cannot be exported")
     measured = encode.measured()
     return tuple(_column(column, *measured.get(column.name, (None, None))) for column in encode.schema_ if column.width)
 

@@ -55,14 +55,14 @@ def checked_spec(spec: Any) -> dict[str, Any]:
 
 def _checked_columns(columns: Any) -> dict[str, Any]:
     """Return the part of a spec that says how columns are treated; empty if it says nothing."""
-    known = (*OPTIONS, "decimal", "day_first")
+    known = (*OPTIONS, "decimal", "day_first", "lags", "windows", "time")
     if not isinstance(columns, dict) or not set(columns) <= set(known):
         raise Refused(422, f"columns must be a JSON object with {', '.join(known)}, all of them optional")
     names = [columns.get(option, []) for option in OPTIONS]
     if not all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names):
         raise Refused(422, f"{', '.join(OPTIONS)} must be lists of names")
     try:
-        given_treatments(Encode(**columns))
+        given_treatments(Encode(missing="impute", **columns))
     except (TypeError, ValueError) as error:
         raise Refused(422, first_line(error)) from None
     return {"columns": columns} if columns else {}
@@ -114,8 +114,10 @@ def layout_of(model: Any) -> Layout:
         "date": "text or numbers",
         "text": "text or numbers",
     }
-    columns = {column.name: kinds[column.treatment] for column in schema if column.treatment != "ignore"}
-    return Layout(dict(columns), gaps=model.steps_[0][1].missing == "impute")
+    encode = model.steps_[0][1]
+    given = [column for column in schema if column.name not in encode.past_names]
+    columns = {column.name: kinds[column.treatment] for column in given if column.treatment != "ignore"}
+    return Layout(dict(columns), gaps=encode.missing == "impute")
 
 
 def check_file(layout: Layout, model: Any, settings: Settings) -> None:

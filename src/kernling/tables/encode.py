@@ -19,6 +19,7 @@ from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .given import OPTIONS, given_treatments
 from .late import SPARE, LateColumn, new_columns
+from .past import Order, Past, wanted_of
 from .plain import PlainRows, PlainStatistics
 from .prose import Prose
 from .scalers import SCALED, Scale, Standardise, scaling_from_state
@@ -74,6 +75,13 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         Mark of decimals in numbers that are text; by default the values of each column decide.
     day_first : bool, optional
         Whether 3/4/2026 is in April; by default the values of each column decide.
+    lags : sequence of int or (str, int)
+        For streams in time: further columns with the target of so many rows before each row, or with the value of a column,
+        ``[1, 24, ("humidity", 1)]``.  Only learned rows count; a row that is predicted follows the last of them.
+    windows : sequence of int or (str, int)
+        In the same way, the mean of so many rows before each row.
+    time : str, optional
+        The column of dates by which rows should be ordered; by default the only one, if there are lags or windows.
 
     Attributes
     ----------
@@ -85,6 +93,8 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         Number of learned rows in which a number, boolean or date was imputed.
     unread_ : dict of str to int
         For each column, the number of learned values that were not numbers or dates, nor marks of gaps: they count as missing.
+    disordered_ : int
+        Number of learned rows whose time is before that of an earlier row.
 
     Examples
     --------
@@ -116,6 +126,9 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         limit: int = 64,
         decimal: str | None = None,
         day_first: bool | None = None,
+        lags: Sequence[Any] = (),
+        windows: Sequence[Any] = (),
+        time: str | None = None,
     ):
         self.categorical = categorical
         self.hash = hash
@@ -128,6 +141,9 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         self.limit = limit
         self.decimal = decimal
         self.day_first = day_first
+        self.lags = lags
+        self.windows = windows
+        self.time = time
 
     # ------------------------------------------------------------------ learning
 
@@ -138,10 +154,12 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X, y=None, task=None):
         """Fit to the rows and encode them; each is scored by what the words of the rows before it told."""
-        learned = clone(self).begin(X, task or _task_of(y))
+        learned = clone(self).begin(X, task or _task_of(y), y)
         before = learned._learn(X, lambda part, values: part.fit_transform(values), y)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(learned))
+        if self._past.wanted:
+            return before
         rows = self.transform(X)
         for _, places in self._texts():
             rows[:, places] = before[:, places]
@@ -157,10 +175,10 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
 
         Prose is scored by what the rows before have told.  The task is that of the targets, unless it is given.
         """
-        self.begin(X, task or _task_of(y))
+        self.begin(X, task or _task_of(y), y)
         return self._learn(X, lambda part, values: part.learn_checked(values), y)
 
-    def begin(self, X: Any, task: str | None = None) -> Encode:
+    def begin(self, X: Any, task: str | None = None, y: Any = None) -> Encode:
         """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
         if hasattr(self, "schema_"):
             return self
@@ -170,12 +188,17 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         if unknown:
             option = next(one for one in OPTIONS if unknown[0] in getattr(self, one))
             raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
+        past = Past(wanted_of(self.lags, self.windows))
+        given |= _treatments(past, task)
+        table = past.learned(table, y)[1]
         hints = Hints(given, self.missing == "impute", self.limit, self.decimal, self.day_first, Prose.width(task))
         schema = decide(table, hints)
         is_open = table.keyed and self.missing == "impute" and self.hash is None and any(column.width for column in schema)
         spare = SPARE if is_open else 0
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale), spare=spare)
         self._prose = tuple(Prose(str(task)) for _ in self._texts())
+        dates_there = names_of(schema, "date")
+        self._time = self.time or (dates_there[0] if past.wanted and len(dates_there) == 1 else None)
         ignored = [column for column in schema if column.treatment == "ignore" and column.name not in given]
         if ignored:
             self._warn("", f"ignored: {Schema(ignored).ignored()}")
@@ -185,6 +208,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None, spare: int = 0) -> None:
         self._own, self.scale_, self._spare = schema, scale, spare
+        self._past, self._order, self._time = Past(wanted_of(self.lags, self.windows)), Order(), None
         self._is_named = named
         self._welcome(())
         self._places = {column.name: {word: place for place, word in enumerate(column.categories)} for column in schema}
@@ -205,7 +229,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             for column, first in self._layout
             if column.width
         ]
-        self._is_plain = self.hash is None and not names_of(schema, "date", "text")
+        self._is_plain = self.hash is None and not names_of(schema, "date", "text") and not self._past.wanted
         self._prose: tuple[Prose, ...] = ()  # of each text
         is_usual = self.missing == "impute" and type(scale) is Standardise
         self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
@@ -219,9 +243,10 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         """Set the columns that came after the first rows."""
         self._late = late
         self.schema_ = Schema((*self._own, *(one.column for one in late)))
-        self.n_features_in_ = len(self.schema_)
+        given = [column.name for column in self.schema_ if column.name not in self.past_names]
+        self.n_features_in_ = len(given)
         if self._is_named:
-            self.feature_names_in_ = np.array([column.name for column in self.schema_], dtype=object)
+            self.feature_names_in_ = np.array(given, dtype=object)
 
     # ------------------------------------------------------------------ rows
 
@@ -232,7 +257,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         plain = self._plain_table(X)
         if plain is not None:
             return self._padded(self._transformed(plain))
-        table = self._table(X)
+        table = self._past.ahead(self._table(X))
         values, times = self._values(table)
         absent = np.isnan(values)
         if absent.any():
@@ -261,8 +286,15 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         plain = self._plain_table(X)
         if plain is not None:
             return self._padded(self._learned(plain, scaled))
-        table = self._table(X, learn=True)
+        past, table = self._past.learned(self._table(X, learn=True), y)
         values, times = self._values(table, learn=True)
+        self._past = past
+        if self._time is not None:
+            self._order = self._order.learned(times[self._time])
+        if self.disordered_:
+            self._warn(
+                "order", f"rows are not in order of {short(self._time)}: lags are those of rows before, whatever their times"
+            )
         absent = np.isnan(values)
         rows = self._rows(table, self._learned(values, scaled), absent, times)
         self._prose = self._score_texts(table, rows, y)
@@ -318,7 +350,8 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             found, own = len(table.names), self.n_features_in_
             if found != own:
                 raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
-            return Table(dict(zip((column.name for column in self.schema_), table.columns.values(), strict=True)))
+            given = (column.name for column in self.schema_ if column.name not in self.past_names)
+            return Table(dict(zip(given, table.columns.values(), strict=True)))
         self._check_names(table)
         new = [name for name in table.columns if name not in self._places]
         if new:
@@ -327,7 +360,8 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _check_names(self, table: Table) -> None:
         """Raise if columns are lacking: any one of a table, all of a dictionary, in which others are missing values."""
-        used = [column.name for column in self._own if column.treatment != "ignore"]
+        past = self.past_names
+        used = [column.name for column in self._own if column.treatment != "ignore" and column.name not in past]
         lacking = [name for name in used if name not in table.columns]
         if table.keyed and self.missing == "impute" and (len(lacking) < len(used) or not used):
             return
@@ -467,6 +501,16 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
 
+    @property
+    def past_names(self) -> list[str]:
+        """Names of the columns of the past."""
+        return self._past.names
+
+    @property
+    def disordered_(self) -> int:
+        """Number of learned rows whose time is before that of an earlier row."""
+        return self._order.count
+
     def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
         """Return the fill value, if any, and the scale of each column of numbers, booleans and dates."""
         fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
@@ -481,8 +525,8 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         """Return a row of means and of categories that are there, for examples; None for dates."""
         means = {name: float(f"{fill:.4g}") for name, (fill, _) in self.measured().items() if fill is not None}
         found: dict[str, Any] = {column.name: column.categories[0] if column.categories else None for column in self.schema_}
-        numeric = names_of(self.schema_, "number", "boolean")
-        return found | {name: means.get(name) for name in numeric}
+        found |= {name: means.get(name) for name in names_of(self.schema_, "number", "boolean")}
+        return {name: value for name, value in found.items() if name not in self.past_names}
 
     @property
     def free(self) -> int:
@@ -506,6 +550,17 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "schema_")
+
+
+def _treatments(past: Past, task: str | None) -> dict[str, str]:
+    """Return the treatments of columns of the past that are known: means, and targets of a task."""
+    kinds = {"classification": "category", "regression": "number"}
+    targets = [one for one in past.wanted if one.source is None]
+    if targets and task not in kinds:
+        raise ValueError("lags and windows of the target need a classifier or a regressor")
+    if task == "classification" and any(one.is_mean for one in targets):
+        raise ValueError("windows of the target need targets that are numbers, not labels")
+    return {one.name: kinds[str(task)] for one in targets} | {one.name: "number" for one in past.wanted if one.is_mean}
 
 
 def _task_of(y: Any) -> str | None:

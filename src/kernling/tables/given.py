@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .past import wanted_of
 from .table import category
 
 MOST = 2**31 - 1  # columns
@@ -25,6 +26,8 @@ def given_treatments(encode: Any) -> dict[str, Any]:
         raise ValueError(f"decimal must be a point, a comma or None, not {encode.decimal!r}")
     if encode.day_first not in (None, True, False):
         raise ValueError(f"day_first must be True, False or None, not {encode.day_first!r}")
+    if wanted_of(encode.lags, encode.windows) and encode.missing != "impute":
+        raise ValueError("lags and windows need missing='impute', since the first rows have none before them")
     words = encode.categorical if isinstance(encode.categorical, Mapping) else {}
     chosen = {treatment: getattr(encode, option) for option, treatment in OPTIONS.items()}
     given: dict[str, Any] = {}
@@ -37,6 +40,8 @@ def given_treatments(encode: Any) -> dict[str, Any]:
             if name in given:
                 raise ValueError(f"column {name!r} cannot be both {given[name]} and {treatment}")
             given[str(name)] = treatment
+    if encode.time is not None and given.setdefault(encode.time, "date") != "date":
+        raise ValueError(f"column {encode.time!r} cannot be both {given[encode.time]} and the time")
     for name, values in words.items() if encode.hash is None else ():
         given[str(name)] = [category(value, name) for value in values]
         if len(set(given[str(name)])) < len(given[str(name)]):

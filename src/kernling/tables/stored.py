@@ -11,6 +11,7 @@ from sklearn.base import clone
 from .fill import Fill
 from .given import given_treatments
 from .late import SPARE, LateColumn
+from .past import Order, wanted_of
 from .prose import ARRAYS, Prose
 from .scalers import scaling_from_state
 from .schema import Column, Schema
@@ -45,6 +46,11 @@ class StoredEncode:
             "spare": getattr(self, "_spare", 0),
             "late": [one.to_state() for one in getattr(self, "_late", ())],
             "unread": getattr(self, "unread_", {}),
+            "lags": [list(one) if isinstance(one, tuple) else one for one in self.lags],
+            "windows": [list(one) if isinstance(one, tuple) else one for one in self.windows],
+            "time": self.time,
+            "past": self._past.to_state() if hasattr(self, "schema_") else [],
+            "order": [self._time, self._order.latest, self._order.count] if hasattr(self, "schema_") else [None, None, 0],
             "prose": [one.to_state() for one in getattr(self, "_prose", ())],
         }
 
@@ -57,7 +63,21 @@ class StoredEncode:
     def from_state(cls: Any, state: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) -> Any:
         """Restore a step from the results of ``to_state`` and ``to_arrays``."""
         scale = None if state["scale"] is None else scaling_from_state(state["scale"])
-        own = ("categorical", "hash", "numeric", "date", "text", "ignore", "missing", "limit", "decimal", "day_first")
+        own = (
+            "categorical",
+            "hash",
+            "numeric",
+            "date",
+            "text",
+            "ignore",
+            "missing",
+            "limit",
+            "decimal",
+            "day_first",
+            "lags",
+            "windows",
+            "time",
+        )
         params = {name: state[name] for name in own}
         params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
         part = cls(**params, scale=None if scale is None else clone(scale))
@@ -67,12 +87,13 @@ class StoredEncode:
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in given):
             raise ValueError("the names of columns must be distinct strings")
         if schema:
-            if not set(given) <= set(names):
+            if not set(given) <= set(names) or not {one.name for one in wanted_of(part.lags, part.windows)} <= set(names):
                 raise ValueError("the treatments do not match the columns")
             measured = sum(column.is_measured for column in schema)
             part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured), state["spare"])
             part._restore_late(state)
             part._restore_prose(state, arrays or {})
+            part._restore_past(state)
             if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
                 raise ValueError(f"the scale is for {scale.n_features_in_} columns, but {part._scaled} are scaled")
         return part
@@ -88,6 +109,14 @@ class StoredEncode:
             raise ValueError("the names of columns must be distinct, and counts positive")
         self._welcome(late)
         self.unread_ = dict(counts)
+
+    def _restore_past(self: Any, state: dict[str, Any]) -> None:
+        self._past = self._past.restored(state["past"])
+        name, latest, count = state["order"]
+        dates = [column.name for column in self._own if column.treatment == "date"]
+        if name not in (None, *dates) or type(latest) not in (int, type(None)) or type(count) is not int or count < 0:
+            raise ValueError("what is known of the order of rows is not valid")
+        self._time, self._order = name, Order(latest, count)
 
     def _restore_prose(self: Any, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         texts, held = [column for column in self._own if column.treatment == "text"], state["prose"]
