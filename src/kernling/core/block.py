@@ -176,7 +176,8 @@ def _nearer(q, slack, k, least, known):
 @inner
 def _accumulate(K, first, coef, used, scores):
     """Add the kernel values of points from ``first`` on, times their coefficients, to the scores of all groups in use."""
-    number, n = K.dtype.type, K.shape[0]
+    number = K.dtype.type
+    n = K.shape[0]
     for g in range(coef.shape[0]):
         if used[g] == 0.0:
             continue

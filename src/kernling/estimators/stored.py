@@ -59,7 +59,7 @@ class Stored:
         }
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
-        arrays = flatten(states.trimmed(self._state))
+        arrays = flatten(states.trimmed(self._state), packed=True)
         if hasattr(self, "classes_"):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
