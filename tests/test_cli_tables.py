@@ -253,3 +253,11 @@ def test_columns_and_means_of_rows_before_and_rows_out_of_order():
     shown = call("run", "late.csv", "--target", "y", "--lags", "x:2", "--windows", "3", "--time", "when", "--dry-run").output
     assert "x 2 before" in shown
     assert "target mean of 3 before" in shown
+
+
+def test_many_columns_have_no_linear_model_beside_them_and_that_is_said():
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.normal(size=(120, 301)), columns=[f"x{place}" for place in range(301)])
+    X.assign(y=np.where(X["x0"] > 0.0, "a", "b")).to_csv("wide.csv", index=False)
+    told = call("run", "wide.csv", "--target", "y", "--learner", "avm").output
+    assert "no linear model stands beside it: that is for at most 300 columns, and there are 301" in " ".join(told.split())

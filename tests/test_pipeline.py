@@ -454,3 +454,13 @@ def test_numbers_are_scaled_once():
         assert not kernling.StreamPipeline.auto(*given, task="classification").steps[1][1].standardise
         assert not kernling.StreamPipeline.auto(*given).partial_fit(rows, [0, 1]).model_.standardise
         assert kernling.StreamPipeline.auto(*given, scale=None).partial_fit(rows, [0, 1]).model_.standardise
+
+
+@pytest.mark.parametrize("scale", [Standardise(clip=5.0), None])
+def test_clipped_rows_are_counted_whoever_scales_and_shown(scale):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    y = X[:, 0] > 0.0
+    X[60:63, 1] = 1e6
+    model = kernling.StreamPipeline.auto(task="classification", scale=scale).partial_fit(X, y)
+    assert model.clipped_ == 3
+    assert "rows with clipped numbers" in model._repr_html_()

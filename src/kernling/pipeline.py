@@ -399,6 +399,12 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         return self._learned()
 
     @property
+    def clipped_(self) -> int:
+        """Number of learned rows with a number far from the others, which a step or the model has clipped."""
+        steps = [getattr(step, "scale_", step) for _, step in getattr(self, "steps_", ())]
+        return sum(int(getattr(step, "clipped_", 0)) for step in steps)
+
+    @property
     def given_model(self) -> Any:
         """The last step as it was given, or as chosen by the first targets."""
         given = self.steps[-1][1]

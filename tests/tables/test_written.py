@@ -9,7 +9,7 @@ from kernling.io import stream
 from kernling.tables import Encode, Standardise, part_from_state
 from kernling.tables.dates import moment
 from kernling.tables.late import SPARE
-from kernling.tables.written import COMMA, PLAIN, POINT, form_of, number
+from kernling.tables.written import COMMA, PLAIN, POINT, are_thousands, form_of, number
 
 RNG = np.random.default_rng(0)
 
@@ -306,3 +306,33 @@ def test_unfitted_and_fitted_models_are_listed_and_displayed():
     ):
         assert {"learn_one", "learn_many", "predict"} <= set(dir(model))
         assert "<" in model._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("texts", "commas", "expected"),
+    [
+        ([f"{n}.{n:03d}" for n in range(1, 30)] + ["7", "950"], False, True),
+        ([f"{n}.{n:03d}" for n in range(1, 30)], False, False),  # could be either: decimals
+        ([f"{n}.{n:03d}" for n in range(1, 30)], True, True),
+        ([f"{n}.{n:03d}" for n in range(30)] + ["7"], True, False),  # 0.000 is a decimal
+        ([f"{n}.{n:03d}" for n in range(1, 30)] + ["1.5"], True, False),
+        ([f"{n}.{n:03d}" for n in range(1, 30)] + ["1234"], True, False),
+        ([str(n) for n in range(500)], True, False),
+        (["1.234", "7"], True, False),  # too few to tell
+    ],
+)
+def test_points_between_thousands(texts, commas, expected):
+    assert are_thousands(texts, commas) is expected
+
+
+def test_a_file_with_points_between_thousands(tmp_path):
+    path = tmp_path / "sales.csv"
+    lines = [f"{n % 9 + 1}.{n % 7}00;{n}.250,{n % 10}5;{n % 3},5;0.{n % 1000:03d};{n % 2}" for n in range(1, 300)]
+    path.write_text("\n".join(["units;price;km;share;late", *lines]))
+    X, _ = stream(path, target="late", missing="keep").load()
+    encode = Encode(missing="impute").fit(X)
+    forms = {column.name: column.form for column in encode.schema_}
+    assert forms == {"units": COMMA, "price": COMMA, "km": "", "share": ""}
+    units = next(fill for name, (fill, _) in encode.measured().items() if name == "units")
+    assert 4000 < units < 7000
+    assert "written as 1.234,5" in str(encode.schema_)

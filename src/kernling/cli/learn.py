@@ -218,12 +218,16 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
 
 def _remarks(model: Any, source: Source) -> list[str]:
     """Return which columns of a table were ignored, and how many rows were dropped, imputed, clipped or not understood."""
+    from ..evaluate.references import WIDEST
+
     schema = _schema(model)
     if schema is None:
         return []
     encode = model.steps_[0][1]
-    clipped = sum(int(getattr(one, "clipped_", 0)) for one in (encode.scale_, model.model_))  # one of them scales
-    lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"]
+    lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {model.clipped_:,} clipped"]
+    wide = model.model_.n_features_in_
+    if wide > WIDEST:
+        lines.append(f"no linear model stands beside it: that is for at most {WIDEST} columns, and there are {wide:,}")
     for name, count in encode.unread_.items():
         lines.append(f"not understood, and taken as missing: {_counted(count, 'value')} of {name!r}")
     if encode.disordered_:

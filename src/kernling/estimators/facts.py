@@ -21,9 +21,11 @@ def facts(model: Any) -> dict[str, str]:
     ('4', '4')
     """
     waiting = getattr(model, "n_waiting_", 0)
+    clipped = getattr(model, "clipped_", 0)
     certificate = {name: value for name, value in model.certificate().items() if name != "points"}  # already above
     return {
         "events learned": f"{model.t_:,}" + (f", and {waiting:,} more wait for a batch" if waiting else ""),
+        **({"rows with clipped numbers": f"{clipped:,}"} if clipped else {}),
         "points stored": f"{model.n_stored_:,}",
         "memory": f"{model.nbytes_:,} bytes",
         **{name.replace("_", " "): f"{value:.6g}" for name, value in certificate.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import IO, Any
 from ..extras import need_pyarrow
 from ..tables.frames import arrow_table, check_names
 from ..tables.table import Table
-from ..tables.written import FEW, GAPS
+from ..tables.written import COMMA, FEW, GAPS, are_thousands, form_of
 from ..warned import warn
 from .files import DELIMITERS, in_one_line
 from .lines import line_blocks
@@ -60,9 +61,11 @@ def read_csv(file: IO[bytes], words: set[str], header: bool, delimiter: str) -> 
             if names is None or len(types) < len(names):
                 first = csv.read_csv(io.BytesIO(block), reading, parsing)
                 check_names(first.column_names)
-                kinds = {
-                    name: _settled(pyarrow, first[name], name in words, none, commas) for name in first.column_names
-                } | types
+                kinds = {name: _settled(pyarrow, first[name], name in words, none, commas) for name in first.column_names}
+                if names is None:
+                    texts = csv.ConvertOptions(column_types=dict.fromkeys(kinds, pyarrow.string()))
+                    kinds |= _grouped(pyarrow, csv.read_csv(io.BytesIO(block), reading, parsing, texts), kinds)
+                kinds |= types
                 empty = {name for name in kinds if pyarrow.types.is_null(first[name].type)}
                 types = {name: kind for name, kind in kinds.items() if name in types or name not in empty}
             table, written = _converted(pyarrow, (io.BytesIO(block), reading, parsing), kinds, none, commas)
@@ -160,6 +163,14 @@ def _settled(pyarrow: Any, column: Any, words: bool, none: list[str], commas: bo
         texts = sum(isinstance(_as_written(value, none, commas), str) for value in column.to_pylist())
         return pyarrow.float64() if texts <= FEW * len(column) else pyarrow.string()
     return pyarrow.string()
+
+
+def _grouped(pyarrow: Any, texts: Any, kinds: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that look like decimals but have points between thousands; they stay text, and are read later."""
+    written = [texts[name].to_pylist() for name, kind in kinds.items() if kind == pyarrow.string()]
+    commas = any(form_of(Counter(values)) == COMMA for values in written)
+    numbers = [name for name, kind in kinds.items() if kind == pyarrow.float64()]
+    return {name: pyarrow.string() for name in numbers if are_thousands(texts[name].to_pylist(), commas)}
 
 
 def _as_written(text: str, none: list[str], commas: bool) -> Any:

@@ -127,7 +127,13 @@ class Hints(NamedTuple):
 
 def decide(table: Table, hints: Hints) -> Schema:
     """Decide how each column is read: the one place where that happens."""
-    return Schema(_decided(table, name, hints.given.get(name), hints) for name in table.names)
+    found = {name: _decided(table, name, hints.given.get(name), hints) for name in table.names}
+    if any(column.form == written.COMMA for column in found.values()) and hints.decimal is None:
+        for name, column in found.items():  # beside decimal commas, points separate thousands
+            values = table.columns[name]
+            if column.treatment == "number" and values.dtype.kind in "OU" and written.are_thousands(values.tolist(), True):
+                found[name] = column._replace(form=written.COMMA)
+    return Schema(found.values())
 
 
 def _decided(table: Table, name: str, given: Any, hints: Hints) -> Column:

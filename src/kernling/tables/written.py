@@ -40,6 +40,8 @@ _BODY = {
     COMMA: rf"(\d{{1,3}}(?:(?P<mark>[.{_SPACES}])\d{{3}})(?:(?P=mark)\d{{3}})*(?:,\d*)?|\d+,?\d*|,\d+)",
 }
 _SIGN = "[-+−]?"
+_GROUPED = re.compile(rf"{_SIGN}(?:0|[1-9]\d{{0,2}}(?:\.\d{{3}})*)")
+ENOUGH = 10  # different numbers, above which points may be said to separate thousands
 _NUMBER = {
     form: re.compile(rf"(\(?)\s*({_SIGN})\s*{_CURRENCY}?\s*({_SIGN})\s*{body}((?:[eE][-+]?\d+)?)\s*{_CURRENCY}?\s*(-?)\s*(\)?)")
     for form, body in _BODY.items()
@@ -88,15 +90,43 @@ def numbers(values: Iterable[Any] | np.ndarray, form: str = PLAIN) -> np.ndarray
     return np.array([number(value, form) for value in values], dtype=np.float64)
 
 
+def are_thousands(texts: Iterable[Any], commas: bool = False) -> bool:
+    """Return whether points separate thousands: three digits follow each, and numbers below 1,000 have none.
+
+    1.234 alone could be either.  More than ten such numbers, beside some without a point, are thousands, as decimals would also
+    have other numbers of digits; so are numbers beside others with decimal ``commas``.
+
+    Examples
+    --------
+    >>> from kernling.tables.written import are_thousands
+    >>> are_thousands([f"{n}.500" for n in range(1, 20)] + ["950"]), are_thousands(["1.234", "0.500", "2"], commas=True)
+    (True, False)
+    """
+    seen, small = set(), False
+    for text in texts:
+        if is_gap(text):
+            continue
+        if not isinstance(text, str) or not _GROUPED.fullmatch(text.strip()):
+            return False
+        if "." in text:
+            seen.add(text)
+        else:
+            small = True
+    return len(seen) > ENOUGH and (small or commas)
+
+
 def form_of(counts: Mapping[Any, int], decimal: str | None = None) -> str | None:
     """Return how the numbers among these values, with the number of rows of each, are written; None if they are no numbers.
 
-    Where a text can be read in two ways, such as 1,234, the other values decide, and without any the comma separates thousands.
+    Where a text can be read in two ways, such as 1,234, the other values decide, and without any the comma separates thousands;
+    for 1.234 see :func:`are_thousands`.
     ``decimal``, a point or a comma, decides in any case.
     """
     total = sum(count for value, count in counts.items() if not is_gap(value))
     if not total:
         return None
+    if decimal is None and are_thousands(counts):
+        return COMMA
     forms = {None: (PLAIN, POINT, COMMA), ".": (PLAIN, POINT), ",": (COMMA,)}[decimal]
     read = {form: _read(counts, form) for form in forms}
     best = max(forms, key=lambda form: read[form])
