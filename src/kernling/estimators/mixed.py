@@ -171,6 +171,9 @@ class MixedClassifier(Mixed, OnlineClassifier):
         outputs = super()._outputs_of_event(x)
         return outputs if self.class_weight is None else outputs + self.output_shift
 
+    def _as_predicted(self, scores):
+        return scores + self.output_shift
+
     @property
     def output_shift(self) -> np.ndarray:
         """The class weights as they are added to log probabilities, or to log odds."""

@@ -31,6 +31,7 @@ class SingleEvents(TakesTurns):
     _allowed: Any = None
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
+    _errors: Any = None  # those before learning, if they are followed
     _scorers: list  # buffers for predicting a few rows
     _target_scale: Any = None
     partial_fit: Callable
@@ -57,7 +58,7 @@ class SingleEvents(TakesTurns):
                 turns.wait()
             one: Any = self._one or self._make_ready()
             target = self._target_of(y) if one else None
-            if target is None:  # nothing has been learned yet, or the class is new
+            if target is None or self._errors is not None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
                 return self
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
@@ -174,7 +175,8 @@ class SingleEvents(TakesTurns):
         self.check_own_parameters()
         if self._plain_with is None or self._plain_with is not self._allowed:
             named = "feature_names_in_" in self.__dict__
-            if named or getattr(self, "class_weight", None) is not None or not self._has_small_batches():
+            weighted = getattr(self, "class_weight", None) is not None
+            if named or weighted or self._errors is not None or not self._has_small_batches():
                 return False
             self._plain_with = self._allowed
         return True
