@@ -24,7 +24,7 @@ def events_of(rows=400, classes=3, text=False):
     return Events(frame, y, np.zeros(rows), np.ones(rows), y)
 
 
-@pytest.mark.parametrize(("classes", "text"), [(2, True), (3, False), (0, True)])
+@pytest.mark.parametrize(("classes", "text"), [(2, True), pytest.param(3, False, marks=pytest.mark.long), (0, True)])
 def test_contestants_answer_before_they_learn(classes, text, monkeypatch):
     """With the targets after a row exchanged, what was answered up to that row is the same."""
     monkeypatch.setattr(arena_contestants, "TIMES", 4)

@@ -149,7 +149,7 @@ def test_of_merged_models_too(seed, budget):
         assert "norm_bound" not in found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.long) for seed in SEEDS[1:])])
 @pytest.mark.parametrize("lam", [0.02, 3.0])
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "l1", "l2"])
 @pytest.mark.parametrize("settings", ["defaults", "published", "replacing", "dropping", "forgetting"])

@@ -124,7 +124,7 @@ def test_compare_shows_and_writes_what_came_before_the_damage(folder):
     assert [(row["method"], row["events"]) for row in read_rows("r.csv")] == [("AVMClassifier", 1500), ("SPAClassifier", 1500)]
 
 
-@pytest.mark.parametrize("command", ["tune", "compare"])
+@pytest.mark.parametrize("command", [pytest.param("tune", marks=pytest.mark.long), "compare"])
 def test_ctrl_c_keeps_what_was_learned(folder, command):
     own = (
         ["--learner", "avm", "--save", "m.kern", "--first", "300"]

@@ -57,6 +57,7 @@ def test_a_run_on_a_cluster(files, address):
     assert kernling.load("rest.kern").t_ == ROWS
 
 
+@pytest.mark.long
 def test_ctrl_c_saves_what_is_merged_so_far(files, monkeypatch):
     """On a cluster of this machine, a terminal sends it to the workers as well."""
     sent, before = [], psutil.Process().children(recursive=True)

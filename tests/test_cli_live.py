@@ -74,7 +74,7 @@ class Command:
     ("command", "format"),
     [
         ("run", "jsonl"),
-        ("predict", "csv"),
+        pytest.param("predict", "csv", marks=pytest.mark.long),
         pytest.param("run", "csv", marks=pytest.mark.long),
         pytest.param("run", "libsvm", marks=pytest.mark.long),
         pytest.param("predict", "jsonl", marks=pytest.mark.long),

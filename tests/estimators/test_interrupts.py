@@ -32,9 +32,9 @@ print("never lost")
 """
 
 
-def test_a_signal_is_never_lost(run_python):
-    for rows in ("20", "3000"):
-        assert run_python(LOOP, rows).strip() == "never lost"
+@pytest.mark.parametrize("rows", ["20", pytest.param("3000", marks=pytest.mark.long)])
+def test_a_signal_is_never_lost(rows, run_python):
+    assert run_python(LOOP, rows).strip() == "never lost"
 
 
 PIPELINE = """
@@ -184,6 +184,7 @@ print("only what was learned")
 """
 
 
+@pytest.mark.long
 def test_statistics_of_targets_are_those_of_the_rows_learned(run_python):
     assert run_python(TARGETS).strip() == "only what was learned"
 

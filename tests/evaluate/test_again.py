@@ -54,13 +54,15 @@ TABLE = "--target class --categorical kind --missing drop"
     "command",
     [
         "run spirals --rows 1200 --every 500 --window 300",
-        "run spirals --rows 900 --skip 350 --shuffle 4 --scale minmax",
+        pytest.param("run spirals --rows 900 --skip 350 --shuffle 4 --scale minmax", marks=pytest.mark.long),
         f"run board.csv {TABLE} --scale standard --skip 100 --rows 1000 --metrics auc,f1",
-        f"run board.parquet {TABLE} --features kind,b --shuffle 3 --every 70 --learner spa",
-        "run board.csv --target class --features b --delimiter , --learner polk --seed 3",
+        pytest.param(
+            f"run board.parquet {TABLE} --features kind,b --shuffle 3 --every 70 --learner spa", marks=pytest.mark.long
+        ),
+        pytest.param("run board.csv --target class --features b --delimiter , --learner polk --seed 3", marks=pytest.mark.long),
         "run one.libsvm two.libsvm --n-features 3 --dense",
         "compare spirals --rows 900 --seed 7 --permutations 2 --learners avm,dualsvrg",
-        "compare spirals --rows 900 --shuffle 5 --skip 500 --learners avm,dualsvrg",
+        pytest.param("compare spirals --rows 900 --shuffle 5 --skip 500 --learners avm,dualsvrg", marks=pytest.mark.long),
         "tune spirals --rows 900 --candidates 4 --first 300 --learner dualsvrg --set eta=0.1",  # large steps amplify rounding
     ],
 )

@@ -77,11 +77,11 @@ def check_swaps(chosen, seed, forgeries, environment):
 
 
 def test_some_swaps():
-    check_swaps(["KRLSRegressor", "AVMClassifier", "AutoRegressor", "DualSVRGClassifier", "table"], 0, 60, {})
+    check_swaps(["KRLSRegressor", "AVMClassifier", "AutoRegressor", "DualSVRGClassifier", "table"], 0, 40, {})
 
 
 def test_some_swaps_in_plain_python():
-    check_swaps(["KRLSClassifier", "POLKRegressor"], 0, 40, PLAIN)
+    check_swaps(["KRLSClassifier", "POLKRegressor"], 0, 20, PLAIN)
 
 
 @pytest.mark.long

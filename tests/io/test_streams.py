@@ -149,7 +149,9 @@ def test_files(format, compression, tmp_path):
     check(stream(io.BytesIO(data), format=suffix, chunk=300, **OPTIONS))
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet", "arrow", "jsonl", "libsvm"])
+@pytest.mark.parametrize(
+    "format", ["csv", *(pytest.param(name, marks=pytest.mark.long) for name in ("arrow", "jsonl", "libsvm")), "parquet"]
+)
 def test_standard_input(format):
     data = b"1 1:0.5\n-1 2:1\n" * 500 if format == "libsvm" else _bytes(format)
     options = {"format": format} | ({} if format == "libsvm" else OPTIONS)

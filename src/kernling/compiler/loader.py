@@ -23,6 +23,7 @@ OBJECTS = {"ndarray": np.ndarray, "TypeError": TypeError, "None": None, "True": 
 _FASTCALL = 0x80  # Python passes arguments as an array
 _alive: list[Any] = []
 _lock = threading.RLock()
+_loaded: set[str] = set()  # symbols of functions whose code is in the engine below
 units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
 cannot_fail: set[str] = set()  # symbols of functions that never report an error
 wrappers: dict[str, str] = {}  # symbols of functions, and of those that Python calls, or that are called by address, instead
@@ -62,7 +63,7 @@ def load(name: str) -> Entry | None:
         entry = read(name)
         if entry is None or entry.needs_numba or not load_callees(entry):
             return None
-        _add(entry.code)
+        _add(entry)
         return entry
 
 
@@ -82,7 +83,7 @@ def load_callees(entry: Entry) -> bool:
                 from .numba_backend import start_runtime
 
                 start_runtime()
-            _add(found.code)
+            _add(found)
             define(symbol, name, address_of(symbol))
         return True
 
@@ -105,13 +106,17 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(binding.parse_assembly(""), target)
 
 
-def _add(code: Any) -> None:
+def _add(entry: Entry) -> None:
+    """Load an entry's machine code, once: a function may be called both from Python and by others."""
     from llvmlite import binding
 
-    _, form, (content, _) = code
+    if entry.symbol in _loaded:
+        return
+    _, form, (content, _) = entry.code
     if form != "object":
         raise ValueError("an entry without machine code")
     _engine().add_object_file(binding.ObjectFileRef.from_data(content))
+    _loaded.add(entry.symbol)
 
 
 def address_of(symbol: str) -> int:

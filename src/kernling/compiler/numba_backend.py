@@ -89,7 +89,7 @@ def start_runtime() -> None:
 
 
 def _set_apart(result: Any, name: str) -> None:
-    """Prevent callers from linking a function's code: they find it by its symbol."""
+    """Prevent callers from linking and optimising a function's code again: they find it by its symbol."""
     from llvmlite import binding
 
     symbol = result.fndesc.mangled_name
@@ -145,12 +145,16 @@ class _DiskCache:
     def _is_fragment(self, signature: Any) -> bool:
         return self.kind == FRAGMENT or (self.kind == UNIT and self.compilers.takes_arrays_by_value(signature))
 
+    def _stands_alone(self, result: Any) -> bool:
+        """Return whether callers find a function by its symbol; one whose wrapper is Numba's is linked into them."""
+        return self.kind == UNIT or result.fndesc.mangled_name in loader.wrappers
+
     def load_overload(self, signature: Any, target: Any) -> Any:
         if self._is_fragment(signature):
             return None
         name = self.entry_name(signature, target.codegen())
         result = _load(name, target)
-        if result is not None and self.kind == UNIT:
+        if result is not None and self._stands_alone(result):
             _set_apart(result, name)
         return result
 
@@ -163,7 +167,7 @@ class _DiskCache:
         ):
             return
         name = self.entry_name(signature, result.codegen)
-        if self.kind == UNIT:
+        if self._stands_alone(result):
             _set_apart(result, name)
         self._write(name, result)
 
