@@ -2,8 +2,8 @@
 
     python -m benchmarks.intervals [--streams casp,bike] [--rows 20000] [--coverage 0.9]
 
-Of Auto's and KRLS's own intervals (``calibrate=True``), each just before its event is learned, and of two others: KRLS's Gaussian
-intervals, its deviations times the factor that gives the same coverage in hindsight; and split-conformal intervals of
+Of Auto's and KRLS's own intervals (``calibrate=True``), each just before its event is learned, and of two others: KRLS's
+Gaussian intervals, its deviations times the factor that gives the same coverage in hindsight; and split-conformal intervals of
 scikit-learn's boosted trees, refitted every 1,000 events on the latest 5,000, a quarter of which calibrates.  Widths are means
 over standard deviations of the target.  Streams are those of regression in benchmarks.peers and the arena with at least 2,000
 rows, and changes of benchmarks.changes with noise; the constants of components/conformal.py were chosen on those at odd places.
