@@ -353,6 +353,26 @@ def check_before_learning(cls, case):
         labels = make(cls, case).predict_then_learn(X, y, classes=np.unique(y))
         best = seen.argmax(axis=1) if seen.ndim == 2 else (seen >= 0.0).astype(int)
         np.testing.assert_array_equal(labels, np.unique(y)[best])
+    if hasattr(recorded, "predict_then_learn_one"):
+        check_single_before_learning(cls, case)
+
+
+def check_single_before_learning(cls, case):
+    """predict_then_learn_one predicts as predict_one and learns as learn_one."""
+    X, y = stream(case.stream, 100)
+    weights = np.random.default_rng(3).choice([0.0, 0.5, 1.0], len(y)).tolist()
+    weights[0] = 1.0
+    once, twice = make(cls, case, random_state=0), make(cls, case, random_state=0)
+    method = "decision_function" if "decision_function" in cls.single_methods else "predict"
+    for i, (x, target, weight) in enumerate(zip(X, y, weights, strict=True)):
+        if i % 2:
+            found, expected = once.predict_then_learn_one(x, target, method, weight), score_one(twice, x)
+            np.testing.assert_allclose(found, expected, **SAME)
+        else:
+            found, expected = once.predict_then_learn_one(x, target, sample_weight=weight), twice.predict_one(x)
+            assert found == (expected if is_classifier(once) or expected is None else pytest.approx(expected))
+        twice.learn_one(x, target, weight)
+    assert_identical(once, twice)
 
 
 def check_sample_weight(cls, case):

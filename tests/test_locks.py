@@ -35,6 +35,7 @@ CALLS = {
     MANY: lambda model, X, y: model.partial_fit(X[:200], y[:200]),
     "predict_then_learn": lambda model, X, y: model.predict_then_learn(X[10:15], y[10:15]),
     "learn_one": lambda model, X, y: model.learn_one(X[7], y[7]),
+    "predict_then_learn_one": lambda model, X, y: model.predict_then_learn_one(X[7], y[7]),
     "predict": lambda model, X, y: model.predict(X[:5]),
     "decision_function": lambda model, X, y: model.decision_function(X[:5]),
     "score": lambda model, X, y: model.score(X[:5], y[:5]),
@@ -132,7 +133,7 @@ def test_interrupts_at_every_instruction_of_taking_turns(how):
 
 @pytest.mark.parametrize("name", ["SPARegressor", "balanced", "encoded"])
 def test_interrupts_at_every_instruction_of_learning_an_event(name):
-    assert interrupts(name, "handler", calls=["learn_one"]) > 100
+    assert interrupts(name, "handler", calls=["learn_one", "predict_then_learn_one"]) > 200
 
 
 def test_learning_in_the_middle_of_a_prediction_is_refused():

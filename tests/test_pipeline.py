@@ -189,6 +189,26 @@ def test_events_one_by_one(pipeline):
     assert weighted.t_ == 1
 
 
+@pytest.mark.parametrize("pipeline", pipelines(), ids=kinds)
+def test_an_event_is_predicted_and_learned_by_one_call(pipeline):
+    y, known = (VALUES, {}) if is_regressor(pipeline) else (LABELS, {"classes": [0, 1]})
+    once, rows = clone(pipeline), clone(pipeline)
+    assert once.predict_then_learn_one(X[0], y[0]) is None
+    once, rows = (model.partial_fit(X[:1], y[:1], **known) for model in (clone(pipeline), clone(pipeline)))
+    method = "predict" if is_regressor(pipeline) else "decision_function"
+    for i in range(1, 60):
+        found, expected = (
+            once.predict_then_learn_one(X[i], y[i], method),
+            rows.predict_then_learn(X[i : i + 1], y[i : i + 1], method),
+        )
+        np.testing.assert_allclose(found, expected[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(once.predict(X), rows.predict(X), rtol=1e-9)
+    assert once.t_ == 60
+    with pytest.raises(ValueError, match="method must be one of 'predict'"):
+        once.predict_then_learn_one(X[0], y[0], "transform")
+    assert once.t_ == 60
+
+
 # ---------------------------------------------------------------------- tables
 
 

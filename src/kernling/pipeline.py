@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,7 +146,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @learning
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
-        self._learn("partial_fit", X, y, classes=classes, sample_weight=sample_weight)
+        options = _given(classes=classes, sample_weight=sample_weight)
+        self._learn(lambda last, X: last.partial_fit(X, y, **options), X, y)
         return self
 
     def learn_many(self, X, y=None):
@@ -159,17 +161,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
         With ``return_rows``, the result is a pair: this output, and the rows as the last step has received them.
         """
-        found = self._learn("predict_then_learn", X, y, method=method, classes=classes, sample_weight=sample_weight)
+        options = _given(method=method, classes=classes, sample_weight=sample_weight)
+        found = self._learn(lambda last, X: last.predict_then_learn(X, y, **options), X, y)
         return found if return_rows else found[0]
 
-    def _learn(self, how: str, X, y, **options) -> tuple[Any, Any]:
-        """Let all steps learn the rows, the last one by this method; return its result, and the rows that it was given."""
+    def _learn(self, act: Callable[[Any, Any], Any], X, y) -> tuple[Any, Any]:
+        """Let all steps learn the rows, the last one by ``act(last, X)``; return its result, and the rows that it was given."""
         with StepsSnapshot(self) as before:
             X = self._stream(X, y)
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
-                return getattr(last, how)(X, y, **_given(**options)), X
+                return act(last, X), X
             except Interrupted as stop:
                 if before.last is None or stop.rows in (None, X.shape[0]):
                     raise Interrupted("stopped after this call, whose rows have been learned") from None
@@ -179,6 +182,21 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @last_has("learn_one")
     def learn_one(self, x, y=None, sample_weight=1.0):
         """Learn one event: a 1-D array, or a dictionary of values if the first step takes tables."""
+        self._learn_one("learn_one", x, y, sample_weight=sample_weight)
+        return self
+
+    @last_has("predict_then_learn_one")
+    def predict_then_learn_one(self, x, y=None, method="predict", sample_weight=1.0):
+        """Learn one event; return the prediction of it just before: ``predict_then_learn`` for a single event.
+
+        ``method`` is one of those of ``predict_then_learn``; the result has the form of ``predict_one`` (None before any
+        learning), ``score_one`` or ``predict_proba_one``.  Faster than these and ``learn_one``: the event is encoded and scored
+        once, so it is predicted on the scale on which it is learned.
+        """
+        return self._learn_one("predict_then_learn_one", x, y, method=method, sample_weight=sample_weight)
+
+    def _learn_one(self, how: str, x, y, **options) -> Any:
+        """Let all steps learn an event, the last one by this method; return its result."""
         turns = self._turns
         if turns.predicting:
             turns.check()
@@ -188,21 +206,21 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             encode, last = self._quick_steps()
             event = None if encode is None else encode.learned_numbers(x)
             if event is None:
-                return self._learn_any(x, y, sample_weight)
+                return self._learn_any(how, x, y, options)
             events = events_of(last._state)
             try:
-                last.learn_one(event, y, sample_weight)
+                found = getattr(last, how)(event, y, **options)
                 encode.accept()
             except BaseException:  # a signal may arrive when the event has been learned
                 if events_of(last._state) != events:
                     encode.accept()
                 raise
-        return self
+            return found
 
-    def _learn_any(self, x, y, sample_weight) -> StreamPipeline:
-        """Learn an event of any kind."""
+    def _learn_any(self, how: str, x, y, options: dict[str, Any]) -> Any:
+        """Same for an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
-            return self.partial_fit(one_row(x), None if y is None else [y], sample_weight=[sample_weight])
+            return self._learn_row(how, one_row(x), None if y is None else [y], **options)
         with StepsSnapshot(self) as before:
             self._choose([y])
             x = named_row(x)
@@ -211,8 +229,17 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             self._remember_columns()  # there may be a new one
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
-            last.learn_one(x, y, sample_weight)
-        return self
+            return getattr(last, how)(x, y, **options)
+
+    def _learn_row(self, how: str, X, y, sample_weight, method="predict") -> Any:
+        """Same for an event as a table or array of one row, which the last step is given as such: it may be sparse."""
+
+        def act(last, X):
+            found = None if how == "learn_one" else last.said_of(_dense(X)[0], method)
+            last.partial_fit(X, y, sample_weight=[sample_weight])
+            return found
+
+        return self._learn(act, X, y)[0]
 
     def _quick_steps(self) -> tuple[Any, Any]:
         """Return an ``Encode`` and the estimator after it, if these are all steps; otherwise None and None."""

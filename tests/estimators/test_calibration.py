@@ -84,7 +84,9 @@ def test_regressors_follow_the_errors_before_learning(model):
     parts.partial_fit(X[:3], Y[:3], sample_weight=weights[:3])
     for place in range(3, 40):
         parts.learn_one(X[place], Y[place], weights[place])
-    for first, last in ((40, 300), (300, 307), (307, 900)):
+    for place in range(40, 60):
+        parts.predict_then_learn_one(X[place], Y[place], sample_weight=weights[place])
+    for first, last in ((60, 300), (300, 307), (307, 900)):
         parts.partial_fit(X[first:last], Y[first:last], sample_weight=weights[first:last])
     same_errors(whole, parts)
     inside = widths = 0.0
@@ -114,7 +116,9 @@ def test_classifiers_follow_the_losses_before_learning(model, classes):
     parts.partial_fit(X[:3], y[:3])
     for place in range(3, 20):
         parts.learn_one(X[place], y[place])
-    for first, last in ((20, 300), (300, 307), (307, 900)):
+    for place in range(20, 40):
+        parts.predict_then_learn_one(X[place], y[place])
+    for first, last in ((40, 300), (300, 307), (307, 900)):
         parts.partial_fit(X[first:last], y[first:last])
     same_errors(whole, parts)
     t, inside, sizes, met = 0, 0, 0, set()

@@ -25,7 +25,8 @@ MOST = 20  # failures in one report
 LENGTHS = [0, 1, 1, 2, 3, 17, 60, 130]
 COLUMNS = 3
 LEARNING = (*("partial_fit",) * 2, *("predict_then_learn",) * 2, "fit")  # a model that is fitted anew forgets what went before
-SINGLE = ("learn_one", "learn_one", "predict_one", "score_one")
+LEARNING_ONE = ("learn_one", "predict_then_learn_one")
+SINGLE = (*LEARNING_ONE, "predict_one", "score_one")
 LABELS: list[Any] = [0, 1, 2, -1, 7.0, 7.5, "a", "b", "", None, True, np.nan, np.datetime64(3, "D"), b"x", (1,), 2**70]
 
 
@@ -167,7 +168,7 @@ class Session:
             x = event(rng)
             y = targets(rng, [0], self.kind)
             label = y[0] if isinstance(y, (list, np.ndarray)) and len(y) else y
-            arguments = (x, label) if name == "learn_one" else (x,)
+            arguments = (x, label) if name in LEARNING_ONE else (x,)
             self._make(name, *arguments)
         else:
             self.before = None
@@ -182,7 +183,7 @@ class Session:
         result = hostile.attempt(model, lambda: getattr(model, name)(*arguments, **options), before)
         hostile.check_result(result)
         if not isinstance(result, Exception):
-            if name in (*LEARNING, "learn_one"):
+            if name in (*LEARNING, *LEARNING_ONE):
                 return
             hostile.check_unchanged(model, before)
         self.before = before

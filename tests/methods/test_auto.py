@@ -16,6 +16,7 @@ from kernling.components.experts import BINNED, LINEAR_RECENT
 from kernling.components.mixture import FADES, new_mixture
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import Scales, new_scales, rows_as_known, scale
+from kernling.core import state as states
 from kernling.core.kernels import KINDS, Kernel
 from kernling.estimators.contents import flatten
 from oracles.auto import Running
@@ -519,3 +520,22 @@ def test_one_absurd_number_spoils_neither_its_column_nor_the_model():
     said = model.predict_then_learn(X, y)
     assert np.mean(said[250:] != y[250:]) < 0.05
     assert model.clipped_ == scales.clipped[0]
+
+
+def test_a_file_holds_only_what_is_needed_to_go_on(tmp_path):
+    X = np.random.default_rng(0).normal(size=(SETTLE[-1] + 40, 3))
+    model = kl.AutoClassifier(points=30, window=40, memory=2000).partial_fit(X[:-40], X[:-40, 0] > 0.0)
+    arrays = model.to_contents().arrays
+    n, points = model.state_.kernel_squares.count, model.n_stored_
+    assert arrays["state.early.X"].shape == (0, 3)  # all is settled
+    assert arrays["state.kernel_squares.squares"].shape == (n * (n + 1) // 2,)
+    assert arrays["state.whitening.factor"].shape == (points * (points + 1) // 2,)
+    kl.save(model, tmp_path / "model.kern")
+    other = kl.load(tmp_path / "model.kern")
+    for each in (model, other):
+        each.partial_fit(X[-40:], X[-40:, 0] > 0.0)
+    held, again = (flatten(states.trimmed(one.state_)) for one in (model, other))
+    for name, array in held.items():
+        np.testing.assert_array_equal(array, again[name], err_msg=name)
+    with pytest.raises(ValueError, match="no triangle"):
+        kl.AutoClassifier.from_contents(*model.to_contents()._replace(arrays=arrays | {"state.whitening.factor": np.ones(5)}))

@@ -7,6 +7,7 @@ import kernling as kl
 from kernling.core import state as states
 from kernling.core.limits import Diverged
 from kernling.estimators.contents import flatten
+from kernling.methods.auto import events_ahead
 
 SMALL = {"points": 40, "window": 60, "memory": 4000}
 MODELS = {
@@ -55,12 +56,33 @@ def test_states_are_the_same_whatever_the_calls(name):
     whole = learned(MODELS[name](), X, y, weights, [len(y)], np.random.default_rng(0))
     for seed, sizes in ((1, [1]), (2, [1, 1, 1, 2, 3, 32, 100, 300])):
         other = learned(MODELS[name](), X, y, weights, sizes, np.random.default_rng(seed))
-        for key, array in flatten(whole.state_).items():
-            np.testing.assert_array_equal(array, flatten(other.state_)[key], err_msg=key)
+        for key, array in flatten(states.trimmed(whole.state_)).items():
+            np.testing.assert_array_equal(array, flatten(states.trimmed(other.state_))[key], err_msg=key)
         if "KRLS" not in name:
             scores = whole._scores(X[:40])
             np.testing.assert_array_equal(other._scores(X[:40]), scores)
             np.testing.assert_array_equal([np.atleast_1d(other.score_one(x)) for x in X[:40]], scores)
+
+
+@pytest.mark.parametrize("name", ["two classes", "values"])
+def test_single_events_follow_what_batches_have_settled(name):
+    X, y, _ = stream(name, 600)
+    X = np.abs(X) / 5.0  # not scaled, so that gamma is another one after each time that it is settled
+    known = {} if name == "values" else {"classes": np.unique(y)}
+    whole, mixed = (MODELS[name]().partial_fit(X[:100], y[:100], **known) for _ in range(2))
+    whole.partial_fit(X[100:], y[100:])
+    i = 100
+    while i < len(y):
+        mixed.learn_one(X[i], y[i])
+        n = events_ahead(mixed._state)
+        mixed.partial_fit(X[i + 1 : i + 1 + n], y[i + 1 : i + 1 + n])
+        i += 1 + n
+        if i < len(y):
+            mixed.predict_then_learn_one(X[i], y[i])
+            mixed.partial_fit(X[i + 1 : i + 3], y[i + 1 : i + 3])
+            i += 3
+    for key, array in flatten(states.trimmed(whole.state_)).items():
+        np.testing.assert_array_equal(array, flatten(states.trimmed(mixed.state_))[key], err_msg=key)
 
 
 @pytest.mark.parametrize("name", ["two classes", "values"])
@@ -70,6 +92,33 @@ def test_outputs_before_each_event_are_the_same_whatever_the_calls(name):
     other = MODELS[name]()
     parts = [other.predict_then_learn(X[i : i + 45], y[i : i + 45]) for i in range(0, len(y), 45)]
     np.testing.assert_array_equal(np.concatenate(parts), said)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_event_predicted_and_learned_by_one_call_is_as_in_a_block(name):
+    X, y, _ = stream(name, 300)
+    X = X.astype("float32" if name == "single precision" else "float64")
+    method, known = ("predict", {}) if "values" in name else ("decision_function", {"classes": np.unique(y)})
+    whole, single = (MODELS[name]().partial_fit(X[:40], y[:40], **known) for _ in range(2))
+    expected = whole.predict_then_learn(X[40:], y[40:], method)
+    found = [single.predict_then_learn_one(x, target, method) for x, target in zip(X[40:], y[40:], strict=True)]
+    np.testing.assert_array_equal(found, expected)
+    for key, array in flatten(states.trimmed(whole.state_)).items():
+        np.testing.assert_array_equal(array, flatten(states.trimmed(single.state_))[key], err_msg=key)
+
+
+@pytest.mark.parametrize("weights", ["balanced", {0: 1.0, 1: 5.0}])
+@pytest.mark.parametrize("name", ["two classes", "three classes"])
+def test_one_call_for_an_event_with_class_weights_and_a_late_class(name, weights):
+    X, y, _ = stream(name, 100)
+    first = y < 2
+    X, y = np.vstack([X[first], X[~first]]), np.concatenate([y[first], y[~first]])  # the third class comes late
+    once, twice = (MODELS[name]().set_params(class_weight=weights) for _ in range(2))
+    for x, label in zip(X, y, strict=True):
+        expected = twice.predict_proba_one(x)
+        assert once.predict_then_learn_one(x, label, "predict_proba") == pytest.approx(expected)
+        twice.learn_one(x, label)
+    assert once.predict_proba_one(X[0]) == twice.predict_proba_one(X[0])
 
 
 def test_an_event_that_diverges_changes_nothing():

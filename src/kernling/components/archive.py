@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -98,6 +98,19 @@ class Archive(NamedTuple):
         return Archive(
             **events, cores=self.cores[:cells].copy(), first=np.cumsum(count) - count, count=count, size=self.size.copy()
         )
+
+    def copied(self) -> Archive:
+        """Return a copy; of cells that are not used, nothing is read, and no memory is taken as long as it is not written."""
+        if len(self.points) != self.size[MOST] * self.size[ROOM]:
+            return Archive(*(part.copy() for part in self))
+        used, events = int(self.size[CELLS] * self.size[ROOM]), {}
+        for name, part in self._events().items():
+            events[name] = np.zeros(part.shape, part.dtype)
+            events[name][:used] = part[:used]
+        return Archive(**events, **{name: getattr(self, name).copy() for name in self._fields[4:]})
+
+    def __deepcopy__(self, memo: Any) -> Archive:
+        return self.copied()
 
     def _events(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in self._fields[:4]}

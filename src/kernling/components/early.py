@@ -27,7 +27,7 @@ ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are 
     X="rows: held columns",
     targets="targets: held",
     weights="weights: held",
-    count=("counts", "settings"),
+    count=("counts", "counts"),
     gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
     stretch=f"{1.0 / MOST}..{MOST}: columns",
     begun="-1..1e16: 1",
@@ -36,7 +36,7 @@ class Early(NamedTuple):
     X: np.ndarray
     targets: np.ndarray
     weights: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # events now, and at most
+    count: np.ndarray  # type: ignore[assignment]  # events now, and at most: 0 once all is settled
     gamma: np.ndarray  # as it is known now
     stretch: np.ndarray  # factors of the columns for kernels, likewise
     begun: np.ndarray  # the events that the model had learned before, of which these experts know nothing; -1: not begun
@@ -44,12 +44,20 @@ class Early(NamedTuple):
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there are too many events."""
         n, most = self.count.tolist()
-        if n > most:
-            raise ValueError(f"there are {n} first events, but at most {most}")
+        if n > most or most not in (0, room_for(self.X.shape[1])):
+            raise ValueError(f"there are {n} first events, but at most {most} of {room_for(self.X.shape[1])}")
+
+    def settle(self) -> None:
+        """Forget the events once they have decided all there is: none will be kept."""
+        self.count[:] = 0
+
+    def begin(self) -> None:
+        """Keep the events from here on."""
+        self.count[:] = 0, room_for(self.X.shape[1])
 
     def grown(self, capacity: int) -> Early:
         """Return the buffer with space for all events."""
-        n = int(self.count[1])
+        n = room_for(self.X.shape[1])  # also where none will be kept, since those of a successor may come in their place
         if n == len(self.X):
             return self
         return self._replace(**{name: padded(getattr(self, name), 0, n) for name in ("X", "targets", "weights")})
@@ -68,16 +76,16 @@ class Early(NamedTuple):
         return self._replace(begun=np.round(factor * self.begun) if self.begun[0] >= 0.0 else self.begun)
 
     def merged(self, other: Early, start: Early | None, merging: Merging) -> Early:
-        """Return the events of both, unless there are enough for final scales."""
+        """Return the events of both, unless there are enough for final scales: then none are kept any more."""
         begun = 0 if start is None else int(start.count[0])
         parts = {
             name: np.concatenate([own, theirs[begun:]])
             for name, own, theirs in zip(self._fields[:3], self[:3], other[:3], strict=True)
         }
-        n, most = len(parts["X"]), int(self.count[1])
+        n, most = len(parts["X"]), int(min(self.count[1], other.count[1]))
         if n >= most:
             parts = {name: part[:0].copy() for name, part in parts.items()}
-            n = 0
+            n = most = 0
         ages = [state.model.clock[EVENTS] - state.early.begun[0] for state in merging[:3] if state is not None]
         begun = merging.model.clock[EVENTS] - ages[0] - ages[1] + sum(ages[2:])
         return self._replace(**parts, count=np.array([n, most]), begun=np.array([begun]))
@@ -85,11 +93,15 @@ class Early(NamedTuple):
 
 def new_early(gamma: float, d: int, dtype: DTypeLike, begun: float = 0.0) -> Early:
     """Return an empty buffer."""
-    most = max((n for n in SETTLE if n * d <= ROOM), default=0)
-    nothing = np.zeros(0)
+    nothing, most = np.zeros(0), room_for(d)
     return Early(
         np.zeros((0, d), dtype), nothing, nothing.copy(), np.array([0, most]), np.array([gamma]), np.ones(d), np.array([begun])
     )
+
+
+def room_for(d: int) -> int:
+    """Return how many events of d columns are kept."""
+    return max((n for n in SETTLE if n * d <= ROOM), default=0)
 
 
 def settlings() -> np.ndarray:

@@ -131,7 +131,8 @@ class Experts(NamedTuple):
     def emptied(self) -> Experts:
         """Return a successor that has not begun and holds nothing."""
         clear(self)
-        self.early.count[0], self.early.begun[0] = 0, -1.0
+        self.early.begin()
+        self.early.begun[0] = -1.0
         return states.trimmed(self)
 
     def grown(self, capacity: int) -> Experts:
@@ -221,7 +222,8 @@ def begin(experts: Experts, events: float, gamma: float) -> None:
         keep(scales, new_scales(len(scales.mean)))
     experts.bins.columns[:], experts.bins.edges[:] = 0, bins.NEVER
     experts.model.clock[EVENTS] = experts.early.begun[0] = events
-    experts.early.count[0], experts.early.gamma[0], experts.early.stretch[:] = 0, gamma, 1.0
+    experts.early.begin()
+    experts.early.gamma[0], experts.early.stretch[:] = gamma, 1.0
 
 
 def take_over(experts: Experts) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..compiler import UNIT, bind, by_address, inner_exact, jit_exact, shaped
 from ..core import state as states
-from ..core.expansion import EVENTS
+from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
 from ..core.matrices import values_in_order
@@ -21,6 +21,7 @@ from ..core.rows import row_of
 from ..core.triangles import solve_back, write_scores
 from . import archive, bins, early, least_squares, line, window
 from .combination import REACH, mean_of
+from .early import Early
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
 from .least_squares import RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
@@ -355,6 +356,34 @@ def until_due(own, heir, contest, times, settlings):
     if heir.early.begun[0] >= 0.0:
         ahead = min(ahead, _until_due(heir, events, settlings), decide - int(events - heir.early.begun[0]) % decide)
     return max(ahead, 1)  # also with the numbers of a file
+
+
+class Held(NamedTuple):
+    """The counts of least squares."""
+
+    size: np.ndarray
+    record: np.ndarray
+
+
+class Binned(NamedTuple):
+    """Those of steps."""
+
+    sums: Held
+
+
+class Counts(NamedTuple):
+    """All that ``until_due`` reads of experts, as they name it: Python passes this in a tenth of the time."""
+
+    model: Expansion
+    kernel_squares: Held
+    bins: Binned
+    early: Early
+
+    @classmethod
+    def of(cls, experts: Experts) -> Counts:
+        """Return the counts of experts."""
+        kernel, steps = (Held(sums.size, sums.record) for sums in (experts.kernel_squares, experts.bins.sums))
+        return cls(experts.model, kernel, Binned(steps), experts.early)
 
 
 @inner_exact

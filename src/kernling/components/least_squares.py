@@ -82,8 +82,8 @@ class Ridge(NamedTuple):
 
 @declared(
     lengths={"features": ("size", FEATURES), "base": ("size", BASE)},
-    factor="numbers: base*base",
-    squares="numbers: base*base",
+    factor="triangle: base*base",
+    squares="triangle: base*base",
     weights="coefficients: outputs features",
     moments="numbers: outputs features",
     losses="numbers: outputs",
@@ -221,13 +221,13 @@ class LeastSquares(NamedTuple):
         record[RHO] = record[FULL]
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         size = np.array([n, *self.size[FIXED : MOST + 1], n, 0])
-        sums = LeastSquares(np.zeros(n * n), S.ravel(), W, B, losses, size, record, no_events(len(W)))
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
         if self.size[MOST] and not same:
             if start is not None:  # what is subtracted need not be a part of the others in these features
                 S[:] = _without_negative_part(S)
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model).T
             B[:] = W @ S + record[RHO] * W
+        sums = LeastSquares(np.zeros(n * n), np.triu(S).ravel(), W, B, losses, size, record, no_events(len(W)))
         renew(sums)
         return sums
 
@@ -462,7 +462,11 @@ def turned(sums: LeastSquares, turn: np.ndarray) -> LeastSquares:
     weights, moments = (part[:, : sums.count] @ turn.T for part in (sums.weights, sums.moments))
     size = np.array([n, *sums.size[FIXED : MOST + 1], n, 0])
     return sums._replace(
-        factor=np.zeros(n * n), squares=S.ravel(), weights=weights.reshape(room), moments=moments.reshape(room), size=size
+        factor=np.zeros(n * n),
+        squares=np.triu(S).ravel(),
+        weights=weights.reshape(room),
+        moments=moments.reshape(room),
+        size=size,
     )
 
 
@@ -470,7 +474,7 @@ def rescaled(sums: LeastSquares, factors: np.ndarray) -> LeastSquares:
     """Return the sums of features that are each multiplied by a factor; the weights are of the same function."""
     sums = sums.folded().trimmed(0)
     n = sums.count
-    squares = (_symmetric(sums.squares, n) * factors * factors[:, np.newaxis]).ravel()
+    squares = (sums.squares.reshape(n, n) * factors * factors[:, np.newaxis]).ravel()
     found = sums._replace(
         factor=np.zeros(n * n), squares=squares, weights=sums.weights / factors, moments=sums.moments * factors
     )

@@ -26,7 +26,7 @@ RECORDS = 8
 @declared(
     features="numbers: known events",
     whitened="numbers: known events",
-    factor="numbers: events events",
+    factor="triangle: events events",
     rest="numbers: outputs events",
     targets="numbers: outputs events",
     weights="weights: events",

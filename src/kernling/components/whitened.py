@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
-@declared(factor="numbers: stored stored", most="settings: 1")
+@declared(factor="triangle: stored stored", most="settings: 1")
 class Whitening(NamedTuple):
     factor: np.ndarray  # L by columns, as in core/triangles.py
     most: np.ndarray  # maximum number of points

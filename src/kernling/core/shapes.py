@@ -10,6 +10,7 @@ The contents are one of:
 
 ====================  ============================================================================================
 numbers               anything finite
+triangle              the same, of a square matrix that is 0 below the diagonal: files hold the rest of it
 coefficients          what learning can produce: their squares are finite
 rows                  numbers of rows minus a centre
 positive              finite and above 0
@@ -41,6 +42,7 @@ HIGHEST = float(np.finfo(np.float64).max)
 COUNTS = 2.0**53
 RANGES = {
     "numbers": (-HIGHEST, HIGHEST),
+    "triangle": (-HIGHEST, HIGHEST),
     "coefficients": (-COEFFICIENT, COEFFICIENT),
     "positive": (math.ulp(0.0), HIGHEST),
     "not negative": (0.0, HIGHEST),
@@ -100,6 +102,12 @@ def declared(
         return part
 
     return declare
+
+
+def is_triangle(part: Any, name: str) -> bool:
+    """Return whether an array of a part is declared as a triangle."""
+    entry = getattr(type(part), "ARRAYS", NOTHING).arrays.get(name)
+    return entry is not None and entry.contents == ("triangle",)
 
 
 def verify(part: Any, empty: Any, dimensions: Mapping[str, int], name: str = "state") -> None:

@@ -163,6 +163,8 @@ def copied(state: Any) -> Any:
     """Return a copy that learning does not modify."""
     if isinstance(state, np.ndarray):
         return state.copy()
+    if hasattr(state, "copied"):  # it knows better what has to be copied
+        return state.copied()
     parts = zip(state._fields, state, strict=True)
     return type(state)(*(part if name in CONSTANT else copied(part) for name, part in parts))
 

@@ -64,18 +64,21 @@ def learn_events(
     *,
     record: bool = False,
     done: Callable[[Any, int], None] = lambda state, events: None,
+    kept: KeptRun | None = None,
 ) -> tuple[Any, np.ndarray]:
-    """Learn all events; return the state and, if requested, the outputs before each event was learned.
+    """Learn all events, with kept buffers if given; return the state and, if requested, the outputs before each was learned.
 
     ``done(state, n)`` is called after every compiled call, and last of all when Ctrl-C stops the loop.  When Diverged is
     raised, some events may have been learned: the caller has to restore the state.
     """
     n = row_count(events.rows)
-    outputs = state.model.coef.shape[1]
-    before = np.empty((n if record else 0, outputs + setup.notes))
     uniforms = np.empty(setup.uniforms * min(n, CALL))
-    nothing = no_event(events.rows.dense.dtype)
-    run = Run(loop, setup, params, EventBatch(*events, read_only(uniforms), before), nothing)
+    if kept is None:
+        before = np.empty((n if record else 0, state.model.coef.shape[1] + setup.notes))
+        batch = EventBatch(*events, read_only(uniforms), before)
+        run = Run(loop, setup, params, batch, no_event(events.rows.dense.dtype))
+    else:
+        run, before = kept.load(events), kept.before[:n]
     room = room_for(loop, setup)
     first = 0
     with deferred_interrupt() as interrupted:
@@ -100,7 +103,24 @@ def learn_events(
                 stop = Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
                 stop.rows = first
                 raise stop
-    return state, before
+    return state, before if kept is None else before.copy()
+
+
+class KeptRun:
+    """Buffers for at most ``block_size`` dense rows, created once: for loops that draw no numbers and have many buffers."""
+
+    def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
+        n, centre = setup.block_size, state.model.centre
+        self._rows, self._targets, self._weights = np.empty((n, len(centre)), centre.dtype), np.empty(n), np.empty(n)
+        self.before = np.empty((n, state.model.coef.shape[1] + setup.notes))
+        numbers = read_only(self._targets), read_only(self._weights), read_only(np.empty(0))
+        self._run = Run(loop, setup, params, EventBatch(as_rows(self._rows), *numbers, self.before), no_event(centre.dtype))
+
+    def load(self, events: Events) -> Run:
+        """Take over events, which become the first rows of the run; return it."""
+        n = row_count(events.rows)
+        self._rows[:n], self._targets[:n], self._weights[:n] = events.rows.dense, events.targets, events.weights
+        return self._run
 
 
 @one_thread
@@ -279,6 +299,8 @@ class Single:
 
         x must be of the model's type and width.  When Diverged is raised, nothing has changed.
         """
+        if self._stamp is not None and self._loop.stamp(self.learned) != self._stamp:
+            return 0  # what has been learned by other calls needs other buffers
         done = (self._draw_and_learn if self._draws else self._learn)(self._call, x, y, weight, largest)
         if done == 1:
             if self._run.due[0]:
@@ -321,9 +343,14 @@ class Single:
             state, memory, floats = packed(state)
             more = {"memory": memory, "floats": memory[:floats], "before": np.empty_like(memory)}
         self.learned = None
-        self._learn, self._call = self._run.of_events(state, **more)
-        self.learned = state
+        self._before = np.empty((1, state.model.coef.shape[1] + self._setup.notes))
+        self._learn, self._call = self._run.of_events(state, self._before, **more)
+        self.learned, self._stamp = state, self._loop.stamp(state)
         return state
+
+    def score_before(self) -> float | np.ndarray:
+        """Return what was recorded of the event that was learned last, its output before and the notes."""
+        return self._before.item() if self._before.size == 1 else self._before[0].copy()
 
     def score(self, state: Any, x: np.ndarray, largest: float) -> float | np.ndarray | None:
         """Return the output of an event, an array if there are several; None if x cannot be scored."""

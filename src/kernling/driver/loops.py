@@ -291,6 +291,9 @@ class Loop:
         """Return the loop for a state."""
         return self
 
+    def stamp(self, state: Any) -> Any:
+        """Return what the buffers for a state depend on besides its arrays; None if there is nothing."""
+
     def event_guard(self, entry: Callable, state: Any) -> Callable:
         """Return the function for single events of a state, with BLAS limited to one thread where it is called."""
         return self.guard(entry)
@@ -332,8 +335,10 @@ class Run:
     """A compiled loop and its arguments, passed by address."""
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, events: EventBatch, event: Event):
-        self._loop, self._fixed, self._events, self._event = loop, (setup, params), events, event
+        self._given = self._loop = loop
+        self._fixed, self._events, self._event = (setup, params), events, event
         self._state: Any = None
+        self._stamp: Any = None
         self._rows: Any = None
         self.due = NEVER
 
@@ -344,27 +349,27 @@ class Run:
     def _attach(self, state: Any) -> None:
         setup, params = self._fixed
         rows = self._events.rows
-        self._loop = self._loop.of(state)
+        self._loop = self._given.of(state)
         block, features = self._loop.buffers(setup, params, state, rows, min(setup.block_size, row_count(rows)))
         self.due = getattr(block, "due", NEVER)
         self._call = by_address(Call(setup, params, state, self._events, block, features, self._event))
-        self._state = state
+        self._state, self._stamp = state, self._given.stamp(state)
 
     def __call__(self, state: Any, first: int, last: int) -> int:
         """Learn events first .. last - 1, or until there is no more room; return where it stopped."""
-        if state is not self._state:
+        if state is not self._state or self._given.stamp(state) != self._stamp:
             self._attach(state)
         if self._rows is None:
             self._rows = self._loop.guard(entry_point(self._loop.rows, self._call, 0, 1))
         return self._rows(self._call, first, last)
 
-    def of_events(self, state: Any, **more: Any) -> tuple[Callable, Any]:
+    def of_events(self, state: Any, outputs: np.ndarray, **more: Any) -> tuple[Callable, Any]:
         """Return the function that learns single events of this state, and its first argument: see ``_learn_event``.
 
-        x must be as wide as the rows and of their type; ``more`` are further fields of the event.  The argument is valid as
-        long as this object.
+        x must be as wide as the rows and of their type; ``outputs`` gets those before each, ``more`` are fields of the
+        event.  The argument is valid as long as this object.
         """
-        self._event = self._event._replace(**more)
+        self._events, self._event = self._events._replace(before=outputs), self._event._replace(**more)
         self._attach(state)
         entry = entry_point(self._loop.event, self._call, strided(self._event.rows[0]), 0.0, 1.0, 1.0)
         return self._loop.event_guard(entry, state), address(self._call)

@@ -26,7 +26,8 @@ class SettledLoop(Loop):
 
     Its buffers, ``work(setup, params, state, rows, size)``, tell by ``due[0]`` whether ``settle(setup, params, state)`` has
     something to do, which it does in place.  Until then, ``until_due(state)`` events are learned by one call, which changes
-    nothing if it diverges.  The template's functions depend on the kind of the state: ``functions[kind(state)]``.
+    nothing if it diverges.  The template's functions depend on the kind of the state: ``functions[kind(state)]``.  The buffers
+    hold numbers that settling changes: ``stamp(state)``.
     """
 
     def __init__(
@@ -37,13 +38,18 @@ class SettledLoop(Loop):
         until_due: Callable[[Any], int],
         functions: Mapping[Hashable, Mapping[str, Callable]],
         kind: Callable[[Any], Hashable] = lambda state: None,
+        stamp: Callable[[Any], Any] = lambda state: None,
     ):
         def buffers(setup: Setup, params: Any, state: Any, rows: Rows, size: int) -> tuple:
             return work(setup, params, state, rows, size), Nothing()
 
-        self.settle, self.until_due, self._kind = one_thread(settle), until_due, kind
+        self.settle, self.until_due, self._kind, self._stamp = one_thread(settle), until_due, kind, stamp
         self._loops = {key: Loop(template, buffers, blas=False, exact=True, **bound) for key, bound in functions.items()}
 
     def of(self, state: Any) -> Loop:
         """Return the loop for a state of this kind."""
         return self._loops[self._kind(state)]
+
+    def stamp(self, state: Any) -> Any:
+        """Return what the buffers for a state depend on besides its arrays."""
+        return self._stamp(state)

@@ -188,9 +188,9 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             if progress:
                 progress.advance(n, f"{self.n_stored_} points")
 
-        self._state, scores = learn_events(
-            self.learner.loop, self._setup, self._params, self._state, events, self._rng, record=record, done=done
-        )
+        loop, setup, params, state, rng = self._tools()
+        kept = self._kept_run(X)
+        self._state, scores = learn_events(loop, setup, params, state, events, rng, record=record, done=done, kept=kept)
         return scores
 
     def _plan(self, length: int | None) -> None:

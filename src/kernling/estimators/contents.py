@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..core.shapes import is_triangle
 
 SIMPLE = (bool, int, float, str, type(None))
 
@@ -14,30 +17,57 @@ class Contents(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def flatten(state: Any, prefix: str = "state") -> dict[str, np.ndarray]:
-    """Return the arrays of a nested NamedTuple by dotted name."""
+def flatten(state: Any, prefix: str = "state", packed: bool = False) -> dict[str, np.ndarray]:
+    """Return the arrays of a nested NamedTuple by dotted name; if ``packed``, only the part of triangles that is not 0."""
     if isinstance(state, np.ndarray):
         return {prefix: state}
     found: dict[str, np.ndarray] = {}
     for name, part in zip(state._fields, state, strict=True):
-        found |= flatten(part, f"{prefix}.{name}")
+        is_packed = packed and is_triangle(state, name)
+        found |= flatten(_packed(part) if is_packed else part, f"{prefix}.{name}", packed)
     return found
 
 
 def fill(like: Any, arrays: dict[str, np.ndarray], prefix: str = "state") -> Any:
-    """Return a nested NamedTuple like this one, which is of a model without points, with arrays by dotted name.
+    """Return a nested NamedTuple like this one, which is of a model without points, with packed arrays by dotted name.
 
     Raises unless each array has the right type and number of dimensions; ``core.shapes.verify`` checks the rest.
     """
-    if isinstance(like, np.ndarray):
-        array = arrays.get(prefix)
-        if array is None:
-            raise ValueError(f"{prefix} is missing")
-        if array.dtype != like.dtype or array.ndim != like.ndim:
-            own, other = (f"{one.dtype} of {one.ndim} dimensions" for one in (array, like))
-            raise ValueError(f"{prefix} is {own}, but {other} is expected")
-        return np.array(array, order="C")
-    return type(like)(*(fill(part, arrays, f"{prefix}.{name}") for name, part in zip(like._fields, like, strict=True)))
+    parts = {}
+    for name, part in zip(like._fields, like, strict=True):
+        full = f"{prefix}.{name}"
+        if not isinstance(part, np.ndarray):
+            parts[name] = fill(part, arrays, full)
+        elif is_triangle(like, name):
+            parts[name] = _unpacked(_array(part.reshape(-1), arrays, full), part.ndim, full)
+        else:
+            parts[name] = np.array(_array(part, arrays, full), order="C")
+    return type(like)(**parts)
+
+
+def _array(like: np.ndarray, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    array = arrays.get(name)
+    if array is None:
+        raise ValueError(f"{name} is missing")
+    if array.dtype != like.dtype or array.ndim != like.ndim:
+        own, other = (f"{one.dtype} of {one.ndim} dimensions" for one in (array, like))
+        raise ValueError(f"{name} is {own}, but {other} is expected")
+    return array
+
+
+def _packed(triangle: np.ndarray) -> np.ndarray:
+    """Return the upper triangle of a square matrix, whose rows may follow each other, row by row."""
+    n = math.isqrt(triangle.size)
+    return triangle.reshape(n, n)[np.triu_indices(n)]
+
+
+def _unpacked(numbers: np.ndarray, dimensions: int, name: str) -> np.ndarray:
+    n = (math.isqrt(8 * len(numbers) + 1) - 1) // 2
+    if n * (n + 1) // 2 != len(numbers):
+        raise ValueError(f"{name} has {len(numbers)} numbers, which are no triangle")
+    square = np.zeros((n, n), numbers.dtype)
+    square[np.triu_indices(n)] = numbers
+    return square if dimensions == 2 else square.reshape(-1)
 
 
 def plain(value: Any, name: str) -> Any:

@@ -174,6 +174,12 @@ class MixedClassifier(Mixed, OnlineClassifier):
     def _as_predicted(self, scores):
         return scores + self.output_shift
 
+    def _scored_and_learned(self, x, y, target, weight):
+        if self.class_weight is None:
+            return super()._scored_and_learned(x, y, target, weight)
+        shift = self.output_shift
+        return super()._scored_and_learned(x, y, target, weight) + (shift.item() if len(shift) == 1 else shift)
+
     @property
     def output_shift(self) -> np.ndarray:
         """The class weights as they are added to log probabilities, or to log odds."""

@@ -27,6 +27,7 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     """
 
     task = "oneclass"
+    single_methods = {"predict": ("predict_one", "_side"), "decision_function": ("score_one", "_score_itself")}
     kernel: str = parameter(default="cauchy")
     gamma: float | str = parameter(
         default="local",
@@ -104,7 +105,19 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         with self._turns.lock:
             if not (self._one or self._make_ready()):
                 return None
-            return 1 if self._score_event(self._event(x)) >= 0.0 else -1
+            return self._side(self._score_event(self._event(x)))
+
+    def predict_then_learn_one(self, x, y=None, method="predict", sample_weight=1.0):
+        """Learn one event, a 1-D array; return 1 or -1, or with "decision_function" its score, as it was just before."""
+        return super().predict_then_learn_one(x, 1.0, method, sample_weight)
+
+    def _scored_and_learned(self, x, y, target, weight):
+        offset, norm = self.offset_, self._squared_norm() if self._radius else 0.0
+        score = np.atleast_1d(super()._scored_and_learned(x, y, target, weight))[:1]
+        return float(self._similarity(score, norm, x[np.newaxis])[0] - offset)
+
+    def _side(self, score: float) -> int:
+        return 1 if score >= 0.0 else -1
 
     @property
     def offset_(self) -> float:

@@ -44,6 +44,12 @@ class PairwiseClassifier(BaseOnlineClassifier):
         outputs = self._problem.outputs
         return recorded[:, :outputs] - recorded[:, outputs:]
 
+    def _scored_and_learned(self, x, y, target, weight):
+        found = np.atleast_1d(super()._scored_and_learned(x, y, target, weight))
+        outputs = self._problem.outputs
+        scores = found[:outputs] - found[outputs:]
+        return scores.item() if outputs == 1 else scores
+
     def _widen(self, place, change):
         super()._widen(place, change)
         self._setup = self._setup._replace(notes=self._problem.outputs)

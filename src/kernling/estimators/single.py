@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.limits import TARGET, WEIGHT
 from ..driver import scoring
-from ..driver.events import Interrupted, Single, SmallBatches, deferred_interrupt, is_small
+from ..driver.events import Interrupted, KeptRun, Single, SmallBatches, deferred_interrupt, is_small
 from .checking import one_row
 from .constraints import short
 from .turns import TakesTurns, learning
@@ -19,7 +19,7 @@ NUMBERS: Any = (float, int, np.floating, np.integer, np.bool_)
 
 
 # attributes that only make the next call faster
-BUFFERS = ("_one", "_few", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
+BUFFERS = ("_one", "_few", "_kept", "_scorers", "_allowed", "_plain_with", "_encoded", "_numbers", "_answering")
 
 
 class SingleEvents(TakesTurns):
@@ -37,6 +37,7 @@ class SingleEvents(TakesTurns):
     partial_fit: Callable
     learner: ClassVar[Any]
     pairwise: ClassVar[bool] = False  # whether it learns from pairs: its scores rank, and need a threshold
+    single_methods: ClassVar[dict[str, tuple[str, str]]] = {}  # how one event is predicted, and how a score is read
     _notes: Callable[[], Any]
     _setup: Any
     _params: Any
@@ -47,6 +48,7 @@ class SingleEvents(TakesTurns):
     random_state: Any
     verbose: Any
     _stream: Callable
+    _follow: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
@@ -58,18 +60,75 @@ class SingleEvents(TakesTurns):
                 turns.wait()
             one: Any = self._one or self._make_ready()
             target = self._target_of(y) if one else None
-            if target is None or self._errors is not None:  # nothing has been learned yet, or the class is new
+            if target is None:  # nothing has been learned yet, or the class is new
                 self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
                 return self
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
                 x = self._event(x)
-            if self._target_scale is None and getattr(self, "class_weight", None) is None:
-                self._learn_event(x, target, sample_weight)
+            if self._errors is None or sample_weight == 0.0:
+                self._learn_known(x, y, target, sample_weight)
             else:
-                self._learn_with_statistics(x, y, target, sample_weight)
+                self._followed_and_learned(x, y, target, sample_weight)
         return self
+
+    def predict_then_learn_one(self, x, y, method="predict", sample_weight=1.0):
+        """Learn one event, a 1-D array; return the prediction of it just before: ``predict_then_learn`` for a single event.
+
+        ``method`` is one of those of ``predict_then_learn``; the result has the form of ``predict_one`` (None before any
+        learning), ``score_one`` or ``predict_proba_one``.  Faster than these and ``learn_one``, since the event is scored once.
+        """
+        read, turns = getattr(self, self._single_method(method)[1]), self._turns
+        if turns.predicting:
+            turns.check()
+        with turns.lock:
+            if turns.predicting:
+                turns.wait()
+            one: Any = self._one or self._make_ready()
+            target = self._target_of(y) if one else None
+            if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
+                sample_weight = _checked_weight(sample_weight)
+            if target is None or sample_weight == 0.0:  # nothing would be scored, or a class that is not known yet as well
+                found = self.said_of(x, method)
+                self.learn_one(x, y, sample_weight)
+                return found
+            if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
+                x = self._event(x)
+            learn = self._scored_and_learned if self._errors is None else self._followed_and_learned
+            return read(learn(x, y, target, sample_weight))
+
+    def said_of(self, x, method: str) -> Any:
+        """Return what a method of ``predict_then_learn_one`` says of an event, without learning it."""
+        return getattr(self, self._single_method(method)[0])(x)
+
+    def _single_method(self, method: str) -> tuple[str, str]:
+        found = self.single_methods.get(method)
+        if found is None:
+            raise ValueError(f"method must be one of {', '.join(map(repr, self.single_methods))}, not {method!r}")
+        return found
+
+    def _scored_and_learned(self, x, y, target: float, weight: float) -> Any:
+        """Learn an event of the model's type and width, and of a positive weight; return its score just before."""
+        self._learn_known(x, y, target, weight)
+        return self._one.score_before()
+
+    def _followed_and_learned(self, x, y, target: float, weight: float) -> Any:
+        """Same for a model that follows its errors; Ctrl-C is deferred until both is done."""
+        with deferred_interrupt():
+            score = self._scored_and_learned(x, y, target, weight)
+            self._follow(np.reshape(score, (1, -1)), np.array([scalar(y)]), np.ones(1))
+        return score
+
+    def _score_itself(self, score: Any) -> Any:
+        return score
+
+    def _learn_known(self, x, y, target: float, weight: float) -> None:
+        """Learn an event of the model's type and width, and of a known class."""
+        if self._target_scale is None and getattr(self, "class_weight", None) is None:
+            self._learn_event(x, target, weight)
+        else:
+            self._learn_with_statistics(x, y, target, weight)
 
     def learn_many(self, X, y=None):
         """Learn rows: River's name of ``partial_fit``."""
@@ -204,6 +263,15 @@ class SingleEvents(TakesTurns):
 
     def _takes_few(self, X) -> bool:
         return self._has_small_batches() and self._are_few(X) and is_small(self._state, self._setup)
+
+    def _kept_run(self, X) -> KeptRun | None:
+        """Return buffers for a few rows, where making them takes longer than learning the rows; None for others."""
+        if self.learner.loop.settle is None or not self._are_few(X):
+            return None
+        kept, outputs = self.__dict__.get("_kept"), self._problem.outputs
+        if kept is None or kept.before.shape[1] != outputs:
+            self._kept = kept = KeptRun(*self._tools()[:4])
+        return kept
 
     def _learn_few(self, X, targets, weights, record):
         """Same as ``_learn``, in place."""

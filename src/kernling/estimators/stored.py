@@ -60,7 +60,7 @@ class Stored:
         }
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
-        arrays = flatten(states.trimmed(self._state))
+        arrays = flatten(states.trimmed(self._state), packed=True)
         if self._errors is not None:
             arrays |= flatten(self._errors, "errors")
         if hasattr(self, "classes_"):

@@ -80,6 +80,7 @@ class TaskDeferred(BaseEstimator):
     partial_fit = _not_yet("partial_fit")
     predict_then_learn = _not_yet("predict_then_learn")
     learn_one = _not_yet("learn_one")
+    predict_then_learn_one = _not_yet("predict_then_learn_one")
     predict = _not_yet("predict")
     predict_one = _not_yet("predict_one")
     decision_function = _not_yet("decision_function")

@@ -174,6 +174,11 @@ class BaseOnlineClassifier(ClassifierMixin, GivesSets, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
+    single_methods = {
+        "predict": ("predict_one", "_label"),
+        "decision_function": ("score_one", "_score_itself"),
+        "predict_proba": ("predict_proba_one", "_named_probabilities"),
+    }
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model to the rows, discarding earlier state."""
@@ -239,10 +244,13 @@ class BaseOnlineClassifier(ClassifierMixin, GivesSets, OnlineWithClasses):
                 return None
             if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
                 x = self._event(x)
-            score = self._score_event(x)
-            if type(score) is float:  # fast path for one or two classes
-                return self.classes_[-1 if score >= 0.0 else 0]
-            return labels.decide(self.classes_, score[np.newaxis])[0]
+            return self._label(self._score_event(x))
+
+    def _label(self, score):
+        """Return the label of a score, a number or one number per class."""
+        if type(score) is float:  # fast path for one or two classes
+            return self.classes_[-1 if score >= 0.0 else 0]
+        return labels.decide(self.classes_, score[np.newaxis])[0]
 
     @available_if(_gives_probabilities)
     def predict_proba_one(self, x):
@@ -250,8 +258,12 @@ class BaseOnlineClassifier(ClassifierMixin, GivesSets, OnlineWithClasses):
         with self._turns.lock:
             if not (self._one or self._make_ready()):
                 return {}
-            found = probabilities(np.reshape(self._score_event(self._event(x)), (1, -1)), len(self.classes_))
-            return dict(zip(self.classes_.tolist(), found[0].tolist(), strict=True))
+            return self._named_probabilities(self._score_event(self._event(x)))
+
+    @available_if(_gives_probabilities)
+    def _named_probabilities(self, score) -> dict:
+        found = probabilities(np.reshape(score, (1, -1)), len(self.classes_))
+        return dict(zip(self.classes_.tolist(), found[0].tolist(), strict=True))
 
 
 class OnlineClassifier(BaseOnlineClassifier):
@@ -268,6 +280,7 @@ class BaseOnlineRegressor(RegressorMixin, GivesIntervals, OnlineEstimator):
     """A regressor that learns from a stream, targets as they are."""
 
     task = "regression"
+    single_methods = {"predict": ("predict_one", "_score_itself")}
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model to the rows, discarding earlier state."""
@@ -355,6 +368,11 @@ class OnlineRegressor(BaseOnlineRegressor):
 
     def _score_event(self, x):
         return self._meant(super()._score_event(x))
+
+    def _scored_and_learned(self, x, y, target, weight):
+        before = self._target_scale
+        score = super()._scored_and_learned(x, y, target, weight)
+        return score if before is None else before.meant(score)
 
     def _meant(self, scores):
         return scores if self._target_scale is None else self._target_scale.meant(scores)

@@ -205,6 +205,8 @@ class AOGDMetric(
         """Not available: a metric has no scores."""
         raise AttributeError("an AOGDMetric has transform, and no scores")
 
+    predict_then_learn_one = score_one
+
     def _settle_on(self, X):
         if self.features != "linear":  # columns are scaled by learning
             super()._settle_on(X)

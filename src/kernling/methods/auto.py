@@ -43,7 +43,7 @@ from ..components import combination, early, experts, least_squares, succession
 from ..components.bins import place_edges
 from ..components.early import new_early, next_settling
 from ..components.experts import CLASSIFIERS, REGRESSORS, Experts, new_experts
-from ..components.learning import LEARN, Seen, Side, fits, kind_of, learn, load, relearn_block, until_due
+from ..components.learning import LEARN, Counts, Seen, Side, fits, kind_of, learn, load, relearn_block, until_due
 from ..components.least_squares import BLOCK
 from ..components.mixture import Mixture
 from ..components.scaling import rows_as_known, variance_of_entries
@@ -109,8 +109,13 @@ def _loop(call, first, last):
 
 def events_ahead(state: Experts) -> int:
     """Return the number of events until something is to be settled."""
-    sides = by_address(state.alone), by_address(state.successor)
+    sides = (by_address(Counts.of(one)) for one in (state, state.successor))
     return until_due(*sides, state.succession.contest, succession.times(), early.settlings())
+
+
+def gammas(state: Experts) -> tuple[float, float]:
+    """Return the current coefficients of both kernels."""
+    return state.early.gamma.item(), state.successor.early.gamma.item()
 
 
 def settle(setup: Setup, params: Params, state: Experts) -> None:
@@ -120,6 +125,8 @@ def settle(setup: Setup, params: Params, state: Experts) -> None:
         experts.fold(one)
         if next_settling(one.early, events - 1) == events:
             relearn(params, one, setup.kernel)
+            if not next_settling(one.early, events):
+                one.early.settle()
     if heir.has_begun and held.decides(events - heir.early.begun[0]):
         if succession.is_better(held):
             replace(state)
@@ -204,7 +211,7 @@ def certificate(params: Params, state: Experts, problem: Problem) -> dict[str, f
 
 LEARNER = Learner(
     __name__,
-    SettledLoop(_loop, Work, settle, events_ahead, {kind: {"learn": one} for kind, one in LEARN.items()}, kind_of),
+    SettledLoop(_loop, Work, settle, events_ahead, {kind: {"learn": one} for kind, one in LEARN.items()}, kind_of, gammas),
     configure,
     start,
     bound,

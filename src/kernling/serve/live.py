@@ -206,6 +206,7 @@ class LiveModel:
         self.from_file = False  # whether it was created from a model file
         self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
         self._state = self.published = State()
+        self._is_published = False  # whether the model is the published one: nothing has been learned since
         self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
         self._tried = 0  # number of rows with which it could not
@@ -260,7 +261,7 @@ class LiveModel:
         if published.model is not None:
             with suppress(Exception):  # an example without values is not a row for every model
                 published.predict_few([self.example], self.traits.layout)
-        self.published = published
+        self.published, self._is_published = published, True
         if published.model is not None:
             self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
 
@@ -311,8 +312,10 @@ class LiveModel:
     def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
         """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
         rows, done = len(block.targets), self._share(block.targets)
-        before = copy.deepcopy((self._state, self._first, self._tried)) if done < rows else None
-        first = 0
+        is_published = self._is_published and self._state.model is not None  # then there is a copy of what learning changes
+        is_divided = done < rows
+        state = copy.deepcopy(self._state) if is_divided and not is_published else self._state
+        before, tried, first = list(self._first), self._tried, 0
         try:
             while True:
                 self._teach(block.part(first, done))
@@ -321,8 +324,11 @@ class LiveModel:
                 yield
                 first, done = done, done + self._share(block.targets[done:])
         except Exception:
-            if before is not None:
-                self._state, self._first, self._tried = before
+            if is_published:
+                same = copy.deepcopy(self.published)
+                state = state._replace(model=same.model, progress=same.progress)
+            if is_published or is_divided:
+                self._state, self._first, self._tried, self._is_published = state, before, tried, is_published
             raise
 
     def _share(self, targets: Sequence[Any]) -> int:
@@ -334,6 +340,7 @@ class LiveModel:
         return share(targets, known, last_step(self._state.model).nbytes_)
 
     def _teach(self, block: Block) -> None:
+        self._is_published = False
         if self._state.model is None:
             self._gather(block)
             return
