@@ -254,6 +254,11 @@ def test_the_command_line_tells_how_many_targets_were_inside(folder):
     model = kl.load("m.kern")
     inside, size = model.calibration_[0.9]
     assert f"90% intervals: {inside:.1%} of the targets inside, mean width {size:.4g}" in shown
+    (folder / "u.csv").write_text("a,b,y\n" + "".join(f"{a},{b},{c}\n" for (a, b, _), c in zip(X, LABELS, strict=True)))
+    shown = call("run", "u.csv", *learner, "--interval", "0.8", "--save", "sets.kern").output
+    inside, size = kl.load("sets.kern").calibration_[0.8]
+    assert f"80% sets: {inside:.1%} of the targets inside, {size:.2f} labels on average" in shown
+    assert "train a regressor" in call("predict", "sets.kern", "u.csv", "--interval", "0.9", code=1).output
     assert "must be one of" in call("run", "t.csv", *learner, "--interval", "0.7", code=2).output
     limits = call("predict", "m.kern", "t.csv", "--interval", "0.9").stdout.splitlines()
     low, high = map(float, limits[0].split(","))
