@@ -49,8 +49,9 @@ class Calibrated:
     def _followed(self, said: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Follow errors; return the thresholds before each, (events, levels)."""
         thresholds = np.empty((len(found), len(LEVELS)))
-        self._errors = copied(self._errors)  # the old one is restored if the call fails
-        follow(self._errors, levels(), np.ascontiguousarray(said), np.ascontiguousarray(found), thresholds)
+        errors = copied(self._errors)  # the old ones are restored if the call fails
+        follow(errors, levels(), np.ascontiguousarray(said), np.ascontiguousarray(found), thresholds)
+        self._errors = errors
         return thresholds
 
     def _thresholds(self, said: np.ndarray, coverage: float) -> np.ndarray:
@@ -70,6 +71,7 @@ class GivesIntervals(Calibrated):
 
     predict: Callable
     predict_one: Callable
+    _turns: Any
 
     def _follow(self, said, y, weights, is_new=False):
         learned = weights > 0.0
@@ -88,8 +90,9 @@ class GivesIntervals(Calibrated):
     @available_if(_follows_errors)
     def predict_interval_one(self, x, coverage=0.9):
         """Predict an interval for the value of one event, a 1-D array: a pair, or None before any learning."""
-        said = self.predict_one(x)
-        return None if said is None else tuple(self.interval_around(np.array([said]), coverage)[0].tolist())
+        with self._turns.lock:
+            said = self.predict_one(x)
+            return None if said is None else tuple(self.interval_around(np.array([said]), coverage)[0].tolist())
 
     @available_if(_follows_errors)
     def interval_around(self, predicted, coverage=0.9):
