@@ -50,6 +50,21 @@ def main() -> None:
 
         return loop
 
+    def both(model: Any, events: list) -> Callable[[], None]:
+        def loop() -> None:
+            for event, label in zip(events, labels, strict=True):
+                model.predict_one(event)
+                model.learn_one(event, label)
+
+        return loop
+
+    def at_once(model: Any, events: list) -> Callable[[], None]:
+        def loop() -> None:
+            for event, label in zip(events, labels, strict=True):
+                model.predict_then_learn_one(event, label)
+
+        return loop
+
     def predict(model: Any, events: list) -> Callable[[], None]:
         def loop() -> None:
             for event in events:
@@ -59,20 +74,21 @@ def main() -> None:
 
     scaled = preprocessing.StandardScaler() | linear_model.LogisticRegression()
     bare = linear_model.LogisticRegression()
-    tested = {"tree": tree.HoeffdingTreeClassifier(), "forest": forest.ARFClassifier(seed=0)}
+    tested = {
+        "logistic": bare,
+        "scaled": scaled,
+        "tree": tree.HoeffdingTreeClassifier(),
+        "forest": forest.ARFClassifier(seed=0),
+    }
     river = microseconds(
-        {
-            **{f"{name}, learn": learn(model, dictionaries) for name, model in tested.items()},
-            "learn": learn(bare, dictionaries),
-            "predict": predict(bare, dictionaries),
-            "learn, scaled": learn(scaled, dictionaries),
-            "predict, scaled": predict(scaled, dictionaries),
-        }
+        {f"{name}, {what.__name__}": what(model, dictionaries) for name, model in tested.items() for what in (learn, both)}
+        | {"logistic, predict": predict(bare, dictionaries)}
     )
     found = ", ".join(f"{name} {time:.1f}" for name, time in river.items())
-    print(f"River's Hoeffding tree, forest and logistic regression, dictionaries: {found}\n")
-    print("| | arrays: learn | predict | besides: learn | predict | dictionaries, besides: learn | predict |", end="")
-    print(" 32 rows: learn | in one call | predict | in one call |\n|---|---|---|---|---|---|---|---|---|---|---|")
+    print(f"River's logistic regression (also with its scaler), Hoeffding tree and forest, dictionaries: {found}\n")
+    print("| | arrays: learn | predict | both | at once | over River's logistic, tree, forest ", end="")
+    print("| besides: learn | predict | dictionaries, besides: learn | predict |", end="")
+    print(f" 32 rows: learn | in one call | predict | in one call |\n|{14 * '---|'}")
     for name in sys.argv[1:] or SMALLEST:
         cls: Any = registry.estimator_for(name, "classification")
         model = cls(random_state=0).fit(X, y)
@@ -93,6 +109,8 @@ def main() -> None:
             {
                 "learn": learn(model, arrays),
                 "predict": predict(model, arrays),
+                "both": both(model, arrays),
+                "at once": at_once(model, arrays),
                 "learn besides": learn(smallest, arrays),
                 "predict besides": predict(smallest, arrays),
                 "learn dictionaries": learn(pipeline, dictionaries),
@@ -108,7 +126,11 @@ def main() -> None:
             },
             ROWS / FEW,
         )
-        print(f"| {name} | {' | '.join(f'{time:.1f}' for time in times.values())} ", end="")
+        shown = [f"{time:.1f}" for time in times.values()]
+        shown.insert(
+            4, ", ".join(f"{times['at once'] / river[f'{peer}, both']:.2f}" for peer in ("logistic", "tree", "forest"))
+        )
+        print(f"| {name} | {' | '.join(shown)} ", end="")
         print(f"| {' | '.join(f'{time:.0f}' for time in batches.values())} |", flush=True)
 
 

@@ -87,7 +87,7 @@ def blocks_of(folder: Path, number: int = 1):
 def learned_again(folder, gone=None):
     """The model that learns the whole journal, without one of its blocks, in a process that never died; and all ids."""
     defined = max((one for one in Log(folder / "journal").scan() if one.kind == DEFINITION), key=lambda one: one.first)
-    _, spec, traits, _ = definition_of(defined.read())
+    _, spec, traits, *_ = definition_of(defined.read())
     model = LiveModel(1, "m", spec, Traits.from_plain(traits), Settings())
     known = []
     for first, end, block, ids in blocks_of(folder):

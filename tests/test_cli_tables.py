@@ -239,3 +239,17 @@ def test_targets_of_rows_before_are_columns_of_streams_in_time():
     assert len(Path("p.txt").read_text().splitlines()) == n - 1800
     refused = call("run", "hours.csv", "--target", "value", "--lags", "day", code=2).stderr
     assert "whole numbers" in refused
+
+
+def test_columns_and_means_of_rows_before_and_rows_out_of_order():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    y = np.r_[0.0, 0.0, x[:-2]] + rng.normal(0.0, 0.05, 600)
+    when = np.datetime64("2025-01-01T00:00", "s") + 3600 * np.r_[np.arange(300), 310, np.arange(300, 310), np.arange(311, 600)]
+    pandas.DataFrame({"when": when.astype(str), "x": x, "y": y}).to_csv("late.csv", index=False)
+    told = call("run", "late.csv", "--target", "y", "--lags", "x:2", "--windows", "3,x:2", "--results", "r.csv")
+    assert pandas.read_csv("r.csv")["rmse"].iloc[-1] < 0.5
+    assert "not in order of time: 10 rows come before an earlier one" in told.output
+    shown = call("run", "late.csv", "--target", "y", "--lags", "x:2", "--windows", "3", "--time", "when", "--dry-run").output
+    assert "x 2 before" in shown
+    assert "target mean of 3 before" in shown

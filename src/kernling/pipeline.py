@@ -138,7 +138,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             self._choose(y)
             X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
-                X = part.fit(X, y).transform(X)
+                is_table = getattr(part, "takes_tables", False)
+                X = part.fit_transform(X, y, self._task) if is_table else part.fit(X, y).transform(X)
             self._remember_columns()
             self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
         return self
@@ -168,7 +169,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def _learn(self, act: Callable[[Any, Any], Any], X, y) -> tuple[Any, Any]:
         """Let all steps learn the rows, the last one by ``act(last, X)``; return its result, and the rows that it was given."""
         with StepsSnapshot(self) as before:
-            X = self._stream(X, y)
+            X = self._prepared(X, y)
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
@@ -225,7 +226,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             self._choose([y])
             x = named_row(x)
             for _, part in self.steps_[:-1]:
-                x = part.learn_transform_one(x)
+                is_table = getattr(part, "takes_tables", False)
+                x = part.learn_transform_one(x, y, self._task) if is_table else part.learn_transform_one(x)
             self._remember_columns()  # there may be a new one
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
@@ -261,15 +263,15 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             return self
         with StepsSnapshot(self):
             self._new()
+            self._choose(y)
             rows, twins = self._rows(X, reset=True), []
             for name, part in self.steps_[:-1]:
                 if hasattr(part, "begin"):
-                    part.begin(rows)
+                    part.begin(rows, self._task, y)
                 twins.append((name, copy.deepcopy(part)))
-                rows = learned_and_transformed(twins[-1][1], rows, y)
+                rows = learned_and_transformed(twins[-1][1], rows, y, self._task)
             self._remember_columns()
             if y is not None:
-                self._choose(y)
                 self.steps_[-1][1].partial_fit(rows, np.full(len(y), y[0]), sample_weight=np.zeros(len(y)))
             self._begun = _Begun(X, y, twins, rows) if isinstance(X, Table) else None  # arrays may change until then
         return self
@@ -294,8 +296,17 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         if isinstance(last, TaskDeferred) and y is not None:
             self.steps_ = [*self.steps_[:-1], (name, last.model_for(y))]
 
+    @property
+    def _task(self) -> str | None:
+        """The task of the last step; classification until the model is chosen."""
+        if isinstance(self._last, TaskDeferred):
+            return "classification"
+        own = getattr(self._last, "task", None)
+        kinds = {"classifier": "classification", "regressor": "regression"}
+        return own if own is not None else kinds.get(str(get_tags(self._last).estimator_type))
+
     def _prepared(self, X, y) -> Any:
-        """Fit all steps but the last; return the transformed rows."""
+        """Fit all steps but the last, and choose the model by the targets; return the transformed rows."""
         begun = self.__dict__.pop("_begun", None)
         if begun and begun.X is X and begun.y is y:
             self.steps_ = [*begun.steps, self.steps_[-1]]
@@ -303,16 +314,11 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         fresh = not hasattr(self, "steps_")
         if fresh:
             self._new()
+        self._choose(y)
         X = self._rows(X, reset=fresh)
         for _, part in self.steps_[:-1]:
-            X = learned_and_transformed(part, X, y)
+            X = learned_and_transformed(part, X, y, self._task)
         self._remember_columns()
-        return X
-
-    def _stream(self, X, y) -> Any:
-        """Update all steps but the last, and choose the model by the targets; return transformed rows."""
-        X = self._prepared(X, y)
-        self._choose(y)
         return X
 
     # ------------------------------------------------------------------ predicting
@@ -489,6 +495,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         for place, (name, step) in enumerate(self.steps_):
             if hasattr(step, "to_state"):
                 steps.append([name, step.to_state()])
+                if hasattr(step, "to_arrays"):
+                    arrays |= {f"{place}.{key}": array for key, array in step.to_arrays().items()}
                 continue
             check_own(step, name)
             contents = step.to_contents()
@@ -506,7 +514,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         for place, (name, held) in enumerate(described_steps(header)):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
             steps.append(
-                (name, restored_part(name, held) if "part" in held else estimator_class(held).from_contents(held, own))
+                (name, restored_part(name, held, own) if "part" in held else estimator_class(held).from_contents(held, own))
             )
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()

@@ -145,7 +145,7 @@ print(json.dumps([sorted(compiling.fallbacks), compiling.functions, told]))
     ("methods", "expected"),
     [
         ("avm spa", []),
-        pytest.param("polk krls auto", [], marks=pytest.mark.long),
+        pytest.param("polk krls auto", ["_cosines_and_sines"], marks=pytest.mark.long),
         pytest.param("dualsvrg aogd", ["_cosines_and_sines"], marks=pytest.mark.long),
     ],
 )

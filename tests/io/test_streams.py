@@ -468,23 +468,3 @@ def test_several_files_follow_one_another(tmp_path):
     np.testing.assert_array_equal(np.c_[np.asarray(X), y], [[1, 2], [4, 3]])
     with pytest.raises(ValueError, match=r"d\.csv: row 2"):
         next(chunks)
-
-
-@pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_targets_of_rows_before_know_nothing_of_the_future(chunk, tmp_path, monkeypatch):
-    y = np.arange(50.0) ** 2
-    lines = [f"{place},{value}" for place, value in enumerate(y)]
-    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]))
-    monkeypatch.setattr(csv_text, "line_blocks", partial(lines_module.line_blocks, size=20 * chunk))
-    rows = stream(tmp_path / "rows.csv", target="y", missing="keep", lags=[1, 24], chunk=chunk)
-    for _ in range(2):  # a stream begins anew
-        X, found = rows.load()
-        np.testing.assert_array_equal(found, y)
-        assert X.names == ("x", "y 1 before", "y 24 before")
-        for lag in (1, 24):
-            assert X.columns[f"y {lag} before"].tolist() == [None] * lag + y[:-lag].tolist()
-    dropped, left = stream(tmp_path / "rows.csv", target="y", missing="drop", lags=[2]).load()
-    np.testing.assert_array_equal(left, y[2:])
-    np.testing.assert_array_equal(dropped.columns["y 2 before"], y[:-2])
-    with pytest.raises(ValueError, match="lags must be numbers of rows of a target column"):
-        stream(tmp_path / "rows.csv", target="y", lags=[0])

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from kernling.cli.commands import app
 from kernling.serve.blocks import Block
 from kernling.serve.dead import DeadLetters
+from kernling.serve.letters import Letter
 from kernling.serve.settings import Settings
 from kernling.serve.waiting import Waiting
 from serving import abandon, events, send
@@ -89,6 +90,23 @@ def test_dead_letters_are_listed(start, tmp_path):
             "dead/1-30.json is damaged: rows that brought the process down may be learned again\n",
         )
     assert start().models["flights"].published.events == 30
+
+
+def test_events_of_a_source_that_were_set_aside_are_counted(start, tmp_path):
+    service = start()
+    send(service, events(30), 30)
+    service.letters.add(1, "redis://localhost/flights", [Letter("7-0", "it is not JSON", b"{")])
+    service.stop()
+    code, told = run(tmp_path / "service")
+    assert code == 0
+    assert "1 event of a source could not be used: see letters.sqlite" in told
+    (tmp_path / "service" / "letters.sqlite").write_bytes(b"not a database" * 100)
+    code, told = run(tmp_path / "service")
+    assert code == 1
+    assert "letters.sqlite is damaged" in told
+    assert run(tmp_path / "service", "--repair")[0] == 0
+    assert run(tmp_path / "service")[0] == 0
+    assert (tmp_path / "service" / "letters.sqlite.damaged").exists()
 
 
 def test_a_damaged_lock_is_no_obstacle(start, tmp_path):

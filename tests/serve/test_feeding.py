@@ -1,17 +1,19 @@
 """Events from brokers: each is learned once, whatever happens to the broker, to the events or to the service."""
 
 import json
+import math
 import random
 import time
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import kernling as kl
 from brokering import Kafka, Redis
-from kernling.brokers import Address, kafka_topics, open_sink
+from kernling.brokers import Address, kafka_topics, open_sink, open_source
 from kernling.papers import dataset
 from kernling.serve.feeding import Feed
 from kernling.serve.metrics import Metrics
@@ -311,6 +313,46 @@ def test_members_of_a_group_divide_the_partitions_of_kafka(tmp_path):
         divide_the_events(kafka, tmp_path, **{"session.timeout.ms": "6000", "heartbeat.interval.ms": "200"})
     finally:
         kafka.stop()
+
+
+class GivesAway:
+    """A consumer of two partitions, of which the group gives away the second while a batch is read."""
+
+    def __init__(self, member, place):
+        self.member, self.place, self.committed_at = member, place, {}
+
+    def message(self, partition, offset):
+        fields = {"error": None, "partition": partition, "offset": offset, "value": b"{}"}
+        return SimpleNamespace(**{name: lambda value=value: value for name, value in fields.items()})
+
+    def poll(self, _seconds):
+        return self.message(1, 7)
+
+    def consume(self, _most, _seconds):
+        self.member._revoked(self, [self.place(1, 7)])
+        return [self.message(0, 3)]
+
+    def assignment(self):
+        return [self.place(0, 4)]
+
+    def commit(self, offsets, asynchronous):
+        self.committed_at |= {one.partition: one.offset for one in offsets}
+
+    def unassign(self):
+        """Give all back."""
+
+
+def test_what_is_read_while_a_partition_is_given_away_is_left_to_the_next_member():
+    pytest.importorskip("confluent_kafka", reason="needs confluent-kafka: pip install 'kernling[kafka]'")
+    member = open_source(Address.parse("kafka://127.0.0.1:1/flights?group=two"))
+    member._consumer = consumer = GivesAway(member, member._place)
+    member._at, member._looked = {"0": 3, "1": 7}, math.inf
+    batch = member.read(10, 0.1)
+    assert batch.places == ["0:3"]
+    assert consumer.committed_at == {1: 7}
+    member._at["0"] = 9  # read since, but not learned yet
+    member.done(batch.offsets)
+    assert consumer.committed_at == {0: 4, 1: 7}
 
 
 def test_a_member_learns_what_it_was_given_before_a_crash(redis, tmp_path):

@@ -105,7 +105,7 @@ def test_rows_are_an_object_a_list_or_lines(client, body):
         ("PUT /models/new", b" {\x00\x00\x00\x00\x00\x00nonsense", 422, "the body is not a kernling model"),
         ("GET /models/nobody", "", 404, "no model"),
         ("GET /nowhere", "", 404, "/docs"),
-        ("DELETE /models/flights", "", 405, "/docs"),
+        ("DELETE /models/flights/file", "", 405, "/docs"),
     ],
 )
 def test_errors_are_json_with_one_sentence(client, request_line, body, status, sentence):

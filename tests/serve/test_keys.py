@@ -2,6 +2,9 @@
 
 import random
 
+import pytest
+
+from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from serving import events, send, served
 
@@ -99,3 +102,24 @@ def test_after_a_restart_the_example_is_a_typical_row(start):
     example = start(Settings(first_rows=20)).model("flights").example
     assert example.keys() == ROW.keys()
     assert None not in example.values()
+
+
+def test_treatments_are_given_when_a_model_is_created(start):
+    service = start()
+    service.create("flights", {"columns": {"categorical": ["km"], "ignore": ["rush"]}}).result()
+    send(service, [row | {"km": place % 3} for place, row in enumerate(events(40))], 40)
+    kinds = {row["column"]: row["treatment"] for row in service.facts(service.model("flights"))["schema"]}
+    assert kinds["km"].startswith("category")
+    assert kinds["rush"] == "ignored: as asked"
+    for wrong in ({"columns": {"colour": []}}, {"columns": {"ignore": "km"}}, {"columns": {"ignore": ["a"], "date": ["a"]}}):
+        with pytest.raises(Refused, match=r"columns must|lists of names|cannot be both"):
+            service.create("other", wrong)
+
+
+def test_columns_that_tell_the_target_are_facts_that_survive(start):
+    service = start(Settings(first_rows=100))
+    send(service, [row | {"refund": "yes" if row["target"] == "late" else None} for row in events(120)], 60)
+    assert service.facts(service.model("flights"))["telling"] == ["refund"]
+    service.stop()
+    again = start(Settings(first_rows=100))
+    assert again.facts(again.model("flights"))["telling"] == ["refund"]

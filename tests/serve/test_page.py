@@ -137,3 +137,25 @@ def test_losses_of_all_models_are_at_the_top(browser, tmp_path):
         events_shown(page)
         assert attention.bounding_box()["y"] < page.locator("#facts").bounding_box()["y"]
         page.close()
+
+
+def test_a_model_is_renamed_and_deleted_and_odd_columns_are_pointed_out(server, page):
+    told = [row | {"refund": "yes" if row["target"] == "late" else None} for row in rows(150, seed=3)]
+    with server.client() as client:
+        client.post("/models/refunds/learn", json=told).raise_for_status()
+        client.post("/models/refunds/learn", json=[told[0] | {"km": "far"}]).raise_for_status()
+    page.get_by_role("button", name="refunds").click(timeout=WAIT)
+    columns = page.locator("#schema")
+    playwright.expect(columns).to_contain_text("alone predicts the target: is it known in time?", timeout=WAIT)
+    playwright.expect(columns).to_contain_text("1 not understood, taken as missing")
+    page.get_by_label("New name").fill("flights")
+    page.get_by_role("button", name="Rename").click()
+    playwright.expect(page.locator("#changed")).to_contain_text("there is a model called 'flights' already", timeout=WAIT)
+    page.get_by_label("New name").fill("returns")
+    page.get_by_role("button", name="Rename").click()
+    playwright.expect(page.get_by_role("button", name="returns")).to_be_visible(timeout=WAIT)
+    playwright.expect(columns).to_contain_text("refund", timeout=WAIT)
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    playwright.expect(page.get_by_role("button", name="returns")).to_have_count(0, timeout=WAIT)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

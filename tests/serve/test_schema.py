@@ -44,7 +44,7 @@ def test_generated_requests(tmp_path):
                     with suppress(Unsatisfiable):  # there is nothing to be wrong about GET /models
                         send_all(operation, mode, seen)
         assert client.get("/healthz").json() == {"status": "ok"}
-    assert len({label for label, _ in seen}) == 8
+    assert len({label for label, _ in seen}) == 10
     assert {status for _, status in seen} >= {200, 201, 400, 404, 422}
 
 

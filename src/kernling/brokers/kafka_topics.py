@@ -74,6 +74,7 @@ class _Reader(_Client):
         self.settings |= {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": False}
         self.settings |= {"group.id": address.options.get("group", "kernling")}
         self._at: dict[str, int] = {}  # by partition: the offset of the next message
+        self._taken: set[int] = set()  # partitions that others of a group read now
         self._notes: list[str] = []
         self._consumer: Any = None
         self._failure: Any = None  # of the client, which goes on trying
@@ -120,8 +121,8 @@ class _Reader(_Client):
                 failure = error
                 continue
             partition, offset = message.partition(), message.offset()
-            if offset < self._at.get(str(partition), 0):
-                continue  # asked for before this partition was assigned anew
+            if offset < self._at.get(str(partition), 0) or partition in self._taken:
+                continue  # asked for before this partition was assigned anew, or to another member
             self._at[str(partition)] = offset + 1
             events.append(message.value() or b"")
             places.append(f"{partition}:{offset}")
@@ -210,11 +211,13 @@ class _Member(_Reader):
             own = self._at.get(str(one.partition))
             known = [place for place in (own, one.offset) if place is not None and place >= 0]
             self._at[str(one.partition)] = self._beginning(one.partition, max(known, default=None))
+        self._taken -= {one.partition for one in given}
         consumer.assign([self._place(one.partition, self._at[str(one.partition)]) for one in given])
 
     def _revoked(self, consumer: Any, taken: list[Any]) -> None:
         """Tell the group how far this member has come: all that it has read is safe, since it asks for the next batch."""
-        if not self._commit([one.partition for one in taken]):
+        self._taken |= {one.partition for one in taken}
+        if not self._commit({str(one.partition): self._at.get(str(one.partition)) for one in taken}):
             names = ", ".join(str(one.partition) for one in taken)
             self._notes.append(
                 f"the group could not be told how far partitions {names} were read: others may learn the last events again"
@@ -222,6 +225,7 @@ class _Member(_Reader):
         consumer.unassign()
 
     def _lost(self, consumer: Any, taken: list[Any]) -> None:
+        self._taken |= {one.partition for one in taken}
         names = ", ".join(str(one.partition) for one in taken)
         self._notes.append(
             f"the group gave partitions {names} to others, since this member did not answer: both may learn the last events"
@@ -230,12 +234,12 @@ class _Member(_Reader):
 
     def done(self, offsets: dict[str, Any]) -> None:
         """See Source."""
-        assigned = {one.partition for one in self._consumer.assignment()}
-        self._commit([one for one in assigned if str(one) in offsets])  # if this fails, the next one says it as well
+        assigned = {str(one.partition) for one in self._consumer.assignment()}
+        self._commit({one: offsets.get(one) for one in assigned})  # if this fails, the next one says it as well
 
-    def _commit(self, partitions: Sequence[int]) -> bool:
+    def _commit(self, offsets: dict[str, int | None]) -> bool:
         """Tell the group how far partitions were read; return whether it knows."""
-        places = [self._place(one, self._at[str(one)]) for one in partitions if str(one) in self._at]
+        places = [self._place(int(one), offset) for one, offset in offsets.items() if offset is not None]
         try:
             if places:
                 self._consumer.commit(offsets=places, asynchronous=False)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SYNTHETIC_ROWS = 20_000
 MODEL = "model"  # name of a pipeline's last step
-KEPT = ("target", "categorical", "missing", "zero_based", "dense", "lags")  # reading options stored in a model file
-COLUMNS = ("categorical", "numeric", "date", "ignore")  # options that override the treatment of columns
+KEPT = ("target", "categorical", "missing", "zero_based", "dense")  # reading options stored in a model file
+COLUMNS = ("categorical", "numeric", "date", "text", "ignore")  # options that override the treatment of columns
 Missing = Literal["error", "drop", "impute"]
 Scale = Literal["standard", "minmax", "none"]
 Format = Literal["libsvm", "csv", "parquet", "arrow", "jsonl"]
@@ -42,10 +42,11 @@ class Reading:
     categorical: Annotated[str | None, _option("Comma-separated columns to treat as categories.")] = None
     numeric: Annotated[str | None, _option("Comma-separated columns to treat as numbers.")] = None
     date: Annotated[str | None, _option("Comma-separated columns to treat as dates; numbers are seconds since 1970.")] = None
+    text: Annotated[str | None, _option("Comma-separated columns to treat as prose, scored by their words.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
-    lags: Annotated[
-        str | None, _option("For streams in time: comma-separated numbers of rows whose targets before each row are columns.")
-    ] = None
+    time: Annotated[str | None, _option("Column of times by which rows are ordered (default: the only dates).")] = None
+    lags: Annotated[str | None, _option("Values so many rows before, of target or column: 1,24,humidity:1.")] = None
+    windows: Annotated[str | None, _option("In the same way, means of so many rows before.")] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
@@ -184,14 +185,13 @@ class Source:
         return {
             "target": _place(reading.target),
             "features": _listed(reading.features),
-            "categorical": [*(_listed(reading.categorical) or ()), *(_listed(reading.date) or ())],
+            "categorical": [name for one in ("categorical", "date", "text") for name in _listed(getattr(reading, one)) or ()],
             "missing": "keep" if reading.missing in (None, "impute") else reading.missing,
             "format": reading.format,
             "header": reading.header,
             "delimiter": reading.delimiter,
             "encoding": reading.encoding,
             "decimal": reading.decimal,
-            "lags": _lags_of(reading.lags),
             "n_features": reading.n_features,
             "zero_based": reading.zero_based,
             "dense": reading.dense,
@@ -296,12 +296,15 @@ class Source:
         scalings: dict[str, Any] = {"standard": Standardise(clip=REACH), "minmax": MinMax(), "none": None}
         scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
+            if reading.time or reading.lags or reading.windows:
+                raise ValueError("--time, --lags and --windows need columns with names")
             return [("scale", scale)] if scale else []
         named = {name: _listed(getattr(reading, name)) or [] for name in COLUMNS}
         named["categorical"] = [name for name in named["categorical"] if name in X.names]  # not the target
         columns: dict[str, Any] = {name: names for name, names in named.items() if names}
         missing = "impute" if reading.missing in (None, "impute") else "error"
-        columns |= {"decimal": reading.decimal, "day_first": reading.day_first}
+        columns |= {"decimal": reading.decimal, "day_first": reading.day_first, "time": reading.time}
+        columns |= {name: _rows_back(getattr(reading, name), f"--{name}") for name in ("lags", "windows")}
         return [("encode", Encode(hash=reading.hash, scale=scale, missing=missing, **columns))]
 
     def _scale_of(self, X: Any) -> str:
@@ -334,7 +337,7 @@ def _read_before(reading: Reading, saved: "Saved") -> dict[str, Any]:
     """Return the options of ``kernling.io.stream`` for a saved model; some options of the command line take precedence."""
     from ..tables.steps import columns_of
 
-    for option in ("features", *COLUMNS, "hash", "scale", "day_first", "lags"):
+    for option in ("features", *COLUMNS, "hash", "scale", "day_first", "time", "lags", "windows"):
         if getattr(reading, option) is not None:
             raise typer.BadParameter(
                 "the model keeps its columns and scaling: leave this option out", param_hint=f"--{option.replace('_', '-')}"
@@ -353,11 +356,15 @@ def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [one.strip() for one in text.split(",")]
 
 
-def _lags_of(text: str | None) -> list[int]:
-    try:
-        return [int(one) for one in _listed(text) or ()]
-    except ValueError:
-        raise typer.BadParameter(f"must be whole numbers such as 1,24, not {text!r}", param_hint="--lags") from None
+def _rows_back(text: str | None, option: str) -> list[Any]:
+    """Parse 1,24,humidity:1 to numbers of rows of the target, and pairs of a column and a number of rows."""
+    found: list[Any] = []
+    for one in _listed(text) or ():
+        name, _, rows = one.rpartition(":")
+        if not rows.isdigit():
+            raise typer.BadParameter(f"must be whole numbers such as 1,24,humidity:1, not {text!r}", param_hint=option)
+        found.append((name, int(rows)) if name else int(rows))
+    return found
 
 
 def _place(text: str | None) -> str | int | None:

@@ -243,6 +243,10 @@ def _remarks(model: Any, source: Source) -> list[str]:
     lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {clipped:,} clipped"]
     for name, count in encode.unread_.items():
         lines.append(f"not understood, and taken as missing: {_counted(count, 'value')} of {name!r}")
+    if encode.disordered_:
+        lines.append(f"not in order of time: {_counted(encode.disordered_, 'row')} come before an earlier one")
+    prose = [column.name for column in schema if column.treatment == "text"]
+    lines += [f"prose, scored by words and pairs of words: {', '.join(map(repr, prose))}"] if prose else []
     return [*lines, *([f"ignored: {schema.ignored()}"] if schema.ignored() else [])]
 
 

@@ -242,7 +242,7 @@ def _snapshot_scores(memory, model, block, features, first, last):
     if kernels.is_isotropic(block.kernel):
         for j in range(b):
             norms[j] = inner_product(X[j], X[j])
-        as_distances(K, 0, size, model.norms, norms)
+        as_distances(K, model.norms, norms)
     block.transform(block.kernel, features.spare[: size * b])
     for k in range(size):
         for o in range(outputs):

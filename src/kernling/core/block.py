@@ -123,17 +123,18 @@ def _sparse_products(rows, start, transposed, sums, K):
 
 
 @inner
-def as_distances(K, first, last, point_norms, norms):
-    """Turn inner products into squared distances."""
+def as_distances(K, point_norms, norms):
+    """Turn inner products of points and events into squared distances."""
     number = K.dtype.type
     zero = number(0.0)
     two = number(2.0)
     if K.shape[1] == 1:  # a single event: vectors run along the points
-        for k in range(first, last):
-            q = (point_norms[k] + norms[0]) - two * K[k, 0]
-            K[k, 0] = q if q > zero else zero
+        values = shaped(K, (K.shape[0],))
+        for k in range(values.size):
+            q = (point_norms[k] + norms[0]) - two * values[k]
+            values[k] = q if q > zero else zero
         return
-    for k in range(first, last):
+    for k in range(K.shape[0]):
         point_norm = point_norms[k]
         for j in range(K.shape[1]):
             q = (point_norm + norms[j]) - two * K[k, j]
@@ -173,28 +174,29 @@ def _nearer(q, slack, k, least, known):
 
 
 @inner
-def _accumulate(K, first, last, coef, used, scores):
-    """Add rows first .. last - 1 of K, times their coefficients, to the scores of every column of the groups in use."""
+def _accumulate(K, first, coef, used, scores):
+    """Add the kernel values of points from ``first`` on, times their coefficients, to the scores of all groups in use."""
     number = K.dtype.type
+    n = K.shape[0]
     for g in range(coef.shape[0]):
         if used[g] == 0.0:
             continue
         for o in range(coef.shape[1]):
+            row = coef[g, o, first : first + n]  # indices from 0 on: the compiler knows that they are not negative
             if K.shape[1] == 1:
-                total = number(0.0)
-                for k in range(first, last):
-                    total += number(coef[g, o, k]) * K[k, 0]
+                values, total = shaped(K, (n,)), number(0.0)
+                for k in range(n):
+                    total += number(row[k]) * values[k]
                 scores[g, o, 0] += total
                 continue
-            k = first
-            while k + 4 <= last:
-                c0, c1 = number(coef[g, o, k]), number(coef[g, o, k + 1])
-                c2, c3 = number(coef[g, o, k + 2]), number(coef[g, o, k + 3])
+            k = 0
+            while k + 4 <= n:
+                c0, c1, c2, c3 = number(row[k]), number(row[k + 1]), number(row[k + 2]), number(row[k + 3])
                 for j in range(K.shape[1]):
                     scores[g, o, j] += (c0 * K[k, j] + c1 * K[k + 1, j]) + (c2 * K[k + 2, j] + c3 * K[k + 3, j])
                 k += 4
-            while k < last:
-                c0 = number(coef[g, o, k])
+            while k < n:
+                c0 = number(row[k])
                 for j in range(K.shape[1]):
                     scores[g, o, j] += c0 * K[k, j]
                 k += 1
@@ -250,12 +252,13 @@ def open_block(model, block, start, b):
     isotropic = kernels.is_isotropic(block.kernel)
     for first in range(0, size, height):
         last = min(first + height, size)
+        strip = K[first:last]
         if isotropic:
-            as_distances(K, first, last, model.norms, block.norms)
+            as_distances(strip, model.norms[first:last], block.norms)
             if block.tolerance >= 0.0:
                 _keep_nearest(K, first, last, model.tags, block.tolerance, block.nearest, block.distance)
         block.transform(block.kernel, values[first * b : last * b])
-        _accumulate(K, first, last, model.coef, block.used, scores)
+        _accumulate(strip, first, model.coef, block.used, scores)
 
 
 @inner

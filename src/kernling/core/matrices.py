@@ -21,7 +21,7 @@ def kernel_values(kernel, A, a_norms, B, b_norms, out):
     if out.size > 0:
         products(A, B, out)
         if kernels.is_isotropic(kernel):
-            as_distances(out, 0, A.shape[0], a_norms, b_norms)
+            as_distances(out, a_norms, b_norms)
         kernels.transform(kernel, shaped(out, (out.size,)))
 
 

@@ -186,7 +186,7 @@ def _own_values(block, n, own):
     K = shaped(block.values, (n, n))
     products(block.X[:n], block.X[:n], K)
     if kernels.is_isotropic(block.kernel):
-        as_distances(K, 0, n, block.norms, block.norms)
+        as_distances(K, block.norms, block.norms)
     block.transform(block.kernel, block.values[: n * n])
     for i in range(n):
         for j in range(n):

@@ -110,6 +110,11 @@ def _columns(encode: Encode) -> tuple[Column, ...]:
     late = next((column for column in encode.schema_ if column.late and column.treatment not in ("number", "boolean")), None)
     if late is not None:
         raise TypeError(f"column {late.name!r} came after the first rows and holds no numbers, which cannot be exported")
+    text = next((column for column in encode.schema_ if column.treatment == "text"), None)
+    if text is not None:
+        raise TypeError(f"column {text.name!r} holds prose, which cannot be exported: train a model that ignores it")
+    if encode.lags or encode.windows:
+        raise TypeError("lags and windows, which depend on the rows before, cannot be exported")
     measured = encode.measured()
     return tuple(_column(column, *measured.get(column.name, (None, None))) for column in encode.schema_ if column.width)
 

@@ -33,7 +33,6 @@ def stream(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
-    lags: Sequence[int] = (),
     n_features: int | None = None,
     zero_based: bool = False,
     dense: bool = False,
@@ -79,9 +78,6 @@ def stream(
         are not UTF-8 cp1252, with a warning.
     decimal : {".", ","}, optional
         Mark of decimals in numbers that are text; by default the values of each column decide.
-    lags : sequence of int
-        For streams in time: each row also has the targets of so many rows before it, as columns.  In the first rows, and where
-        the target was missing, they have no values, so use ``missing="keep"``.  They begin anew with each file.
     n_features : int, optional
         Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
         read only once, such as standard input, use the largest index of the first 8,192 rows.
@@ -110,7 +106,7 @@ def stream(
         raise ValueError(f"n_features must be an integer of at least 1, not {n_features!r}")
     if format is not None and format not in files.FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, files.FORMATS))}, not {format!r}")
-    columns = Columns(target, features, categorical, missing, target_optional, decimal, lags)
+    columns = Columns(target, features, categorical, missing, target_optional, decimal)
     how = _Reading(columns, format, header, delimiter, encoding, n_features, zero_based)
     pieces, once = _pieces(source, y, how)
     told = os.fspath(source) if _is_path(source) else type(source).__name__

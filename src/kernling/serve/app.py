@@ -63,6 +63,8 @@ def create_app(service: Service, token: str | None = None, stopping: Stopping | 
         endpoints.create
     )
     app.get(one, summary="Facts about a model", responses=schemas.FACTS)(endpoints.facts)
+    app.patch(one, summary="Rename a model", openapi_extra=schemas.RENAME, responses=schemas.RENAMED)(endpoints.rename)
+    app.delete(one, summary="Delete a model", responses=schemas.GONE)(endpoints.delete)
     app.post(f"{one}/predict", summary="Predict rows", openapi_extra=schemas.PREDICT, responses=schemas.PREDICTED)(
         endpoints.predict
     )
@@ -129,6 +131,21 @@ class Endpoints:
         """Return events, mistakes overall and in the sliding window next to those of a constant answer, points and memory."""
         return self.service.facts(self.service.model(name))
 
+    async def rename(self, name: Name, request: Request) -> JSONResponse:
+        """Give a model the name in a JSON object; the old name is free again."""
+        body = await self._body(request, self.settings.body_bytes)
+        try:
+            held = loads(body)
+        except (RecursionError, ValueError) as error:
+            raise Refused(400, f"the body is not JSON: {first_line(error)}") from None
+        if not isinstance(held, dict) or set(held) != {"name"} or not isinstance(held["name"], str):
+            raise Refused(422, 'send the new name as a JSON object: {"name": "..."}')
+        return JSONResponse(await asyncio.wrap_future(self.service.rename(name, held["name"])))
+
+    async def delete(self, name: Name) -> JSONResponse:
+        """Delete a model, its events and the rows that wait for labels; the name is free again."""
+        return JSONResponse(await asyncio.wrap_future(self.service.delete(name)))
+
     async def predict(self, name: Name, request: Request, keep: bool = True) -> JSONResponse:
         """Predict rows, and store them for labels that arrive later with the same id."""
         rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
@@ -180,7 +197,7 @@ class Endpoints:
 
     async def _stream(self, model: LiveModel) -> AsyncIterator[str]:
         sent = 0.0
-        while not self.stopping.is_set():
+        while not self.stopping.is_set() and model.number in self.service.histories:
             moments = self.service.histories[model.number].moments
             news = [moment for moment in moments if moment["time"] > sent]
             sent = moments[-1]["time"] if moments else 0.0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .dead import DeadLetters, told_letter
+from .letters import Letters
 from .locking import locked, usable
 from .recovery import EVENTS, Survey, told
 from .service import Service
@@ -56,7 +58,8 @@ def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
 
 def _report(folder: Path, tell: Callable[[str], None]) -> bool:
     survey, dead = Survey(folder), DeadLetters(folder / "dead")
-    found = [*survey.damage(), *dead.damage, *_waiting_damage(folder, is_new=not survey.numbers())]
+    letters = _letters(folder)
+    found = [*survey.damage(), *dead.damage, *letters.damage, *_waiting_damage(folder, is_new=not survey.numbers())]
     is_whole = True
     if not survey.numbers():
         tell("there are no models")
@@ -74,6 +77,8 @@ def _report(folder: Path, tell: Callable[[str], None]) -> bool:
         details = [*damage, *plan.notes, *map(told, plan.lost)]
         is_whole = is_whole and not details
         details += map(told_letter, dead.of(number))
+        if aside := letters.counts[number]:
+            details.append(f"{aside:,} event{'s' * (aside != 1)} of a source could not be used: see letters.sqlite")
         for one in details:
             tell(f"  {one}")
     for one in found:
@@ -82,11 +87,26 @@ def _report(folder: Path, tell: Callable[[str], None]) -> bool:
 
 
 def _waiting_damage(folder: Path, is_new: bool) -> list[str]:
-    """Return what is wrong with the waiting rows; a copy is opened, since SQLite would finish what a crash has left."""
-    with TemporaryDirectory() as copies:
-        for path in folder.glob("waiting.sqlite*"):
-            if path.name in ("waiting.sqlite", "waiting.sqlite-wal"):
-                shutil.copy(path, copies)
-        waiting = Waiting(Path(copies) / "waiting.sqlite", Settings())
+    """Return what is wrong with the waiting rows."""
+    with _copied(folder, "waiting.sqlite") as path:
+        waiting = Waiting(path, Settings())
         waiting.close()
         return waiting.damage(is_new)
+
+
+def _letters(folder: Path) -> Letters:
+    """Return what is known of the events of sources that were set aside."""
+    with _copied(folder, "letters.sqlite") as path:
+        letters = Letters(path, Settings().letters)
+        letters.close()
+        return letters
+
+
+@contextmanager
+def _copied(folder: Path, name: str) -> Iterator[Path]:
+    """Copy a database to look at it: SQLite would finish in the original what a crash has left."""
+    with TemporaryDirectory() as copies:
+        for end in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copy(folder / f"{name}{end}", copies)
+        yield Path(copies) / name

@@ -147,6 +147,11 @@ class DeadLetters:
         names = ("first", "events", "reason", "time", "file")
         return [{name: held[name] for name in names} for held in self._held.get(number, ())]
 
+    def forget(self, number: int) -> None:
+        """Remove the blocks of a model."""
+        for held in self._held.pop(number, ()):
+            (self.folder.parent / held["file"]).unlink(missing_ok=True)
+
     def has(self, number: int, first: int) -> bool:
         """Return whether a block has been set aside."""
         return any(held["first"] == first for held in self._held.get(number, ()))

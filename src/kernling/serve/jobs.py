@@ -31,13 +31,15 @@ class Taken(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A request to learn rows or to create a model; the answer is set on its future."""
+    """A request to learn rows, or to create, rename or delete a model; the answer is set on its future."""
 
     name: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     spec: dict[str, Any] | None = None  # of a model to be created
     model: Any = None  # a fitted model, and its traits
     traits: Any = None
+    deletes: bool = False  # the model
+    new_name: str | None = None  # of the model
     bytes: int = 0  # of the request
     taken: Taken | None = None  # if the rows are events of a source, each of which is learned if it can be, whatever the others
     future: Future = field(default_factory=Future)
@@ -45,6 +47,11 @@ class Job:
     def is_wanted(self) -> bool:
         """Return whether the client is still waiting; after that, the job can no longer be cancelled."""
         return self.future.set_running_or_notify_cancel()
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it deletes or renames the model: what was asked before it is learned first."""
+        return self.deletes or self.new_name is not None
 
     @property
     def size(self) -> int:
@@ -137,12 +144,14 @@ class Jobs:
         for name in names:
             lane = self._lanes[name]
             while lane.jobs and (not taken or most >= lane.jobs[0].size):
+                if lane.jobs[0].is_change and lane.begun is not None:
+                    break
                 job = lane.jobs.popleft()
                 self._count(lane, job, -1)
                 taken.append(job)
                 most -= job.size
                 lane.begun = now
-                if alone(name):
+                if alone(name) or job.is_change:
                     break
             if lane.begun is None:  # the block is full: its turn comes first next time
                 break

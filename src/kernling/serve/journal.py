@@ -18,7 +18,7 @@ from .blocks import Block, farther
 from .log import Found, Log, Record
 from .marks import Mark, Marks
 
-BLOCK, DEFINITION, ACCEPTED = 1, 2, 3  # kinds of records
+BLOCK, DEFINITION, ACCEPTED, DELETED = 1, 2, 3, 4  # kinds of records
 LENGTH = struct.Struct("<I")
 
 
@@ -29,6 +29,7 @@ class Definition(NamedTuple):
     spec: dict[str, Any]  # how it was created
     traits: dict[str, Any]  # determined by its first rows
     from_file: bool = False  # whether it was created from a model file, which is its first snapshot
+    renamed: int = 0  # times; the name of the definition that has been renamed most often counts
 
 
 def block_of(record: Record) -> tuple[Block, list[str]]:
@@ -63,7 +64,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path):
-        self.log = Log(folder / "journal", self._opening)
+        self.log = Log(folder / "journal", self._opening, lasting=DELETED)
         self.marks = Marks(folder)
         self.models: dict[int, Mark] = {}
         self._definitions: dict[int, bytes] = {}
@@ -94,8 +95,11 @@ class Journal:
             raise
         self.models |= self._changes
         self._definitions |= {record.model: record.content for record in self._records if record.kind == DEFINITION}
+        gone = [record.model for record in self._records if record.kind == DELETED]
+        for number in gone:
+            del self.models[number], self._definitions[number]
         try:
-            if self._changes:
+            if self._changes or gone:
                 self.marks.write(self.models)
             self.log.tidy()
             self.unmarked = None
@@ -125,6 +129,16 @@ class Journal:
         """Write the definition of a model as it is after its next ``rows`` events."""
         content = json.dumps(definition).encode()
         self._records += [Record(DEFINITION, number, self.total(number) + rows, 0, content)] * 2
+
+    def rename(self, number: int, name: str) -> None:
+        """Write another name of a model."""
+        definition = Definition(*json.loads(self._definitions[number]))
+        self.define(number, definition._replace(name=name, renamed=definition.renamed + 1), 0)
+        self._changes[number] = self._mark(number)._replace(name=name)
+
+    def delete(self, number: int) -> None:
+        """Write that a model is deleted, and with it all that the journal has of it."""
+        self._records.append(Record(DELETED, number, self.total(number), 0, b""))
 
     def append(self, number: int, block: Block, ids: Sequence[str]) -> int:
         """Add a block that a model is going to learn, with the ids of its events; return the number of events before it."""

@@ -109,6 +109,13 @@ class Letters:
         last = [dict(zip(names, row, strict=False)) | {"event": row[4].decode(errors="replace")[:TEXT]} for row in found]
         return {"count": self.counts[model], "last": last}
 
+    def forget(self, model: int) -> None:
+        """Remove the letters of a model."""
+        with self._lock:
+            if self._database is not None:
+                self._database.execute("DELETE FROM letters WHERE model = ?", (model,))
+            self.counts.pop(model, None)
+
     def close(self) -> None:
         """Close the file."""
         if self._database is not None:

@@ -14,6 +14,7 @@ from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..tables.schema import names_of
 from ..tables.table import Table
+from ..tables.telling import telling_columns
 from .blocks import Block, farther, joined
 from .learners import share
 from .progress import Progress
@@ -56,6 +57,7 @@ class State(NamedTuple):
     progress: Progress | None = None  # None before the first event
     position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
     obstacle: str | None = None  # why the model cannot start with the rows that it has
+    telling: tuple[str, ...] = ()  # columns each of which predicted the targets of the first rows by itself
     offsets: dict[str, list[Any]] = {}  # how far its sources have been learned: see blocks.py
 
     @property
@@ -164,6 +166,7 @@ class State(NamedTuple):
             "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
             "schema": None if schema is None else schema.rows(),
             "ignored": ignored,
+            "telling": list(self.telling),
             "unread": {} if schema is None else self.model.steps_[0][1].unread_,
         }
 
@@ -204,6 +207,7 @@ class LiveModel:
         self.traits = traits
         self.settings = settings
         self.from_file = False  # whether it was created from a model file
+        self.renamed = 0  # times
         self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
         self._state = self.published = State()
         self._is_published = False  # whether the model is the published one: nothing has been learned since
@@ -300,7 +304,14 @@ class LiveModel:
             self._state = self._state._replace(obstacle=why)
             return
         self._first = []
-        self._state = self._state._replace(model=model, obstacle=None)
+        self._state = self._state._replace(model=model, obstacle=None, telling=self._telling(model, rows))
+
+    def _telling(self, model: Any, rows: Block) -> tuple[str, ...]:
+        schema = schema_of(model)
+        if schema is None:
+            return ()
+        targets = self.traits.targets.array(rows.targets)
+        return tuple(telling_columns(as_rows(model, rows.columns), schema, targets, model.task))
 
     def _try(self, piece: Block) -> Generator[None, None, str | None]:
         try:

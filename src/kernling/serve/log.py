@@ -132,8 +132,9 @@ class Log:
     [(7, 3, b'abc')]
     """
 
-    def __init__(self, folder: Path, opening: Callable[[], list[Record]] = list):
+    def __init__(self, folder: Path, opening: Callable[[], list[Record]] = list, lasting: int | None = None):
         self.folder = folder
+        self._lasting = lasting  # kind of records that are always needed
         self.opening = opening  # returns the records with which every file begins
         self.segments: list[Segment] = []  # complete files, oldest first
         self.current: Segment | None = None  # the file that is written
@@ -236,7 +237,7 @@ class Log:
 
     def is_needed(self, found: Found) -> bool:
         """Return whether a record is whole and has not been cut."""
-        return found.is_whole and found.end > self._cuts.get(found.model, -1)
+        return found.is_whole and (found.kind == self._lasting or found.end > self._cuts.get(found.model, -1))
 
     def tidy(self) -> None:
         """Remove files of which little is still needed, after copying that; the last file stays."""

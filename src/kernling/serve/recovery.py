@@ -11,7 +11,7 @@ from . import marks
 from .blocks import Block
 from .dead import Attempts, DeadLetters
 from .ids import KnownIds, Piece, StoredIds
-from .journal import ACCEPTED, BLOCK, DEFINITION, Definition, Journal, block_of, blocks, definition_of
+from .journal import ACCEPTED, BLOCK, DEFINITION, DELETED, Definition, Journal, block_of, blocks, definition_of
 from .live import LiveModel, Traits
 from .log import Found
 from .marks import Mark
@@ -65,7 +65,7 @@ class Survey:
         self.snapshots = Snapshots(folder / "snapshots")
         self.ids = StoredIds(folder)
         self._torn = self._leave_torn()
-        self.last_number = max([*self.numbers(), self.snapshots.last_number(), self.ids.last_number()])
+        self.last_number = max([*self.numbers(), *self.deleted(), self.snapshots.last_number(), self.ids.last_number()])
 
     def _leave_torn(self) -> tuple[Path, int] | None:
         """Leave out a commit that was being written when the process ended, unless a mark says that it was complete."""
@@ -73,7 +73,7 @@ class Survey:
             return None
         last = self.log.incomplete()
         reached = {one.model: one.end for one in self.log.found if one.kind == BLOCK and one not in last and one.is_whole}
-        promised = {number: mark.total for number, mark in self.marks.models.items()}
+        promised = {number: mark.total for number, mark in self.marks.models.items() if number not in self.deleted()}
         beyond = [number for number, total in promised.items() if total > max(reached.get(number, 0), self._end_of(number))]
         there = {one.model for one in self.log.found if one not in last} | set(self.snapshots.numbers())
         if beyond or not set(promised) <= there:
@@ -86,9 +86,14 @@ class Survey:
     def _end_of(self, number: int) -> int:
         return max(self.snapshots.last_end(number), self.ids.last_end(number))
 
+    def deleted(self) -> set[int]:
+        """Return the numbers of models that were deleted, of which something may be left."""
+        return {one.model for one in self.log.found if one.kind == DELETED and one.is_whole}
+
     def numbers(self) -> list[int]:
         """Return the numbers of all models."""
-        return sorted({one.model for one in self.log.found} | set(self.marks.models) | set(self.snapshots.numbers()))
+        found = {one.model for one in self.log.found} | set(self.marks.models) | set(self.snapshots.numbers())
+        return sorted(found - self.deleted())
 
     def damage(self) -> list[str]:
         """Return a sentence for everything that is damaged or missing, apart from what the models say."""
@@ -148,12 +153,15 @@ class Survey:
     def _definition(self, number: int, snapshot: Snapshot | None, mark: Mark | None) -> Definition | None:
         """Return the newest definition; without one, what the mark says."""
         held = [one for one in self.log.found if one.model == number and one.kind == DEFINITION and one.is_whole]
-        newest = max(held, key=lambda one: one.first, default=None)
-        if newest is not None and (snapshot is None or newest.first >= snapshot.state.position):
-            return definition_of(newest.read())
+        found = [(one.first, definition_of(one.read())) for one in held]
         if snapshot is not None:
-            return snapshot.definition
-        return Definition(mark.name, mark.spec, {}) if mark else None
+            found.insert(0, (snapshot.state.position, snapshot.definition))
+        if not found:
+            return Definition(mark.name, mark.spec, {}) if mark else None
+        last = max(one.renamed for _, one in found)
+        name = next(one.name for _, one in found if one.renamed == last)
+        newest = max(reversed(found), key=lambda pair: pair[0])[1]  # that of the journal, if the snapshot's is as new
+        return newest._replace(name=name, renamed=last)
 
     def mend(self, plans: dict[int, Plan]) -> None:
         """Remove what must not be found again, and set damaged files aside, once all models are restored in memory."""
@@ -188,9 +196,9 @@ def restored(survey: Survey, number: int, settings: Settings, attempts: Attempts
     plan = survey.plan(number, found.newest)
     if plan.definition is None:
         return None
-    name, spec, traits, from_file = plan.definition
+    name, spec, traits, from_file, renamed = plan.definition
     model = LiveModel(number, name, spec, Traits.from_plain(traits) if traits else Traits.empty(spec), settings)
-    model.from_file, model.lost = from_file, plan.lost
+    model.from_file, model.renamed, model.lost = from_file, renamed, plan.lost
     known = KnownIds(settings.known_ids)
     failed: list[tuple[int, Block, list[str | None]]] = []
     if plan.snapshot:

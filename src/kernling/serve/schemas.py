@@ -24,7 +24,7 @@ STATUSES = {
     404: "There is no model of this name",
     405: "There is no such request",
     408: "The body took too long to arrive",
-    409: "The model exists already, or has learned too little for a file",
+    409: "The model exists already, has learned too little for a file, or learns from a source",
     413: "The body or its number of rows is too large",
     422: "Refused, with one sentence and, if a row is invalid, its index; nothing was changed",
     429: "Too much is arriving or waiting to be learned: retry after the number of seconds in Retry-After",
@@ -56,11 +56,16 @@ SPEC = {
     "properties": {
         "estimator": {"type": "string", "enum": list(public_names(main=True))},
         "parameters": {"type": "object"},
+        "columns": {"type": "object"},
         "task": {"type": "string", "enum": ["classification", "regression"]},
     },
 }
 FILE = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 CREATE = _body(SPEC, {"estimator": "AVMClassifier", "parameters": {"gamma": 1.0}}, **FILE)
+RENAME = _body(
+    {"type": "object", "required": ["name"], "additionalProperties": False, "properties": {"name": {"type": "string"}}},
+    {"name": "departures"},
+)
 PREDICT = _body(ROWS, [{"id": "7", "km": 2.5, "city": "Oslo"}], **{"application/x-ndjson": LINES})
 LEARN = _body(ROWS, [{"km": 2.5, "city": "Oslo", "target": "late"}, {"id": "7", "target": "on time"}])
 EXAMPLE = {"name": "flights", "task": "classification", "events": 1000, "lately": 0.1, "constant_lately": 0.3}
@@ -70,6 +75,8 @@ SHARES = {"late": 0.8, "on time": 0.2}
 PREDICTED = _answers(200, _json([{"id": "7", "label": "late", "probabilities": SHARES, "set": ["late", "on time"]}]), *BODY)
 LEARNED = _answers(200, _json({"learned": 2, "repeated": [], "unknown": []}), *BODY)
 CREATED = _answers(201, _json({"name": "flights"}), 400, 408, 409, 413, 422, 429, 503, 507)
+RENAMED = _answers(200, _json({"name": "departures"}), *BODY, 409)
+GONE = _answers(200, _json({"name": "flights", "deleted": 1000}), 404, 409, 422, 429, 503, 507)
 COUNTS = {"read": 1200, "learned": 1000, "repeated": 3, "predicted": 190, "early": 0, "failed": 7}
 SOURCE = {"source": "redis://localhost/flights", "status": "is read", "is_read": True, "behind": 40, "rate": 120.0}
 LETTER = {

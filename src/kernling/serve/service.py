@@ -31,6 +31,7 @@ from .live import LiveModel, State, Traits
 from .locking import locked
 from .recovery import EVENTS, Plan, Survey, restored, told
 from .refusal import Refused, first_line
+from .removal import change, forget
 from .rows import check_name
 from .settings import Settings
 from .sizes import claimed
@@ -76,6 +77,7 @@ class Service:
         self.feeds: list[Any] = []  # sources that are being read: see feeding.py
         self._taken: dict[int, dict[str, list[Any]]] = {}  # how far they are in the journal, by model
         self._stopping = threading.Event()
+        self.keeping = threading.Lock()  # held while snapshots are written, or a model is deleted or renamed
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = locked(folder)
         self.waiting = Waiting(folder / "waiting.sqlite", self.settings)
@@ -105,6 +107,9 @@ class Service:
                 self.damage.append(f"the name of model {number} is lost, and so are its events: send them again")
                 continue
             model, plans[number] = found.model, found.plan
+            if model.name in self.models:  # the record that one of them was renamed is lost
+                model.name, other = f"{model.name}-{number}", model.name
+                self.damage.append(f"two models are called {other}: one of them is {model.name} now")
             snapshot = found.plan.snapshot
             self._enter(model, found.known, snapshot.state.position if snapshot else 0)
             self.histories[number] = History(snapshot.history if snapshot else (), model.published.events)
@@ -118,7 +123,10 @@ class Service:
         for sentence in self.damage:
             _LOG.warning("%s", sentence)
         self.journal.last_number = max(survey.last_number, *self.waiting.counts, 0)
+        deleted = survey.deleted()
         survey.mend(plans)
+        for number in deleted:
+            forget(self, number)
         for model in self.models.values():
             self._snapshot(model)  # so that the next start does not learn the same blocks again
         self.attempts.end()
@@ -169,6 +177,16 @@ class Service:
             check_file(traits.layout, model, self.settings)
         return self.jobs.put(Job(name, spec=checked_spec({} if spec is None else spec), model=model, traits=traits))
 
+    def delete(self, name: str) -> Future:
+        """Queue the deletion of a model with all that was stored for it, after the events that were sent before."""
+        self.model(name)
+        return self.jobs.put(Job(name, deletes=True))
+
+    def rename(self, name: str, new_name: str) -> Future:
+        """Queue a new name for a model."""
+        self.model(name)
+        return self.jobs.put(Job(name, new_name=check_name(new_name)))
+
     def model(self, name: str) -> LiveModel:
         """Return a model by name."""
         try:
@@ -178,7 +196,9 @@ class Service:
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store predicted rows until their labels arrive, except those that have been learned."""
-        known, layout, unused = self.known[model.number], model.traits.layout, model.published.unused
+        known, layout, unused = self.known.get(model.number), model.traits.layout, model.published.unused
+        if known is None:
+            raise Refused(404, f"{model.name!r} has just been deleted")
         new = [place for place, one in enumerate(ids) if one not in known]
         try:
             self.waiting.keep(model.number, [ids[place] for place in new], [layout.kept(rows[place], unused) for place in new])
@@ -202,7 +222,7 @@ class Service:
             "letters": self.letters.of(model.number),
             "sources": [feed.facts() for feed in self.feeds if feed.name == model.name],
             "example": model.example,
-            "errors": list(self.errors[model.name]),
+            "errors": list(self.errors.get(model.name, ())),
         }
 
     def health(self) -> dict[str, Any]:
@@ -242,7 +262,10 @@ class Service:
             jobs = [job for job in taken if job.is_wanted()]
             written: list[tuple[int, Draft]] = []
             try:
-                written = self._write_all(jobs)
+                written = self._write_all([job for job in jobs if not job.is_change])
+                for job in jobs:
+                    if job.is_change:
+                        self._change(job)
             except Exception as error:  # the thread has to continue in any case
                 refused = self._unwritten("journal", error) if isinstance(error, (sqlite3.Error, OSError)) else error
                 _fail([job for job in jobs if not job.future.done()], refused)
@@ -250,6 +273,14 @@ class Service:
                 self.jobs.release(name)
             for first, draft in written:
                 self._learners.add(self._teach(first, draft))
+
+    def _change(self, job: Job) -> None:
+        try:
+            job.future.set_result(change(self, job))
+        except (sqlite3.Error, OSError) as error:
+            job.future.set_exception(self._unwritten("journal", error))
+        except Exception as error:
+            job.future.set_exception(error)
 
     def _is_risky(self, name: str) -> bool:
         """Return whether requests are learned alone, since some have crashed: if one does again, it is known which."""
@@ -440,6 +471,11 @@ class Service:
                 self.journal.marks.flush()
 
     def _look_after(self, model: LiveModel) -> None:
+        with self.keeping:
+            if model.number in self.known:  # it may have been deleted meanwhile
+                self._record(model)
+
+    def _record(self, model: LiveModel) -> None:
         self.histories[model.number].add(model.published.facts(), self.waiting.counts[model.number])
         if time.monotonic() - self._saved[model.number][1] >= self.settings.snapshot_seconds:
             self._snapshot(model)
@@ -467,4 +503,4 @@ def _fail(jobs: Sequence[Job], error: Exception) -> None:
 
 
 def _definition(model: LiveModel, traits: Traits) -> Definition:
-    return Definition(model.name, model.spec, traits.to_plain(), model.from_file)
+    return Definition(model.name, model.spec, traits.to_plain(), model.from_file, model.renamed)

@@ -29,7 +29,8 @@ class Claim(NamedTuple):
 
 def used_by(model: Any) -> int:
     """Return the bytes of a fitted model."""
-    return bytes_in_use(last_step(model))
+    first = model.steps_[0][1] if hasattr(model, "steps_") else model
+    return bytes_in_use(last_step(model)) + (first.nbytes if getattr(first, "takes_tables", False) else 0)
 
 
 def claimed(live: LiveModel, traits: Traits, classes: int, rows: int, free: int) -> Claim:

@@ -6,6 +6,7 @@ The last two of a model are kept, in case the newest is damaged.  The name of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,10 +74,11 @@ class Snapshots:
         path.parent.mkdir(parents=True, exist_ok=True)
         held = {
             "position": state.position,
-            "definition": [model.name, model.spec, model.traits.to_plain(), model.from_file],
+            "definition": [model.name, model.spec, model.traits.to_plain(), model.from_file, model.renamed],
             "progress": state.progress.to_plain() if state.progress else None,
             "history": list(history),
             "lost": list(model.lost),
+            "telling": list(state.telling),
             "ids": ids,
             "offsets": state.offsets,
         }
@@ -90,9 +92,12 @@ class Snapshots:
             path.replace(path.with_suffix(".kern"))
 
     def remove(self, number: int) -> None:
-        """Remove all files of a model that was never entered."""
-        for path in (self.folder / str(number)).glob("*"):
+        """Remove all files of a model that was never entered, or is deleted."""
+        folder = self.folder / str(number)
+        for path in folder.glob("*"):
             path.unlink()
+        with suppress(FileNotFoundError):
+            folder.rmdir()
 
     def newest(self, number: int, refuse: Callable[[str], str | None] | None = None) -> Found:
         """Return the newest snapshot that is whole; ``refuse`` is asked before each is read, and says why not to."""
@@ -118,7 +123,7 @@ def _read(path: Path) -> Snapshot:
     saved = models.read(path)
     held = saved.reading[READING]
     progress = None if held["progress"] is None else Progress.from_plain(held["progress"])
-    state = State(saved.model, progress, held["position"], offsets=held["offsets"])
+    state = State(saved.model, progress, held["position"], telling=tuple(held["telling"]), offsets=held["offsets"])
     if state.position != int(path.stem):
         raise ValueError(f"it is of {state.position} events")
     return Snapshot(state, Definition(*held["definition"]), held["history"], held["lost"], tuple(held["ids"]))

@@ -6,6 +6,8 @@ from typing import Any
 
 from .. import registry
 from ..pipeline import StreamPipeline, last_step
+from ..tables import Encode
+from ..tables.given import OPTIONS, given_treatments
 from ..tables.schema import Schema
 from .refusal import Refused, first_line
 from .rows import Layout
@@ -13,7 +15,7 @@ from .settings import Settings
 from .targets import KINDS, Targets
 
 TASKS = ("classification", "regression")
-KEYS = ("estimator", "parameters", "task")
+KEYS = ("estimator", "parameters", "task", "columns")
 SEED = 0  # of models without a given seed: replaying a journal must draw the same random numbers
 
 
@@ -33,10 +35,11 @@ def checked_spec(spec: Any) -> dict[str, Any]:
         raise Refused(422, f"task must be one of {', '.join(TASKS)}")
     if not isinstance(parameters, dict):
         raise Refused(422, "parameters must be a JSON object of names and values")
+    columns = _checked_columns(spec.get("columns", {}))
     if estimator is None:
         if parameters:
             raise Refused(422, "parameters need the estimator that they belong to")
-        return {"task": task}
+        return {"task": task} | columns
     cls = _estimator_class(estimator)
     if task not in (None, cls.task):
         raise Refused(422, f"{cls.__name__} is for {cls.task}: leave task out")
@@ -47,7 +50,22 @@ def checked_spec(spec: Any) -> dict[str, Any]:
         cls.check_parameters(known | parameters)
     except (TypeError, ValueError) as error:
         raise Refused(422, first_line(error)) from None
-    return {"estimator": cls.__name__, "parameters": parameters, "task": cls.task}
+    return {"estimator": cls.__name__, "parameters": parameters, "task": cls.task} | columns
+
+
+def _checked_columns(columns: Any) -> dict[str, Any]:
+    """Return the part of a spec that says how columns are treated; empty if it says nothing."""
+    known = (*OPTIONS, "decimal", "day_first", "lags", "windows", "time")
+    if not isinstance(columns, dict) or not set(columns) <= set(known):
+        raise Refused(422, f"columns must be a JSON object with {', '.join(known)}, all of them optional")
+    names = [columns.get(option, []) for option in OPTIONS]
+    if not all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names):
+        raise Refused(422, f"{', '.join(OPTIONS)} must be lists of names")
+    try:
+        given_treatments(Encode(missing="impute", **columns))
+    except (TypeError, ValueError) as error:
+        raise Refused(422, first_line(error)) from None
+    return {"columns": columns} if columns else {}
 
 
 def _estimator_class(name: Any) -> Any:
@@ -62,7 +80,7 @@ def _estimator_class(name: Any) -> Any:
 def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
     """Return an unfitted pipeline."""
     model = _estimator_class(spec["estimator"])(**spec["parameters"]) if spec.get("estimator") else None
-    pipeline = StreamPipeline.auto(model, task=task)
+    pipeline = StreamPipeline.auto(model, task=task, **spec.get("columns", {}))
     last = pipeline.steps[-1][1]
     given = last.get_params(deep=False)
     if given.get("random_state", SEED) is None:
@@ -92,9 +110,17 @@ def layout_of(model: Any) -> Layout:
         names = getattr(model, "feature_names_in_", None)
         found = [f"x{place}" for place in range(model.n_features_in_)] if names is None else names.tolist()
         return Layout(dict.fromkeys(found, "numbers"), gaps=False)
-    kinds = {"number": "numbers", "boolean": "booleans", "category": "text or numbers", "date": "text or numbers"}
-    columns = {column.name: kinds[column.treatment] for column in schema if column.treatment != "ignore"}
-    return Layout(dict(columns), gaps=model.steps_[0][1].missing == "impute")
+    kinds = {
+        "number": "numbers",
+        "boolean": "booleans",
+        "category": "text or numbers",
+        "date": "text or numbers",
+        "text": "text or numbers",
+    }
+    encode = model.steps_[0][1]
+    given = [column for column in schema if column.name not in encode.past_names]
+    columns = {column.name: kinds[column.treatment] for column in given if column.treatment != "ignore"}
+    return Layout(dict(columns), gaps=encode.missing == "impute")
 
 
 def check_file(layout: Layout, model: Any, settings: Settings) -> None:

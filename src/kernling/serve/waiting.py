@@ -218,6 +218,15 @@ class Waiting:
                 self.counts[model] -= len(gone)
                 self.bytes[model] -= sum(gone)
 
+    def forget(self, model: int) -> None:
+        """Remove all rows and early labels of a model."""
+        for number in (model, early(model)):
+            with self._lock:
+                with self._commit() as database:
+                    database.execute("DELETE FROM waiting WHERE model = ?", (number,))
+                for counts in (self.counts, self.bytes, self.evicted):
+                    counts.pop(number, None)
+
     def evict_old(self) -> None:
         """Remove rows that have waited for too long."""
         since = self._now - self.settings.waiting_days * DAY

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .schema import kind_of
-from .table import RowError, Table, category, check_plain, missing, no_column, objects
+from .table import RowError, Table, category, check_plain, missing, no_column
 from .written import FEW, PLAIN, form_of, numbers
 
 MISSING = ("error", "drop", "keep")
@@ -27,7 +27,6 @@ class Columns:
         missing: str = "error",
         target_optional: bool = False,
         decimal: str | None = None,
-        lags: Sequence[int] = (),
     ):
         if missing not in MISSING:
             raise ValueError(f"missing must be 'error', 'drop' or 'keep', not {missing!r}")
@@ -42,10 +41,6 @@ class Columns:
         self.categorical = tuple(categorical)
         self.missing = missing
         self.decimal = decimal
-        self.lags = tuple(lags)
-        if not all(isinstance(lag, int) and lag >= 1 for lag in self.lags) or (self.lags and target is None):
-            raise ValueError(f"lags must be numbers of rows of a target column, of at least 1 each, not {lags!r}")
-        self._before: dict[int, list[Any]] = {}  # the last targets before some rows of the stream
         self.dropped = 0  # rows dropped because of missing values
         self._labels: bool | None = None  # whether targets are text, once known
         self._form = PLAIN  # how targets that are numbers are written
@@ -62,9 +57,6 @@ class Columns:
             self.features = tuple(dict.fromkeys([*(self.features or ()), *names]))
         rows = {name: table.columns[name] for name in names}
         y = None if self.target is None else self._targets(table, first_row)
-        if self.lags and y is not None:
-            rows |= self._lagged(y, first_row)
-            names = tuple(rows)
         if self.missing == "keep":
             return Table(rows, keyed=table.keyed), y
         for name in names:
@@ -82,18 +74,6 @@ class Columns:
         self.dropped += int((~good).sum())
         return Table(rows, places, table.keyed)[good], None if y is None else y[good]
 
-    def _lagged(self, y: np.ndarray, first_row: int) -> dict[str, np.ndarray]:
-        """Return the targets of so many rows before each row as columns; nothing from the row itself or later ones."""
-        longest = max(self.lags)
-        before = self._before[first_row] if first_row else [None] * longest
-        known = [*before, *y.tolist()]
-        self._before = {first_row: before, first_row + len(y): known[len(known) - longest :]}
-        lagged = zip(self._lag_names(), self.lags, strict=True)
-        return {name: objects(known[longest - lag : len(known) - lag]) for name, lag in lagged}
-
-    def _lag_names(self) -> list[str]:
-        return [f"{self.target} {lag} before" for lag in self.lags]
-
     def _chosen(self, names: Sequence[str]) -> tuple[str, ...]:
         """Determine the target column from the names of a table, and return the feature columns."""
         if isinstance(self.target, int):
@@ -107,9 +87,7 @@ class Columns:
             unknown = [name for name in self.categorical if name not in names]
             if unknown:
                 raise ValueError(f"categorical: {no_column(unknown[0], names)}")
-        elif self.lags:
-            self.features = tuple(name for name in self.features if name not in self._lag_names())
-        if not self.features and not self.lags:
+        if not self.features:
             raise ValueError(f"there is no column to learn from besides the target {self.target!r}")
         known = set(names)
         lacking = [name for name in (*self.features, *([] if self.target is None else [self.target])) if name not in known]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,24 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.constraints import short
+from ..estimators.task_choice import task_of
 from ..warned import warn
 from . import dates
 from .fill import Fill
 from .frames import as_table, has_names, one_row
+from .given import OPTIONS, given_treatments
 from .late import SPARE, LateColumn, new_columns
+from .past import Order, Past, wanted_of
 from .plain import PlainRows, PlainStatistics
-from .scalers import SCALED, MinMax, Scale, Standardise
+from .prose import Prose
+from .scalers import SCALED, Scale, Standardise, scaling_from_state
 from .schema import Column, Hints, Schema, dates_of, decide, names_of
-from .table import RowError, Table, category, listed, no_column
+from .stored import StoredEncode
+from .table import RowError, Table, listed, no_column
 from .written import is_gap, numbers
 
-MOST = 2**31 - 1  # columns
 
-
-class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
+class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
     """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.  Text is
@@ -34,7 +37,10 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
       "n/a" and "?" are gaps.  Whole numbers that are different in each row and increase, or are called like an id, are ignored.
     - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
       frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
-      expected: if more than 1 % of the first rows have a category of their own.  Text with mostly distinct values is ignored.
+      expected: if more than 1 % of the first rows have a category of their own.
+    - Prose, text that is mostly distinct and has four words or more on average, becomes 16 columns, or one if targets are
+      values: the scores of a linear model of its words and pairs of words, hashed and weighted by how rare they are.  A row is
+      scored before it is learned.  Without targets prose is ignored, and so is other text with mostly distinct values.
     - Dates (a date type, or text) become sine and cosine of month, weekday and, if present, time of day, and the number of
       elapsed days, which is scaled like other numbers.  Where day and month could be swapped, the data decide.
 
@@ -56,8 +62,9 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         Hash all categories into this many columns, which come after all others; rows are then sparse.
     scale : Standardise or MinMax, optional
         Running scaling of numbers and elapsed days; columns of 0 and 1 and angles are not scaled.
-    numeric, date, ignore : sequence of str
-        Columns to treat as numbers, as dates (numbers are seconds since 1970), or to ignore, whatever the first rows look like.
+    numeric, date, text, ignore : sequence of str
+        Columns to treat as numbers, as dates (numbers are seconds since 1970), as prose, or to ignore, whatever the first rows
+        look like.
     missing : {"error", "impute"}
         With "impute", a value that is missing, above 1e70 or of the wrong type is replaced by the running mean of the values
         before it.  If a value is missing in the first rows, an indicator column is added.  A missing category
@@ -68,6 +75,13 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         Mark of decimals in numbers that are text; by default the values of each column decide.
     day_first : bool, optional
         Whether 3/4/2026 is in April; by default the values of each column decide.
+    lags : sequence of int or (str, int)
+        For streams in time: further columns with the target of so many rows before each row, or with the value of a column,
+        ``[1, 24, ("humidity", 1)]``.  Only learned rows count; a row that is predicted follows the last of them.
+    windows : sequence of int or (str, int)
+        In the same way, the mean of so many rows before each row.
+    time : str, optional
+        The column of dates by which rows should be ordered; by default the only one, if there are lags or windows.
 
     Attributes
     ----------
@@ -79,6 +93,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         Number of learned rows in which a number, boolean or date was imputed.
     unread_ : dict of str to int
         For each column, the number of learned values that were not numbers or dates, nor marks of gaps: they count as missing.
+    disordered_ : int
+        Number of learned rows whose time is before that of an earlier row.
 
     Examples
     --------
@@ -104,57 +120,85 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         *,
         numeric: Sequence[str] = (),
         date: Sequence[str] = (),
+        text: Sequence[str] = (),
         ignore: Sequence[str] = (),
         missing: str = "error",
         limit: int = 64,
         decimal: str | None = None,
         day_first: bool | None = None,
+        lags: Sequence[Any] = (),
+        windows: Sequence[Any] = (),
+        time: str | None = None,
     ):
         self.categorical = categorical
         self.hash = hash
         self.scale = scale
         self.numeric = numeric
         self.date = date
+        self.text = text
         self.ignore = ignore
         self.missing = missing
         self.limit = limit
         self.decimal = decimal
         self.day_first = day_first
+        self.lags = lags
+        self.windows = windows
+        self.time = time
 
     # ------------------------------------------------------------------ learning
 
     def fit(self, X, y=None):
-        """Fit names, treatments and scales to the rows, discarding earlier state."""
-        learned = clone(self).begin(X)
-        learned._learn(X, lambda part, values: part.fit_transform(values))
+        """Fit names, treatments and scales to the rows, discarding earlier state; prose only with targets."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X, y=None, task=None):
+        """Fit to the rows and encode them; each is scored by what the words of the rows before it told."""
+        learned = clone(self).begin(X, task or _task_of(y), y)
+        before = learned._learn(X, lambda part, values: part.fit_transform(values), y)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(vars(learned))
-        return self
+        if self._past.wanted:
+            return before
+        rows = self.transform(X)
+        for _, places in self._texts():
+            rows[:, places] = before[:, places]
+        return rows
 
     def partial_fit(self, X, y=None):
-        """Update the scales with the rows; names and treatments are determined by the first rows."""
-        self.learn_transform(X)
+        """Update scales and scores with the rows; names and treatments are determined by the first rows."""
+        self.learn_transform(X, y)
         return self
 
-    def learn_transform(self, X: Any) -> Any:
-        """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself."""
-        self.begin(X)
-        return self._learn(X, lambda part, values: part.learn_checked(values))
+    def learn_transform(self, X: Any, y: Any = None, task: str | None = None) -> Any:
+        """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself.
 
-    def begin(self, X: Any) -> Encode:
+        Prose is scored by what the rows before have told.  The task is that of the targets, unless it is given.
+        """
+        self.begin(X, task or _task_of(y), y)
+        return self._learn(X, lambda part, values: part.learn_checked(values), y)
+
+    def begin(self, X: Any, task: str | None = None, y: Any = None) -> Encode:
         """Determine names and treatments from these rows, unless they are already known, without updating the scales."""
         if hasattr(self, "schema_"):
             return self
-        given = self._checked()
+        given = given_treatments(self)
         table = as_table(X)
         unknown = [name for name in given if name not in table.columns]
         if unknown:
-            option = next(one for one in ("categorical", "numeric", "date", "ignore") if unknown[0] in getattr(self, one))
+            option = next(one for one in OPTIONS if unknown[0] in getattr(self, one))
             raise ValueError(f"{option}: {no_column(unknown[0], table.names)}")
-        schema = decide(table, Hints(given, self.missing == "impute", self.limit, self.decimal, self.day_first))
+        past = Past(wanted_of(self.lags, self.windows))
+        given |= _treatments(past, task)
+        table = past.learned(table, y)[1]
+        hints = Hints(given, self.missing == "impute", self.limit, self.decimal, self.day_first, Prose.width(task))
+        schema = decide(table, hints)
         is_open = table.keyed and self.missing == "impute" and self.hash is None and any(column.width for column in schema)
         spare = SPARE if is_open else 0
         self._settle(schema, has_names(X), None if self.scale is None else clone(self.scale), spare=spare)
+        self._prose = tuple(Prose(str(task)) for _ in self._texts())
+        dates_there = names_of(schema, "date")
+        self._time = self.time or (dates_there[0] if past.wanted and len(dates_there) == 1 else None)
         ignored = [column for column in schema if column.treatment == "ignore" and column.name not in given]
         if ignored:
             self._warn("", f"ignored: {Schema(ignored).ignored()}")
@@ -164,6 +208,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _settle(self, schema: Schema, named: bool, scale: Any, fill: Fill | None = None, spare: int = 0) -> None:
         self._own, self.scale_, self._spare = schema, scale, spare
+        self._past, self._order, self._time = Past(wanted_of(self.lags, self.windows)), Order(), None
         self._is_named = named
         self._welcome(())
         self._places = {column.name: {word: place for place, word in enumerate(column.categories)} for column in schema}
@@ -179,12 +224,13 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             (
                 column,
                 first,
-                *((None, self._places[column.name]) if column.treatment == "category" else (place[column.name], None)),
+                *((None, self._places[column.name]) if column.treatment == "category" else (place.get(column.name), None)),
             )
             for column, first in self._layout
             if column.width
         ]
-        self._is_plain = self.hash is None and not names_of(schema, "date")
+        self._is_plain = self.hash is None and not names_of(schema, "date", "text") and not self._past.wanted
+        self._prose: tuple[Prose, ...] = ()  # of each text
         is_usual = self.missing == "impute" and type(scale) is Standardise
         self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
         firsts = {column.name: first for column, first in self._layout}
@@ -197,43 +243,10 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         """Set the columns that came after the first rows."""
         self._late = late
         self.schema_ = Schema((*self._own, *(one.column for one in late)))
-        self.n_features_in_ = len(self.schema_)
+        given = [column.name for column in self.schema_ if column.name not in self.past_names]
+        self.n_features_in_ = len(given)
         if self._is_named:
-            self.feature_names_in_ = np.array([column.name for column in self.schema_], dtype=object)
-
-    def _checked(self) -> dict[str, Any]:
-        """Validate the parameters and return the given treatments."""
-        if self.hash is not None and (not isinstance(self.hash, int) or not 1 <= self.hash <= MOST):
-            raise ValueError(f"hash must be an integer of columns from 1 to {MOST}, not {self.hash!r}")
-        if not isinstance(self.limit, int) or not 1 <= self.limit <= MOST:
-            raise ValueError(f"limit must be an integer of at least 1, not {self.limit!r}")
-        if self.missing not in ("error", "impute"):
-            raise ValueError(
-                f"missing must be 'error' or 'impute', not {self.missing!r}; stream(missing='drop') drops such rows"
-            )
-        if self.scale is not None and not hasattr(self.scale, "learn_transform"):
-            raise TypeError(f"scale must be Standardise() or MinMax(), not {self.scale!r}")
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"decimal must be a point, a comma or None, not {self.decimal!r}")
-        if self.day_first not in (None, True, False):
-            raise ValueError(f"day_first must be True, False or None, not {self.day_first!r}")
-        words = self.categorical if isinstance(self.categorical, Mapping) else {}
-        chosen = {"category": self.categorical, "number": self.numeric, "date": self.date, "ignore": self.ignore}
-        given: dict[str, Any] = {}
-        for treatment, names in (*chosen.items(), *(("category", values) for values in words.values())):
-            if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-                option = {"category": "categorical", "number": "numeric"}.get(treatment, treatment)
-                raise TypeError(f"{option} must be a list of names, not {names!r}")
-        for treatment, names in chosen.items():
-            for name in names:
-                if name in given:
-                    raise ValueError(f"column {name!r} cannot be both {given[name]} and {treatment}")
-                given[str(name)] = treatment
-        for name, values in words.items() if self.hash is None else ():
-            given[str(name)] = [category(value, name) for value in values]
-            if len(set(given[str(name)])) < len(given[str(name)]):
-                raise ValueError(f"the categories of {name!r} must be distinct")
-        return given
+            self.feature_names_in_ = np.array(given, dtype=object)
 
     # ------------------------------------------------------------------ rows
 
@@ -244,27 +257,50 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         plain = self._plain_table(X)
         if plain is not None:
             return self._padded(self._transformed(plain))
-        table = self._table(X)
+        table = self._past.ahead(self._table(X))
         values, times = self._values(table)
         absent = np.isnan(values)
         if absent.any():
             values = self._fill.filled(values)
         rows = self._rows(table, self._transformed(values), absent, times)
+        self._score_texts(table, rows)
         for one in self._late:
             one.encode(table, rows[:, self._width :], learn=False)
-        return rows
+        return rows if self.hash is None else self._hashed(table, rows)
 
-    def _learn(self, X: Any, scaled: Any) -> Any:
+    def _texts(self) -> list[tuple[str, slice]]:
+        """Return the name of each column of prose and its encoded columns."""
+        return [(one.name, slice(first, first + one.width)) for one, first in self._layout if one.treatment == "text"]
+
+    def _score_texts(self, table: Table, rows: np.ndarray, y: Any = None) -> tuple[Prose, ...]:
+        """Write the scores of prose into rows; return what is known of words after learning the targets, if there are any."""
+        later = []
+        for prose, (name, places) in zip(self._prose, self._texts(), strict=True):
+            texts = _texts(table, name)
+            learned, scores = prose.learn(texts, y) if prose.can_learn(texts, y) else (prose, prose.scores(texts))
+            rows[:, places.start : places.start + scores.shape[1]] = scores
+            later.append(learned)
+        return tuple(later)
+
+    def _learn(self, X: Any, scaled: Any, y: Any = None) -> Any:
         plain = self._plain_table(X)
         if plain is not None:
             return self._padded(self._learned(plain, scaled))
-        table = self._table(X, learn=True)
+        past, table = self._past.learned(self._table(X, learn=True), y)
         values, times = self._values(table, learn=True)
+        self._past = past
+        if self._time is not None:
+            self._order = self._order.learned(times[self._time])
+        if self.disordered_:
+            self._warn(
+                "order", f"rows are not in order of {short(self._time)}: lags are those of rows before, whatever their times"
+            )
         absent = np.isnan(values)
         rows = self._rows(table, self._learned(values, scaled), absent, times)
+        self._prose = self._score_texts(table, rows, y)
         if self._late:
             self._late = tuple(one.encode(table, rows[:, self._width :], learn=True) for one in self._late)
-        return rows
+        return rows if self.hash is None else self._hashed(table, rows)
 
     def _padded(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with the columns that are kept free."""
@@ -278,11 +314,11 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         row, values = found
         return self._joined(row, self._transformed(values))
 
-    def learn_transform_one(self, x: Any) -> np.ndarray:
-        """Learn one event and return it encoded with the updated state."""
+    def learn_transform_one(self, x: Any, y: Any = None, task: str | None = None) -> np.ndarray:
+        """Learn one event and return it encoded with the updated state; prose is scored before it is learned."""
         found = self._plain_row(x)
         if found is None:
-            return self.learn_transform(one_row(x))[0]
+            return self.learn_transform(one_row(x), None if y is None else [y], task)[0]
         row, values = found
         return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
 
@@ -314,7 +350,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             found, own = len(table.names), self.n_features_in_
             if found != own:
                 raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
-            return Table(dict(zip((column.name for column in self.schema_), table.columns.values(), strict=True)))
+            given = (column.name for column in self.schema_ if column.name not in self.past_names)
+            return Table(dict(zip(given, table.columns.values(), strict=True)))
         self._check_names(table)
         new = [name for name in table.columns if name not in self._places]
         if new:
@@ -323,7 +360,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
 
     def _check_names(self, table: Table) -> None:
         """Raise if columns are lacking: any one of a table, all of a dictionary, in which others are missing values."""
-        used = [column.name for column in self._own if column.treatment != "ignore"]
+        past = self.past_names
+        used = [column.name for column in self._own if column.treatment != "ignore" and column.name not in past]
         lacking = [name for name in used if name not in table.columns]
         if table.keyed and self.missing == "impute" and (len(lacking) < len(used) or not used):
             return
@@ -401,7 +439,7 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
             if column.treatment == "date":
                 angles = dates.angles(times[column.name], column.clock)
                 rows[:, first + 1 : first + 1 + angles.shape[1]] = angles
-        return rows if self.hash is None else self._hashed(table, rows)
+        return rows
 
     def _codes(self, table: Table, column: Column) -> np.ndarray:
         """Return for each row the index of the category column that is 1."""
@@ -446,7 +484,12 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     @property
     def is_running(self) -> bool:
         """Whether learning changes how a row is encoded."""
-        return self.scale is not None or self.missing == "impute"
+        return self.scale is not None or self.missing == "impute" or bool(getattr(self, "_prose", ()))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what is known of words, in bytes."""
+        return sum(one.nbytes for one in self._prose)
 
     @property
     def columns_out(self) -> int:
@@ -457,6 +500,16 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     def imputed_(self) -> int:
         """Number of learned rows in which a number, boolean or date was imputed."""
         return self._fill.rows
+
+    @property
+    def past_names(self) -> list[str]:
+        """Names of the columns of the past."""
+        return self._past.names
+
+    @property
+    def disordered_(self) -> int:
+        """Number of learned rows whose time is before that of an earlier row."""
+        return self._order.count
 
     def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
         """Return the fill value, if any, and the scale of each column of numbers, booleans and dates."""
@@ -472,8 +525,8 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
         """Return a row of means and of categories that are there, for examples; None for dates."""
         means = {name: float(f"{fill:.4g}") for name, (fill, _) in self.measured().items() if fill is not None}
         found: dict[str, Any] = {column.name: column.categories[0] if column.categories else None for column in self.schema_}
-        numeric = names_of(self.schema_, "number", "boolean")
-        return found | {name: means.get(name) for name in numeric}
+        found |= {name: means.get(name) for name in names_of(self.schema_, "number", "boolean")}
+        return {name: value for name, value in found.items() if name not in self.past_names}
 
     @property
     def free(self) -> int:
@@ -498,67 +551,26 @@ class Encode(PlainStatistics, TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "schema_")
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON-compatible data."""
-        given = self._checked()
-        scale = getattr(self, "scale_", None) or self.scale
-        names: Any = list(self.categorical)
-        if isinstance(self.categorical, Mapping):
-            names = {name: given[name] for name in names} if self.hash is None else {name: [] for name in names}
-        return {
-            "part": "Encode",
-            "categorical": names,
-            "numeric": list(self.numeric),
-            "date": list(self.date),
-            "ignore": list(self.ignore),
-            "missing": self.missing,
-            "limit": self.limit,
-            "decimal": self.decimal,
-            "day_first": self.day_first,
-            "hash": self.hash,
-            "scale": None if scale is None else scale.to_state(),
-            "schema": [column._asdict() for column in getattr(self, "_own", ())],
-            "fill": self._fill.to_state() if hasattr(self, "schema_") else None,
-            "named": hasattr(self, "feature_names_in_"),
-            "spare": getattr(self, "_spare", 0),
-            "late": [one.to_state() for one in getattr(self, "_late", ())],
-            "unread": getattr(self, "unread_", {}),
-        }
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Encode:
-        """Restore a step from the result of ``to_state``."""
-        scale = None if state["scale"] is None else part_from_state(state["scale"])
-        own = ("categorical", "hash", "numeric", "date", "ignore", "missing", "limit", "decimal", "day_first")
-        params = {name: state[name] for name in own}
-        params = {name: () if value == [] else value for name, value in params.items()}  # the default, which is not displayed
-        part = cls(**params, scale=None if scale is None else clone(scale))
-        given = part._checked()
-        schema = Schema(Column.from_plain(column) for column in state["schema"])
-        names = [column.name for column in schema]
-        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in given):
-            raise ValueError("the names of columns must be distinct strings")
-        if schema:
-            if not set(given) <= set(names):
-                raise ValueError("the treatments do not match the columns")
-            measured = sum(column.is_measured for column in schema)
-            part._settle(schema, bool(state["named"]), scale, Fill.from_state(state["fill"], measured), state["spare"])
-            part._restore_late(state)
-            if scale is not None and getattr(scale, "n_features_in_", part._scaled) != part._scaled:
-                raise ValueError(f"the scale is for {scale.n_features_in_} columns, but {part._scaled} are scaled")
-        return part
+def _treatments(past: Past, task: str | None) -> dict[str, str]:
+    """Return the treatments of columns of the past that are known: means, and targets of a task."""
+    kinds = {"classification": "category", "regression": "number"}
+    targets = [one for one in past.wanted if one.source is None]
+    if targets and task not in kinds:
+        raise ValueError("lags and windows of the target need a classifier or a regressor")
+    if task == "classification" and any(one.is_mean for one in targets):
+        raise ValueError("windows of the target need targets that are numbers, not labels")
+    return {one.name: kinds[str(task)] for one in targets} | {one.name: "number" for one in past.wanted if one.is_mean}
 
-    def _restore_late(self, state: dict[str, Any]) -> None:
-        late = tuple(LateColumn.from_state(one) for one in state["late"])
-        ends = [0, *(one.end for one in late)]
-        names = [column.name for column in self._own] + [one.column.name for one in late]
-        if self._spare not in (0, SPARE) or ends[-1] > self._spare or [one.first for one in late] != ends[:-1]:
-            raise ValueError("the columns that came later do not fit into those kept free for them")
-        counts = state["unread"]
-        if len(set(names)) < len(names) or not all(type(count) is int and count > 0 for count in counts.values()):
-            raise ValueError("the names of columns must be distinct, and counts positive")
-        self._welcome(late)
-        self.unread_ = dict(counts)
+
+def _task_of(y: Any) -> str | None:
+    return None if y is None else task_of(y)
+
+
+def _texts(table: Table, name: str) -> list[str | None]:
+    """Return a column as texts, None where there is none."""
+    words, codes = table.categories(name)
+    return [None if gap else words[code] for code, gap in zip(codes.tolist(), table.missing(name).tolist(), strict=True)]
 
 
 def _usable(values: np.ndarray) -> np.ndarray:
@@ -579,8 +591,8 @@ def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
         raise RowError(f"row {row + 1}: {short(value)} in column {short(name)} is not an ISO 8601 date such as 2026-01-31", row)
 
 
-def part_from_state(state: dict[str, Any]) -> Any:
-    """Restore a step of any class from the result of ``to_state``.
+def part_from_state(state: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) -> Any:
+    """Restore a step of any class from the result of ``to_state`` and, if it has any, its arrays.
 
     Examples
     --------
@@ -591,7 +603,8 @@ def part_from_state(state: dict[str, Any]) -> Any:
     >>> print(part_from_state(part.to_state()).transform(np.array([[1.0]])))
     [[0.25]]
     """
-    kinds: dict[str, Any] = {"Encode": Encode, "MinMax": MinMax, "Standardise": Standardise}
-    if state.get("part") not in kinds:
-        raise ValueError(f"part must be one of {sorted(kinds)}, not {state.get('part')!r}")
-    return kinds[state["part"]].from_state(state)
+    if state.get("part") == "Encode":
+        return Encode.from_state(state, arrays)
+    if arrays:
+        raise ValueError(f"{state.get('part')!r} has no arrays")
+    return scaling_from_state(state)

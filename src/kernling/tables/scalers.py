@@ -317,3 +317,11 @@ class MinMax(_Scaling):
 
     def _scale(self, minimum: np.ndarray, width: np.ndarray) -> Scale:
         return Scale(minimum, width, self.low, self.high - self.low)
+
+
+def scaling_from_state(state: dict[str, Any]) -> Standardise | MinMax:
+    """Restore a scaler of either class from the result of ``to_state``."""
+    kinds: dict[str, Any] = {"MinMax": MinMax, "Standardise": Standardise}
+    if state.get("part") not in kinds:
+        raise ValueError(f"part must be one of {sorted(kinds)}, not {state.get('part')!r}")
+    return kinds[state["part"]].from_state(state)

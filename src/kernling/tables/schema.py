@@ -13,14 +13,17 @@ import numpy as np
 from ..estimators.constraints import short
 from ..text import check_text, check_texts
 from . import dates, written
+from .prose import OUTPUTS, word_count
 from .table import Table, check_plain, missing
 from .written import FEW, PLAIN, is_gap, numbers
 
-TREATMENTS = ("number", "boolean", "category", "date", "ignore")
+TREATMENTS = ("number", "boolean", "category", "date", "text", "ignore")
 FORMS = {"number": (PLAIN, written.POINT, written.COMMA), "date": (dates.ISO, dates.DAY_FIRST, dates.MONTH_FIRST)}
 MANY = 100  # from this many rows on, columns with a different value in each row are taken for identifiers
 EPOCH = 946_684_800, 4_102_444_800  # seconds from 2000 to 2100: times, although they may all be different and increase
 _NAMED_ID = re.compile(r"(?:^|[_\W])(?:id|uuid|guid|key|index|nr|no|number)$|[a-z]I[dD]$|^unnamed: 0$|^$", re.IGNORECASE)
+PROSE = 4  # words, on average, from which on texts that are mostly different are prose
+NO_TARGETS = "prose, which only classifiers and regressors can use"
 OTHERS = 16  # columns that the remaining categories are hashed into if there are many, or if new ones are to be expected
 NEW = 0.01  # fraction of rows with a category of their own above which new categories are to be expected
 
@@ -32,7 +35,7 @@ class Column(NamedTuple):
     treatment: str
     gaps: bool = False  # whether there is an indicator of missing values
     categories: tuple[str, ...] = ()
-    others: int = 0  # columns for all other categories
+    others: int = 0  # columns for all other categories, or for the scores of prose
     clock: bool = False  # whether dates have a time of day
     origin: int = 0  # start of elapsed time, in seconds since 1970
     form: str = ""  # how numbers or dates are written, if not plainly
@@ -57,6 +60,8 @@ class Column(NamedTuple):
         if self.treatment == "category":
             other = [f"{name}=?"] if self.others == 1 else [f"{name}=?{place}" for place in range(self.others)]
             own = [*(f"{name}={word}" for word in self.categories), *other]
+        elif self.treatment == "text":
+            own = [f"{name} score {place}" for place in range(self.others)]
         elif self.treatment == "date":
             own = [f"{name} days", *(f"{name} {angle}" for angle in dates.angle_names(self.clock) if not self.late)]
         else:
@@ -82,6 +87,8 @@ class Column(NamedTuple):
             raise ValueError(f"{dict(plain)} is not a column of a schema")
         if not (1 if column.treatment == "category" else 0) <= column.others <= OTHERS:
             raise ValueError(f"column {column.name!r} cannot have {column.others} columns for other categories")
+        if column.treatment == "text" and (column.others not in (1, OUTPUTS) or column.gaps or column.late):
+            raise ValueError(f"the text {column.name!r} cannot have {column.others} columns")
         if len(set(column.categories)) < len(column.categories):
             raise ValueError(f"the categories of {column.name!r} must be distinct")
         if column.form not in FORMS.get(column.treatment, ("",)) or not isinstance(column.reason, str):
@@ -115,6 +122,7 @@ class Hints(NamedTuple):
     limit: int  # categories of a column that have their own columns
     decimal: str | None = None  # mark of decimals, a point or a comma
     day_first: bool | None = None  # whether dates such as 3/4/2026 are in April
+    scores: int = 0  # columns of prose, 0 if there are no targets to learn it from
 
 
 def decide(table: Table, hints: Hints) -> Schema:
@@ -133,6 +141,8 @@ def _decided(table: Table, name: str, given: Any, hints: Hints) -> Column:
     treatment, form = (given, _form(values, given, hints)) if given else kind_of(values, hints.decimal, hints.day_first)
     if treatment == "category":
         return _category(table, name, given, hints)
+    if treatment == "text":
+        return _text(name, hints)
     if treatment == "date":
         times = dates_of(table, name, form)
         known = times[~np.isnat(times)]
@@ -148,13 +158,20 @@ def _category(table: Table, name: str, given: Any, hints: Hints) -> Column:
     gaps = missing(table.columns[name])
     words, codes = table.categories(name)
     found = Counter(codes[~gaps].tolist())
-    if given is None and len(codes) >= MANY and 2 * len(found) > found.total():
-        return Column(name, "ignore", reason="text that is different in most rows")
+    if given is None and 2 * len(found) > found.total():
+        if word_count([words[code] for code in found]) >= PROSE:
+            return _text(name, hints)
+        if len(codes) >= MANY:
+            return Column(name, "ignore", reason="text that is different in most rows")
     most = sorted(found, key=lambda code: (-found[code], code))[: hints.limit]
     # The share of categories seen once is about the chance that the next one is new (Good, Biometrika 1953).
     new = sum(count == 1 for count in found.values()) / max(found.total(), 1)
     others = 1 if len(found) <= hints.limit and new <= NEW else OTHERS
     return Column(name, "category", hints.impute and bool(gaps.any()), tuple(words[code] for code in sorted(most)), others)
+
+
+def _text(name: str, hints: Hints) -> Column:
+    return Column(name, "text", others=hints.scores) if hints.scores else Column(name, "ignore", reason=NO_TARGETS)
 
 
 def is_identifier(name: str, values: np.ndarray) -> bool:
@@ -236,6 +253,8 @@ def _told(column: Column) -> str:
         what += f", {column.form}" if column.form else ""
     elif what == "number" and column.form:
         what += f", written as {column.form}"
+    elif what == "text":
+        what += ", scored by its words"
     elif what == "ignore":
         return f"ignored: {column.reason}"
     what += ", came later" if column.late else ""

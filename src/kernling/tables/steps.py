@@ -96,8 +96,10 @@ class Steps(_BaseComposition):
         return Pipeline(self._now)._sk_visual_block_()
 
 
-def learned_and_transformed(part: Any, X: Any, y: Any) -> Any:
-    """Train a step on a chunk and return the transformed rows."""
+def learned_and_transformed(part: Any, X: Any, y: Any, task: str | None) -> Any:
+    """Train a step on a chunk, whose targets are of this task, and return the transformed rows."""
+    if getattr(part, "takes_tables", False):
+        return part.learn_transform(X, y, task)
     if hasattr(part, "learn_transform"):
         return part.learn_transform(X)
     if not hasattr(part, "partial_fit"):
@@ -121,7 +123,7 @@ def columns_of(model: Any) -> dict[str, Any]:
     ignored = names_of(first.schema_, "ignore")
     return {
         "features": None if first.free else [name for name in names.tolist() if name not in ignored],  # None: keys may be new
-        "categorical": names_of(first.schema_, "category", "date"),  # as written: "007" is not 7
+        "categorical": names_of(first.schema_, "category", "date", "text"),  # as written: "007" is not 7
     }
 
 
@@ -141,10 +143,10 @@ def described_steps(header: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(name, held) for name, held in steps]
 
 
-def restored_part(name: str, held: dict[str, Any]) -> Any:
+def restored_part(name: str, held: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Restore a step that scales or encodes from its description in a model file."""
     try:
-        return part_from_state(held)
+        return part_from_state(held, arrays)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"step {name!r} has an entry that is missing or of another type") from error
 

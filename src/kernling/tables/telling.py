@@ -32,7 +32,7 @@ def telling_columns(table: Table, schema: Schema, y: Any, task: str) -> list[str
     >>> telling_columns(table, Encode().begin(table).schema_, y, "classification")
     ['refunded']
     """
-    used = [column for column in schema if column.treatment != "ignore" and column.name in table.columns]
+    used = [column for column in schema if column.treatment not in ("ignore", "text") and column.name in table.columns]
     y = np.asarray(y)[:ROWS]
     if len(y) < ENOUGH or len(used) < 2:
         return []
