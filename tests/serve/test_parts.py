@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import kernling
+from kernling.pipeline import last_step
 from kernling.serve import jobs as queue
+from kernling.serve import live
 from kernling.serve import log as logs
 from kernling.serve.blocks import Block
 from kernling.serve.dead import Attempts, DeadLetters
@@ -14,12 +16,15 @@ from kernling.serve.ids import IDS, KnownIds, Piece, StoredIds
 from kernling.serve.jobs import Job, Jobs
 from kernling.serve.journal import BLOCK, DEFINITION, Definition, Journal, blocks
 from kernling.serve.learners import share
+from kernling.serve.live import LiveModel, Traits
 from kernling.serve.log import Found, Log, Record
 from kernling.serve.marks import NAMES, Mark, Marks, read
 from kernling.serve.recovery import Survey
 from kernling.serve.refusal import Refused
+from kernling.serve.rows import Layout
 from kernling.serve.settings import Settings
 from kernling.serve.snapshots import NEW
+from kernling.serve.targets import Targets
 from kernling.serve.waiting import OVERHEAD, Waiting
 from serving import abandon, events, send
 
@@ -252,6 +257,41 @@ def test_new_classes_make_turns_shorter():
     rows = [str(place) for place in range(1000)]
     assert share(rows, {"a", "b"}, 2**22) < share(["a"] * 1000, {"a", "b"}, 2**22) // 10
     assert share(rows, set(), 2**40) == 1
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_block_that_fails_in_a_later_turn_is_forgotten_but_for_the_pieces_that_can_be_learned(monkeypatch, is_published):
+    monkeypatch.setattr(live, "share", lambda targets, known, size: min(10, len(targets)))
+    rng, teach = np.random.default_rng(0), LiveModel._teach
+
+    def fails(self: LiveModel, part: Block) -> None:
+        if (part.columns["km"] > 1e9).any():
+            raise ValueError("too far")
+        teach(self, part)
+
+    monkeypatch.setattr(LiveModel, "_teach", fails)
+
+    def block(pieces: int, bad: int | None = None) -> Block:
+        km = rng.normal(size=20 * pieces)
+        targets = np.where(km > 0.0, "late", "on time").tolist()
+        if bad is not None:
+            km[20 * bad] = 1e10
+        return Block({"km": km}, targets, (20,) * pieces)
+
+    traits = Traits(Layout({"km": "numbers"}), Targets("classification", "text"))
+    spec = {"estimator": "AVMClassifier", "parameters": {"random_state": 0}}
+    model, twin = (LiveModel(1, "trips", spec, traits, Settings(first_rows=40)) for _ in range(2))
+    first, second = block(3), block(4, bad=2)
+    for each in (model, twin):
+        (each.learn if is_published else each.replay)(60, first)
+    assert [outcome is None for outcome in model.learn(140, second)] == [True, True, False, True]
+    for place, piece in enumerate(second.split()):
+        if place != 2:
+            twin.learn(140, piece)
+    assert model.published.events == twin.published.events == 120
+    probes = [{"km": value} for value in (-1.0, 0.1, 2.0)]
+    assert model.published.predict(probes, traits.layout) == twin.published.predict(probes, traits.layout)
+    assert last_step(model.published.model).t_ == 120
 
 
 # ---------------------------------------------------------------------- what brought the process down

@@ -73,30 +73,23 @@ class SingleEvents(TakesTurns):
                 self._followed_and_learned(x, y, target, sample_weight)
         return self
 
+    @learning
     def predict_then_learn_one(self, x, y, method="predict", sample_weight=1.0):
         """Learn one event, a 1-D array; return the prediction of it just before: ``predict_then_learn`` for a single event.
 
         ``method`` is one of those of ``predict_then_learn``; the result has the form of ``predict_one`` (None before any
         learning), ``score_one`` or ``predict_proba_one``.  Faster than these and ``learn_one``, since the event is scored once.
         """
-        read, turns = getattr(self, self._single_method(method)[1]), self._turns
-        if turns.predicting:
-            turns.check()
-        with turns.lock:
-            if turns.predicting:
-                turns.wait()
-            one: Any = self._one or self._make_ready()
-            target = self._target_of(y) if one else None
-            if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
-                sample_weight = _checked_weight(sample_weight)
-            if target is None or sample_weight == 0.0:  # nothing would be scored, or a class that is not known yet as well
-                found = self.said_of(x, method)
-                self.learn_one(x, y, sample_weight)
-                return found
-            if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
-                x = self._event(x)
-            learn = self._scored_and_learned if self._errors is None else self._followed_and_learned
-            return read(learn(x, y, target, sample_weight))
+        read = getattr(self, self._single_method(method)[1])
+        one: Any = self._one or self._make_ready()
+        target = self._target_of(y) if one else None
+        sample_weight = _checked_weight(sample_weight)
+        if target is None or sample_weight == 0.0:  # nothing would be scored, or a class that is not known yet as well
+            found = self.said_of(x, method)
+            self.learn_one(x, y, sample_weight)
+            return found
+        learn = self._scored_and_learned if self._errors is None else self._followed_and_learned
+        return read(learn(self._event(x), y, target, sample_weight))
 
     def said_of(self, x, method: str) -> Any:
         """Return what a method of ``predict_then_learn_one`` says of an event, without learning it."""
