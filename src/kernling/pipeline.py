@@ -330,6 +330,18 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     rank_scores = _scores("rank_scores", "Return the ranking scores, without subtracting a threshold.")
     transform = _scores("transform", "Transform the rows by all steps.")
 
+    @last_has("predict_interval")
+    @predicting
+    def predict_interval(self, X, coverage=0.9):
+        """Return an interval for the value of each row, (rows, 2), that contains this share of the values in the long run."""
+        return self._learned().predict_interval(self.passed(X), coverage)
+
+    @last_has("predict_set")
+    @predicting
+    def predict_set(self, X, coverage=0.9):
+        """Return which labels each row may have, (rows, classes): its own is one of them with this share in the long run."""
+        return self._learned().predict_set(self.passed(X), coverage)
+
     @last_has("fit_predict")
     def fit_predict(self, X, y=None):
         """Fit to the rows and predict which are outliers."""
@@ -352,6 +364,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         with self._turns.lock:
             last, x = self._passed_one(x)
             return None if last is None else last.predict_one(x)
+
+    @last_has("predict_interval_one")
+    def predict_interval_one(self, x, coverage=0.9):
+        """Predict an interval for the value of one event: a pair, or None before any learning."""
+        with self._turns.lock:
+            last, x = self._passed_one(x)
+            return None if last is None else last.predict_interval_one(x, coverage)
 
     @last_has("predict_proba_one")
     def predict_proba_one(self, x):
@@ -559,7 +578,21 @@ def last_step(model: Any) -> Any:
 
 
 _DELEGATED = frozenset(
-    ("task", "learner", "classes_", "t_", "n_stored_", "n_support_", "n_waiting_", "nbytes_", "offset_", "certificate")
+    (
+        "task",
+        "learner",
+        "classes_",
+        "t_",
+        "n_stored_",
+        "n_support_",
+        "n_waiting_",
+        "nbytes_",
+        "offset_",
+        "certificate",
+        "calibration_",
+        "interval_around",
+        "set_among",
+    )
 )
 
 

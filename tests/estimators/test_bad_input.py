@@ -226,6 +226,7 @@ PARAMETERS = {
     "epsilon": [-0.1],
     "y_max": [0.0, -1.0],
     "standardise_target": [1.0, "yes"],
+    "calibrate": [0.9, "yes"],
     "kernel": ["poly", "linear", "gauss"],
     "gamma": [0.0, -1.0, "auto"],
     "degree": [0, 1.5],

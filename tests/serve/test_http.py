@@ -22,6 +22,7 @@ from kernling.serve.app import create_app
 from kernling.serve.guard import find_token
 from kernling.serve.service import Service
 from kernling.serve.settings import Settings
+from kernling.serve.specs import new_pipeline
 from serving import served
 
 ROW = {"km": 1.0, "city": "Oslo"}
@@ -370,3 +371,21 @@ def test_a_signal_stops_it_after_what_was_acknowledged(tmp_path):
             client.get("/healthz")
     assert len(list(tmp_path.glob("snapshots/1/*.kern"))) == 1
     assert not (tmp_path / "journal.sqlite-wal").exists()  # closed in order
+
+
+def test_answers_have_intervals_or_sets(client):
+    events = [{"a": place % 50 / 50, "target": place % 50 + place % 3 / 10} for place in range(300)]
+    client.put("/models/minutes", json={"estimator": "AVMRegressor", "parameters": {"gamma": 5.0, "delta": 0.1}})
+    client.post("/models/minutes/learn", json=events)
+    for count in (1, 20):
+        said = client.post("/models/minutes/predict", json=[{"a": 0.5}] * count).json()[0]
+        low, high = said["interval"]
+        assert low < said["value"] < high
+    facts = client.get("/models/minutes").json()
+    assert facts["calibration"]["coverage"] == 0.9
+    assert facts["calibration"]["inside"] > 0.85
+    said = client.post("/models/flights/predict", json=ROW).json()[0]
+    assert said["label"] in said["set"]
+    for parameters, calibrates in (({}, True), ({"calibrate": False}, False)):
+        spec = {"estimator": "AVMRegressor", "parameters": parameters}
+        assert new_pipeline(spec, "regression").steps[-1][1].calibrate is calibrates

@@ -46,11 +46,11 @@ class Predictions(NamedTuple):
     values: np.ndarray | None  # of the usable rows
 
 
-def predictions(model: Any, X: Any, method: str = "predict") -> Predictions:
-    """Return the predictions of rows by a method of a model."""
+def predictions(model: Any, X: Any, method: str = "predict", **options: Any) -> Predictions:
+    """Return the predictions of rows by a method of a model, with these options."""
     good = usable(model, X)
     lines = [""] * X.shape[0]
-    values = getattr(model, method)(X if good.all() else X[good]) if good.any() else None
+    values = getattr(model, method)(X if good.all() else X[good], **options) if good.any() else None
     for place, line in zip(np.flatnonzero(good), () if values is None else lines_of(values), strict=True):
         lines[place] = line
     return Predictions(lines, good, values)

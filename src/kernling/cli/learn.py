@@ -48,6 +48,7 @@ def run(
     ] = None,
     results: Results = None,
     report: Report = None,
+    interval: settings.IntervalOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how columns would be treated, without training.")] = False,
     dask: spread.Dask = None,
     rounds: spread.Rounds = 1,
@@ -65,6 +66,10 @@ def run(
     _check_outputs(predictions, None, None)
     given = settings.split_pairs(set, "--set")
     saved = _resumed(resume, learner, given) if resume else None
+    if interval and saved:
+        settings.check_calibrated(saved.model, resume)
+    elif interval:
+        given["calibrate"] = "true"
     begin = Start(saved.model) if saved and dask else start(saved, data, reading)  # --dask learns all rows
 
     def make(source: Source, X: Any, y: Any) -> Any:
@@ -89,7 +94,7 @@ def run(
     measuring = {"metrics": settings.names_of(metrics), "window": window, "linear": True}
     measuring["every"] = 0 if every is None and (results or report) else every
     measuring |= {"row": source.skip, "again": begin.measured, "summarise": True}
-    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report)
+    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report, interval)
 
 
 def _resumed(path: Path, learner: str, given: dict[str, str]) -> Any:
@@ -130,6 +135,7 @@ def _learn(
     predictions: Path | None,
     results: Path | None,
     report: Path | None,
+    interval: float | None,
 ) -> None:
     """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
     from ..evaluate import ProgressiveRun, feed
@@ -161,7 +167,7 @@ def _learn(
             answers.end(source.rows)
         keep()
     if course and course.events:
-        _tell(course, results, report, source)
+        _tell(course, results, report, source, interval)
         for line in told:
             typer.echo(line)
         if interrupts.stopped:
@@ -196,7 +202,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _tell(course: Any, results: Path | None, report: Path | None, source: Source) -> None:
+def _tell(course: Any, results: Path | None, report: Path | None, source: Source, interval: float | None) -> None:
     from ..evaluate import write_rows
     from ..pipeline import last_step
     from ..report import decisions, page, show, surface, upright
@@ -205,7 +211,7 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
     model = last_step(course.model)
     title = f"{type(model).__name__} on {source.name}"
     show(upright(rows[-1]), title)
-    for line in (*decisions(course.summary), *_remarks(course.model, source)):
+    for line in (*decisions(course.summary), *_calibration(model, interval), *_remarks(course.model, source)):
         typer.echo(line)
     if results:
         write_rows(rows, results)
@@ -214,6 +220,17 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
         figures = [("Decision surface and stored points", surface(model, names=names))] if drawable else []
         page(rows, report, title, figures)
+
+
+def _calibration(model: Any, interval: float | None) -> list[str]:
+    """Return how many targets were within the intervals or sets before they were learned, and how large these were."""
+    if interval is None:
+        return []
+    inside, size = model.calibration_[interval]
+    what, how = ("intervals", f"mean width {size:.4g}")
+    if model.task == "classification":
+        what, how = "sets", f"{size:.2f} labels on average"
+    return [f"{interval:.0%} {what}: {inside:.1%} of the targets inside, {how}"]
 
 
 def _remarks(model: Any, source: Source) -> list[str]:
@@ -256,6 +273,9 @@ def predict(
     output: Annotated[Path | None, typer.Option(help="Output file (default: standard output).")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(min=0.5, max=0.99, help="Write two limits of each value, which contain this share of them.")
+    ] = None,
 ) -> None:
     """Write the prediction for each row, one line per row.
 
@@ -272,10 +292,13 @@ def predict(
 
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
+    method = method if interval is None else "predict_interval"
     if not hasattr(saved.model, method):
         learned = type(last_step(saved.model)).__name__
         cause = "a regressor has no scores"
-        if probabilities:
+        if interval is not None:
+            cause = "train a regressor with --interval, or --set calibrate=true"
+        elif probabilities:
             cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
             cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
         raise ValueError(f"{learned} in {model} has no {method}: {cause}")
@@ -288,7 +311,7 @@ def predict(
         if probabilities:
             answers.write([",".join(map(str, saved.model.classes_.tolist()))])
         for X, y in source.chunks():
-            found = predictions(saved.model, X, method)
+            found = predictions(saved.model, X, method, **({} if interval is None else {"coverage": interval}))
             answers.write(found.lines)
             status.show(f"{source.rows:,} rows")
             if y is not None and found.values is not None and saved.model.task != "oneclass" and method == "predict":

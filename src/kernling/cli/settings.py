@@ -43,6 +43,20 @@ def _known_learner(name: str) -> str:
     return name
 
 
+def _known_level(level: float | None) -> float | None:
+    from ..components.conformal import LEVELS
+
+    if level is not None and level not in LEVELS:
+        raise typer.BadParameter(f"must be one of {', '.join(map(str, LEVELS))}, the shares that are followed")
+    return level
+
+
+def check_calibrated(model: Any, path: Any) -> None:
+    """Raise for a model that has not followed its errors."""
+    if not hasattr(model, "calibration_"):
+        raise ValueError(f"the model in {path} has no intervals or sets: train it with --interval, or --set calibrate=true")
+
+
 def _known_metrics(text: str | None) -> str | None:
     for name in names_of(text) or ():
         if name not in METRICS + OTHER_NAMES:
@@ -62,6 +76,12 @@ MetricsOption = Annotated[
     typer.Option(
         help=f"Comma-separated metrics: {', '.join(METRICS[:-3])}; {', '.join(METRICS[-3:])}; or scikit-learn's names.",
         callback=_known_metrics,
+    ),
+]
+IntervalOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Intervals for values, or sets of labels, that contain this share of the targets.", callback=_known_level
     ),
 ]
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}

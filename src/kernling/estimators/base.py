@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..components.conformal import new_errors
 from ..core import averages
 from ..core import state as states
 from ..core.blas import one_thread
@@ -106,9 +107,12 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 raise ValueError("all sample weights are zero: there is nothing to learn from")
             self._plan(self.passes * int(np.count_nonzero(weights)))
             targets = self._all_targets(y, weights)
-            for _ in range(self.passes):
+            for number in range(self.passes):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
-                self._learn(X[order], targets[order], weights[order])
+                follows = self._errors is not None and number == 0  # rows of later passes have been learned before
+                scores = self._learn(X[order], targets[order], weights[order], follows)
+                if follows:
+                    self._follow(self._as_predicted(scores), y[order], weights[order])
             if self.learner.finish:
                 self._state = self.learner.finish(self._setup, self._params, self._state)
             self._check_finite()
@@ -129,6 +133,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             else:
                 self._check_classes(classes)
             self._plan(None)
+            record = record or self._errors is not None
             cuts = self._first_of_new_classes(y)
             few = not (fresh or record or cuts) and self._takes_few(X)
             is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
@@ -144,8 +149,10 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 for first, last in pairwise(sorted({0, *cuts, len(y)})):
                     if first in cuts:
                         self._add_class(y[first], in_place=careful)
-                    known = getattr(self, "classes_", None)
-                    parts.append((known, self._learn_segment(learn, X, y, weights, record, slice(first, last))))
+                    known, part = getattr(self, "classes_", None), slice(first, last)
+                    parts.append((known, self._learn_segment(learn, X, y, weights, record, part)))
+                    if self._errors is not None:
+                        self._follow(self._as_said(parts[-1][1]), y[part], weights[part], is_new=first in cuts)
                 if careful:
                     self._check_finite()
         return parts
@@ -236,6 +243,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         )
         self._rng = generator(self.random_state)
         self._merged = (0.0, -1)
+        self._errors = new_errors(self.task == "regression") if options.get("calibrate") else None
         self._state = self.learner.start(self._params, needs, self._problem, self._rng)
         self._largest = self._largest_entry()
 
@@ -344,8 +352,8 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     @property
     def nbytes_(self) -> int:
-        """Size of the state in bytes, without spare capacity."""
-        return states.nbytes(states.trimmed(self._fitted()))
+        """Size of what was learned in bytes, without spare capacity."""
+        return states.nbytes(states.trimmed(self._fitted())) + (0 if self._errors is None else states.nbytes(self._errors))
 
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
@@ -416,3 +424,14 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     def _class_weights(self, y, weights, whole: bool) -> np.ndarray:
         return np.ones(len(y))
+
+    def _as_said(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores before each row of a stream was learned, as predictions were then."""
+        return scores
+
+    def _as_predicted(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores as predictions are now."""
+        return scores
+
+    def _follow(self, said: np.ndarray, y: np.ndarray, weights: np.ndarray, is_new: bool = False) -> None:
+        """Follow the errors of rows before they were learned; ``is_new``: the first one has a label that was not known."""

@@ -171,6 +171,9 @@ class MixedClassifier(Mixed, OnlineClassifier):
         outputs = super()._outputs_of_event(x)
         return outputs if self.class_weight is None else outputs + self.output_shift
 
+    def _as_predicted(self, scores):
+        return scores + self.output_shift
+
     def _scored_and_learned(self, x, y, target, weight):
         if self.class_weight is None:
             return super()._scored_and_learned(x, y, target, weight)

@@ -31,6 +31,7 @@ class SingleEvents(TakesTurns):
     _allowed: Any = None
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
+    _errors: Any = None  # those before learning, if they are followed
     _scorers: list  # buffers for predicting a few rows
     _target_scale: Any = None
     partial_fit: Callable
@@ -47,6 +48,7 @@ class SingleEvents(TakesTurns):
     random_state: Any
     verbose: Any
     _stream: Callable
+    _follow: Callable
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
@@ -65,7 +67,10 @@ class SingleEvents(TakesTurns):
                 sample_weight = _checked_weight(sample_weight)
             if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
                 x = self._event(x)
-            self._learn_known(x, y, target, sample_weight)
+            if self._errors is None or sample_weight == 0.0:
+                self._learn_known(x, y, target, sample_weight)
+            else:
+                self._followed_and_learned(x, y, target, sample_weight)
         return self
 
     @learning
@@ -83,7 +88,8 @@ class SingleEvents(TakesTurns):
             found = self.said_of(x, method)
             self.learn_one(x, y, sample_weight)
             return found
-        return read(self._scored_and_learned(self._event(x), y, target, sample_weight))
+        learn = self._scored_and_learned if self._errors is None else self._followed_and_learned
+        return read(learn(self._event(x), y, target, sample_weight))
 
     def said_of(self, x, method: str) -> Any:
         """Return what a method of ``predict_then_learn_one`` says of an event, without learning it."""
@@ -99,6 +105,13 @@ class SingleEvents(TakesTurns):
         """Learn an event of the model's type and width, and of a positive weight; return its score just before."""
         self._learn_known(x, y, target, weight)
         return self._one.score_before()
+
+    def _followed_and_learned(self, x, y, target: float, weight: float) -> Any:
+        """Same for a model that follows its errors; Ctrl-C is deferred until both is done."""
+        with deferred_interrupt():
+            score = self._scored_and_learned(x, y, target, weight)
+            self._follow(np.reshape(score, (1, -1)), np.array([scalar(y)]), np.ones(1))
+        return score
 
     def _score_itself(self, score: Any) -> Any:
         return score
@@ -214,7 +227,8 @@ class SingleEvents(TakesTurns):
         self.check_own_parameters()
         if self._plain_with is None or self._plain_with is not self._allowed:
             named = "feature_names_in_" in self.__dict__
-            if named or getattr(self, "class_weight", None) is not None or not self._has_small_batches():
+            weighted = getattr(self, "class_weight", None) is not None
+            if named or weighted or self._errors is not None or not self._has_small_batches():
                 return False
             self._plain_with = self._allowed
         return True

@@ -38,6 +38,7 @@ class Stored:
     _rng: np.random.Generator
     _counts: np.ndarray
     _target_scale: Any
+    _errors: Any
     _merged: tuple[float, int]
 
     def to_contents(self) -> Contents:
@@ -60,6 +61,8 @@ class Stored:
         if hasattr(self, "feature_names_in_"):
             header["names"] = self.feature_names_in_.tolist()
         arrays = flatten(states.trimmed(self._state), packed=True)
+        if self._errors is not None:
+            arrays |= flatten(self._errors, "errors")
         if hasattr(self, "classes_"):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
@@ -90,6 +93,9 @@ class Stored:
             room.reset(allowed)
         empty, model._state = model._state, fill(model._state, arrays)
         model.verify_state(empty)
+        if model._errors is not None:
+            unknown, model._errors = model._errors, fill(model._errors, arrays, "errors")
+            verify(model._errors, unknown, {}, "errors")
         model._largest = model._largest_entry()
         model._rng.bit_generator.state = _generator_state(entry(header, "random", dict))
         model._merged = _merge_record(entry(header, "merged", list))

@@ -17,6 +17,7 @@ from ..driver.events import events_of
 from ..text import check_texts
 from . import labels
 from .base import OnlineEstimator
+from .calibrated import GivesIntervals, GivesSets
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
 from .contents import entry
 from .parameters import parameter
@@ -169,7 +170,7 @@ class OnlineWithClasses(OnlineEstimator):
         return self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
 
 
-class BaseOnlineClassifier(ClassifierMixin, OnlineWithClasses):
+class BaseOnlineClassifier(ClassifierMixin, GivesSets, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
@@ -275,7 +276,7 @@ class OnlineClassifier(BaseOnlineClassifier):
     )
 
 
-class BaseOnlineRegressor(RegressorMixin, OnlineEstimator):
+class BaseOnlineRegressor(RegressorMixin, GivesIntervals, OnlineEstimator):
     """A regressor that learns from a stream, targets as they are."""
 
     task = "regression"
@@ -345,11 +346,18 @@ class OnlineRegressor(BaseOnlineRegressor):
 
     def predict_then_learn(self, X, y, method="predict", sample_weight=None):
         """Learn the rows; return what ``predict`` would have returned for each just before it was learned."""
-        said = super().predict_then_learn(X, y, method, sample_weight)
+        said = self._as_said(super().predict_then_learn(X, y, method, sample_weight)[:, np.newaxis])[:, 0]
+        self.__dict__.pop("_before", None)
+        return said
+
+    def _as_said(self, scores):
         if self._target_scale is None:
-            return said
-        means, spreads = self.__dict__.pop("_before")
-        return means + spreads * said
+            return scores
+        means, spreads = self._before
+        return means[:, np.newaxis] + spreads[:, np.newaxis] * scores
+
+    def _as_predicted(self, scores):
+        return self._meant(scores)
 
     def _plain_targets(self, y, shape, weights):
         found = super()._plain_targets(y, shape, weights)

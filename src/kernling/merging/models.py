@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..components.conformal import EVENTS
 from ..core.blas import one_thread
 from ..core.fourier import Linear
 from ..estimators.base import OnlineEstimator
@@ -105,6 +106,8 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
     )
     if hasattr(merged, "_counts"):
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
+    if a._errors is not None:  # those of the model that has seen more, since a mean of both is neither's
+        merged._errors = max((a._errors, b._errors), key=lambda errors: errors.record[EVENTS])
     own = getattr(merged, "target_spread_", 1.0) * error
     merged._merged = (own + float(shares @ [_error(a), _error(b)]), merged.t_)
     merged.verify_state()

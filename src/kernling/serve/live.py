@@ -25,6 +25,9 @@ from .sizes import Claim, used_by
 from .specs import new_pipeline, schema_of
 from .targets import Targets
 
+COVERAGE = 0.9  # of the intervals and sets in answers
+LEAST = 1e-300  # probability, whose logarithm is finite
+
 
 class Traits(NamedTuple):
     """The columns and targets of a model, determined by its first rows."""
@@ -90,7 +93,7 @@ class State(NamedTuple):
             return [self._constant()] * len(rows)
         X = as_rows(self.model, columns)
         if not hasattr(self.model, "predict_proba"):
-            return [self._answer(one) for one in np.asarray(self.model.predict(X)).tolist()]
+            return self._answers(np.asarray(self.model.predict(X)))
         return self._shares(self.model.predict_proba(X))
 
     def predict_few(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
@@ -101,21 +104,33 @@ class State(NamedTuple):
         found = [layout.read_one(row, place) for place, row in enumerate(rows)]
         events = found if _takes_tables(self.model) else [np.array(list(row.values())) for row in found]
         if not has_shares:
-            return [self._answer(self.model.predict_one(event)) for event in events]
+            return self._answers(np.array([self.model.predict_one(event) for event in events]))
         scores = np.array([np.atleast_1d(self.model.score_one(event)) for event in events])
         return self._shares(probabilities(scores, len(self.model.classes_)))
 
     def _shares(self, shares: np.ndarray) -> list[dict[str, Any]]:
         labels = self.model.classes_.tolist()
         named = [str(label) for label in labels]
-        return [
+        answers = [
             {"label": labels[best], "probabilities": dict(zip(named, row, strict=True))}
             for best, row in zip(shares.argmax(axis=1).tolist(), shares.tolist(), strict=True)
         ]
+        if not hasattr(self.model, "set_among"):
+            return answers
+        sets = self.model.set_among(-np.log(np.maximum(shares, LEAST)), COVERAGE)
+        return [answer | {"set": self.model.classes_[own].tolist()} for answer, own in zip(answers, sets, strict=True)]
 
-    def _answer(self, predicted: Any) -> dict[str, Any]:
+    def _answers(self, predicted: np.ndarray) -> list[dict[str, Any]]:
         key = "value" if self.model.task == "regression" else "label"
-        return {key: predicted.item() if isinstance(predicted, np.generic) else predicted}
+        answers = [{key: one} for one in predicted.tolist()]
+        if key == "label" or not hasattr(self.model, "interval_around"):
+            return answers
+        limits = self.model.interval_around(predicted, COVERAGE)
+        known = np.isfinite(limits).all(axis=1)  # JSON has no infinity
+        return [
+            answer | ({"interval": own} if is_known else {})
+            for answer, own, is_known in zip(answers, limits.tolist(), known.tolist(), strict=True)
+        ]
 
     def _constant(self) -> dict[str, Any]:
         if self.progress is None:
@@ -124,6 +139,13 @@ class State(NamedTuple):
             return {"value": self.progress.answer}
         shares = {str(label): share for label, share in self.progress.frequencies().items()}
         return {"label": self.progress.answer, "probabilities": shares}
+
+    def _calibration(self) -> dict[str, float] | None:
+        """Return how many targets were within the intervals or sets of answers, and how large these were on average."""
+        found = getattr(self.model, "calibration_", None)
+        if found is None or math.isnan(found[COVERAGE].inside):
+            return None
+        return {"coverage": COVERAGE, **found[COVERAGE]._asdict()}
 
     def facts(self) -> dict[str, Any]:
         """Return the facts about the model as JSON-compatible data."""
@@ -140,6 +162,7 @@ class State(NamedTuple):
             "points": last.n_stored_,
             "bytes": last.nbytes_,
             "experts": None if weights is None else {name: float(weight) for name, weight in weights.items()},
+            "calibration": self._calibration(),
             "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
             "schema": None if schema is None else schema.rows(),
             "ignored": ignored,

@@ -82,8 +82,11 @@ def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
     model = _estimator_class(spec["estimator"])(**spec["parameters"]) if spec.get("estimator") else None
     pipeline = StreamPipeline.auto(model, task=task, **spec.get("columns", {}))
     last = pipeline.steps[-1][1]
-    if last.get_params(deep=False).get("random_state", SEED) is None:
+    given = last.get_params(deep=False)
+    if given.get("random_state", SEED) is None:
         last.set_params(random_state=SEED)
+    if "calibrate" in given and "calibrate" not in spec.get("parameters", {}):
+        last.set_params(calibrate=True)  # answers have intervals or sets
     return pipeline
 
 
