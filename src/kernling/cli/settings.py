@@ -44,9 +44,11 @@ def _known_learner(name: str) -> str:
 
 
 def _known_level(level: float | None) -> float | None:
-    from ..components.conformal import LEVELS
+    if level is None:
+        return None
+    from ..components.conformal import LEVELS  # which imports what learns
 
-    if level is not None and level not in LEVELS:
+    if level not in LEVELS:
         raise typer.BadParameter(f"must be one of {', '.join(map(str, LEVELS))}, the shares that are followed")
     return level
 

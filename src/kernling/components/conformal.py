@@ -106,7 +106,7 @@ def follow(errors, levels, predicted, found, thresholds):
     >>> thresholds = np.empty((1000, 5))
     >>> follow(new_errors(of_values=True), levels(), np.zeros(1000), found, thresholds)
     >>> print(thresholds[-1].round(1), (found[:, np.newaxis] <= thresholds).mean(axis=0).round(2))
-    [0.6 1.3 1.8 2.1 2.8] [0.5  0.8  0.9  0.95 0.99]
+    [0.7 1.4 1.8 2.  2.8] [0.5  0.8  0.9  0.95 0.99]
     """
     record, tally, has_units = errors.record, errors.tally, errors.factors.shape[1] > 0
     for t in range(predicted.size):

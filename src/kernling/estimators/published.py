@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 from .parameters import WIDTH
 
-RUNNING = ("random_state", "dtype", "block_size", "passes", "shuffle", "n_jobs", "verbose")  # how, not what, is computed
+# how, not what, is computed
+RUNNING = ("random_state", "dtype", "block_size", "passes", "shuffle", "n_jobs", "verbose", "calibrate")
 _HEAD = """Return an estimator with the published algorithm: nothing of kernling's own, and no default that is not the paper's.
 
 {citation}
