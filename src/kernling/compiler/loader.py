@@ -21,7 +21,6 @@ from .keys import shared_hash
 
 OBJECTS = {"ndarray": np.ndarray, "TypeError": TypeError, "None": None, "True": True, "False": False}
 _FASTCALL = 0x80  # Python passes arguments as an array
-_alive: list[Any] = []
 _lock = threading.RLock()
 _loaded: set[str] = set()  # symbols of functions whose code is in the engine below
 units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
@@ -152,6 +151,8 @@ _create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, 
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
 
+_keep_for_ever = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+
 
 class _Method(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
@@ -160,5 +161,5 @@ class _Method(ctypes.Structure):
 def python_function(name: str, address: int) -> Callable:
     """Return the Python function whose code is there: see wrapper.py."""
     method = _Method(name.encode(), address, _FASTCALL, None)
-    _alive.append(method)
+    _keep_for_ever(method)  # Python reads it when the function ends, which may be after all modules at its exit
     return _create(ctypes.addressof(method), None, None)
