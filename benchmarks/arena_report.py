@@ -17,7 +17,7 @@ from benchmarks.peer_results import Row
 
 PRINTED = Path(__file__).with_name("arena_printed.toml")
 TITLES = {"classification": "accuracy in per cent, log-loss", "regression": "RMSE"}
-LINES = {"auto": "-", "capymoa-arf": "--", "capymoa-srp": ":", "river-arf": "--", "hgb-refitted": "-", "krls": ":"}
+LINES = {"auto": "-", "capymoa-arf": "--", "capymoa-srp": ":", "river-arf": "--", "hgb-refitted": "-", "spa": ":"}
 
 
 def printed(results: Results, stream: str) -> dict[str, Row]:

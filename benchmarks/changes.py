@@ -169,7 +169,7 @@ def measure(kind: str, seed: int, before: int) -> str:
         errors = own[first:last].mean(), fresh[first:last].mean()
         sign = " " if errors[0] <= goal * errors[1] + MORE else "!"
         cells.append(f"{errors[0]:.4f} ({errors[1]:.4f}){sign}")
-    alarms = ", ".join(f"{alarm.event - start:+d}" + ("*" if alarm.replaced else "") for alarm in model.alarms_)
+    alarms = ", ".join(f"{alarm.event - start:+d}" + ("*" if alarm.replaced else "") for alarm in model.rises_)
     return f"{kind:20s} {seed:4d}  {'  '.join(cells)}  {alarms}"
 
 

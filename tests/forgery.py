@@ -98,6 +98,17 @@ def forged(whole: bytes, change: Change) -> bytes:
     return signed(arrays, json.dumps(header))
 
 
+def with_array(whole: bytes, name: str, change: Callable[[np.ndarray], np.ndarray | None]) -> bytes:
+    """The file after a change of one array, or without it if that becomes None."""
+
+    def replace(_header: Any, arrays: dict[str, np.ndarray]) -> None:
+        changed = change(arrays.pop(name))
+        if changed is not None:
+            arrays[name] = np.ascontiguousarray(changed)
+
+    return forged(whole, replace)
+
+
 def signed(arrays: dict[str, np.ndarray], text: str) -> bytes:
     """A file with this header and these arrays, and the checksum that goes with them."""
     return models.signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": models.BLANK}))

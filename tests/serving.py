@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import random
 import signal
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,7 +89,8 @@ def blocks_of(folder: Path, number: int = 1):
 
 def learned_again(folder, gone=None):
     """The model that learns the whole journal, without one of its blocks, in a process that never died; and all ids."""
-    defined = max((one for one in Log(folder / "journal").scan() if one.kind == DEFINITION), key=lambda one: one.first)
+    own = (one for one in Log(folder / "journal").scan() if one.kind == DEFINITION and one.model == 1)
+    defined = max(own, key=lambda one: one.first)
     _, spec, traits, *_ = definition_of(defined.read())
     model = LiveModel(1, "m", spec, Traits.from_plain(traits), Settings())
     known = []
@@ -132,3 +136,65 @@ def served(folder: Path, **options):
     finally:
         if server.process.is_alive():
             server.kill()
+
+
+class Removed:
+    """Models of a server that is killed while one of them is deleted or renamed, and what they have to know."""
+
+    def __init__(self, server):
+        self.server, self.rows, self.chance, self.turns = server, {}, random.Random(0), 0
+        self.answered = {"delete": 0, "rename": 0}
+
+    def turn(self):
+        """Make a model, delete or rename it, kill the server meanwhile and start it again; then look at all models."""
+        name, new, rows = f"m{self.turns}", f"new{self.turns}", events(self.chance.randrange(10, 60), seed=self.turns)
+        self.turns += 1
+        with self.server.client() as client:
+            client.put(f"/models/{name}", json={"estimator": "AVMClassifier", "parameters": {"calibrate": True}})
+            assert client.post(f"/models/{name}/learn", json=rows).json()["learned"] == len(rows)
+        self.rows[name] = rows
+        kind, answers = self.chance.choice(["delete", "rename"]), []
+        with self.server.client() as client:  # which takes longer to make than the answer
+            asking = threading.Thread(target=self.ask, args=(client, kind, name, new, answers))
+            asking.start()
+            time.sleep(self.chance.uniform(0.0, 0.06))
+            self.server.kill()
+            asking.join()
+        self.server.start()
+        self.answered[kind] += len(answers)
+        with self.server.client() as client:
+            self.compare(client, kind, name, new, bool(answers))
+
+    def ask(self, client, kind, name, new, answers):
+        """Ask for it; what was answered before the kill is kept."""
+        try:
+            if kind == "delete":
+                found = client.delete(f"/models/{name}")
+            else:
+                found = client.patch(f"/models/{name}", json={"name": new})
+            answers.append(found.raise_for_status())
+        except httpx.TransportError:
+            pass
+
+    def compare(self, client, kind, name, new, is_answered):
+        """What was answered has happened, and otherwise all of it or nothing."""
+        found = {one["name"] for one in client.get("/models").json()}
+        if kind == "delete" and name not in found:
+            rows = self.rows.pop(name)
+            assert client.post(f"/models/{name}/learn", json=rows).json()["learned"] == len(rows)  # ids are forgotten
+            self.rows[name] = rows
+        elif kind == "rename" and new in found:
+            self.rows[new] = self.rows.pop(name)
+        else:
+            assert not is_answered, (kind, name)
+        assert client.get("/healthz").json()["status"] == "ok"
+        known = {one["name"]: one for one in client.get("/models").json()}
+        assert self.rows.keys() <= known.keys()
+        for one, rows in self.rows.items():
+            facts = client.get(f"/models/{one}").json()
+            assert facts.get("events", 0) + facts.get("collected", 0) == len(rows), one
+        latest = next(reversed(self.rows))
+        assert client.post(f"/models/{latest}/learn", json=self.rows[latest]).json()["learned"] == 0
+        if len(self.rows) > 8:
+            first = next(iter(self.rows))
+            assert client.delete(f"/models/{first}").json()["deleted"] == len(self.rows.pop(first))

@@ -14,6 +14,7 @@ from oracles import CASES
 ESTIMATORS = checks.estimators()
 SAMPLE = checks.one_per_kind_of_state()
 ALL_CASES = [(cls, case) for cls in ESTIMATORS for case in CASES.get(cls.__name__, [])]
+OFTEN = {id(case) for cls in ESTIMATORS for case in CASES.get(cls.__name__, [])[:2]}  # checked in every way in every run
 BY_WEIGHT = "in one pass, a row of weight k is one large step and not k small ones"
 WEIGHTS = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), BY_WEIGHT
@@ -49,15 +50,29 @@ def test_a_reference_exists(cls):
     assert CASES.get(cls.__name__), f"add a module to tests/oracles with a slow reference of {cls.__name__} and its CASES"
 
 
-@pytest.mark.contract
+def often(cls, case):
+    return pytest.param(cls, case, marks=[] if id(case) in OFTEN else pytest.mark.long)
+
+
+@pytest.mark.contract("oracle")
 @pytest.mark.parametrize(("cls", "case"), ALL_CASES, ids=case_name)
+def test_oracle(cls, case):
+    checks.check_oracle(cls, case)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(("cls", "case"), [often(*pair) for pair in ALL_CASES], ids=case_name)
 @pytest.mark.parametrize("check", checks.CHECKS, ids=case_name)
 def test_learner(check, cls, case):
     check(cls, case)
 
 
 @pytest.mark.contract("memory")
-@pytest.mark.parametrize(("cls", "case"), checks.bounded_cases(), ids=case_name)
+@pytest.mark.parametrize(
+    ("cls", "case"),
+    [one if one.marks else often(*one.values) for one in checks.bounded_cases()],
+    ids=case_name,
+)
 def test_memory(cls, case):
     checks.check_memory(cls, case)
 

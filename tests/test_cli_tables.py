@@ -1,5 +1,6 @@
 """Any table on the command line: nothing but its target has to be named."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_what_was_said_before_learning_has_a_line_for_every_row(missing):
     unlabelled = np.isin(np.arange(many), [0, 5, 6, 300, 9000, many - 1])
     table["late"] = table["late"].where(~unlabelled)
     table.to_csv("many.csv", index=False)
-    options = ("--target", "late", "--missing", missing, "--save", "m.kern")
+    options = ("--target", "late", "--missing", missing, "--save", "m.kern", "--learner", "avm")
     output = call("run", "many.csv", *options, "--predictions", "said.txt").output
     lines = Path("said.txt").read_text().split("\n")[:-1]
     assert len(lines) == many
@@ -179,7 +180,7 @@ def test_each_row_is_encoded_once(options, monkeypatch):
     for name in ("_learn", "transform"):
         usual = getattr(Encode, name)
         monkeypatch.setattr(Encode, name, lambda self, X, *rest, usual=usual: counted.append(len(X)) or usual(self, X, *rest))
-    call("run", "rows.csv", "--target", "late", *options)
+    call("run", "rows.csv", "--target", "late", "--learner", "perceptron", *options)
     assert sum(counted) == rows
 
 
@@ -261,3 +262,22 @@ def test_many_columns_have_no_linear_model_beside_them_and_that_is_said():
     X.assign(y=np.where(X["x0"] > 0.0, "a", "b")).to_csv("wide.csv", index=False)
     told = call("run", "wide.csv", "--target", "y", "--learner", "avm").output
     assert "no linear model stands beside it: that is for at most 300 columns, and there are 301" in " ".join(told.split())
+
+
+def test_rows_are_explained_by_their_columns():
+    call("run", "rows.csv", "--target", "late", "--rows", 600, "--save", "m.kern")
+    shown = call("explain", "m.kern", "rows.csv", "--rows", 2, "--skip", 7).stdout
+    assert "row 8: " in shown
+    assert "row 9: " in shown
+    assert "score of 'on time'" in shown
+    assert "█" in shown
+    lines = [json.loads(line) for line in call("explain", "m.kern", "rows.csv", "--json").stdout.splitlines()]
+    assert [line["row"] for line in lines] == [1, 2, 3, 4, 5]
+    said = call("predict", "m.kern", "rows.csv", "--rows", 5).stdout.split("\n")
+    for line, label in zip(lines, said, strict=False):
+        assert line["prediction"] == label
+        assert line["contributions"].keys() == {"at", "town", "km", "rain"}
+        assert line["base"] + sum(line["contributions"].values()) == pytest.approx(line["score"], rel=1e-9)
+    assert lines[0]["values"]["town"] == TABLE["town"][0]
+    (other,) = call("explain", "m.kern", "rows.csv", "--json", "--rows", 1, "--background", "rows.csv").stdout.splitlines()
+    assert json.loads(other)["base"] != lines[0]["base"]

@@ -28,22 +28,21 @@ def little_memory(most=2**28):
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_late_classes_seldom_copy_the_coefficients(monkeypatch):
-    """Room for a quarter more outputs is taken at once, so the number of copies is logarithmic."""
-    copies, usual = [], Widening.of
+    """Room for half as many more outputs is made at once, so the number of copies is logarithmic; points and others stay."""
+    copies, usual = [], Widening.columns
 
-    def counted(change, values, axis=0):
-        wider = usual(change, values, axis)
-        copies.append(wider.base is not values.base)
+    def counted(change, coef, places):
+        wider = usual(change, coef, places)
+        copies.append(wider[0] is not coef)
         return wider
 
-    monkeypatch.setattr(Widening, "of", counted)
-    X = np.random.default_rng(0).normal(size=(60, 5))
-    model = kl.AVMClassifier(gamma=1.0, delta=0.1, block_size=1000).partial_fit(X[:1], [0]).partial_fit(X, np.arange(60))
-    _, outputs, capacity = model.state_.model.coef.shape
-    assert outputs == model.n_stored_ == 60
-    assert capacity > 1000
-    assert len(copies) == 59
-    assert sum(copies) < 2.0 + np.log(60) / np.log(1.25)
+    monkeypatch.setattr(Widening, "columns", counted)
+    X = np.random.default_rng(0).normal(size=(120, 5))
+    model = kl.AVMClassifier(gamma=1.0, delta=0.1).partial_fit(X[:1], [0]).partial_fit(X[:60], np.arange(60))
+    for x, label in zip(X[60:], np.arange(60, 120), strict=True):
+        model.learn_one(x, label)
+    assert model.state_.model.outputs == model.n_stored_ == len(copies) + 1 == 120
+    assert sum(copies) < 2.0 + np.log(120) / np.log(1.5)
 
 
 def read_wide(path):

@@ -77,13 +77,16 @@ def test_importing_changes_nothing():
     assert differences(IMPORT) == {}
 
 
-def test_fitting_and_predicting_change_nothing(run_python):
-    program = FIT.format(names=MAIN)
+@pytest.mark.long
+@pytest.mark.parametrize("names", [["auto"], MAIN], ids=" ".join)
+def test_fitting_and_predicting_change_nothing(names, run_python):
+    program = FIT.format(names=names)
     run_python(program)  # compiles
     assert differences(program) == {}
 
 
-@pytest.mark.parametrize("names", [["perceptron"], pytest.param(MAIN, marks=pytest.mark.long)], ids=" ".join)
+@pytest.mark.long
+@pytest.mark.parametrize("names", [["perceptron"], MAIN], ids=" ".join)
 def test_compiling_changes_what_numba_changes_when_it_compiles_alone(names, tmp_path):
     """Numba initialises itself at the first function, whoever compiles it."""
     assert differences(FIT.format(names=names), NUMBA_ALONE, KERNLING_CACHE=str(tmp_path)) == {}

@@ -15,7 +15,7 @@ from oracles import CASES
 
 ESTIMATORS = checks.estimators()
 FIRST = [(cls, CASES[cls.__name__][0]) for cls in ESTIMATORS]
-CHEAP = ("AVMClassifier", "AVMRegressor", "SPAOneClass", "POLKClassifier", "DualSVRGRegressor", "AOGDClassifier", "AOGDMetric")
+CHEAP = ("AVMRegressor", "POLKClassifier", "AOGDMetric")
 
 
 def long_unless(cheap: bool, *values):

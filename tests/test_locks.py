@@ -1,5 +1,7 @@
 """Exceptions at any instruction of a call keep no lock, lose no Ctrl-C, and leave a model between two events."""
 
+import copy
+import itertools
 import threading
 
 import numpy as np
@@ -23,6 +25,8 @@ MODELS = {
     "own generator": (kl.SPARegressor(gamma=0.5, random_state=np.random.default_rng(0)), X, Y),
     "AOGDClassifier": (kl.AOGDClassifier(gamma=0.5, random_state=0), X, LABELS),
     "POLKRegressor": (kl.POLKRegressor(gamma=0.5, random_state=0), X, Y),
+    "calibrated classifier": (kl.AVMClassifier(gamma=0.5, delta=0.5, calibrate=True, random_state=0), X, LABELS),
+    "calibrated regressor": (kl.SPARegressor(gamma=0.5, random_state=0, calibrate=True), X, Y),
     "SPAOneClass": (kl.SPAOneClass(gamma=0.5, random_state=0), X, LABELS),
     "scaled": (kl.StreamPipeline([("scale", Standardise()), ("model", SPA)]), X, Y),
     "encoded": (kl.StreamPipeline.auto(AVM), ROWS, LABELS),
@@ -113,8 +117,7 @@ def interrupts(name, how, most=10**9, calls=None, file=""):
     return done
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "how"), list(zip(MODELS, itertools.cycle(HOW))))
 def test_a_sample_of_interrupts(name, how):
     assert interrupts(name, how, SAMPLE) > SAMPLE
 
@@ -131,9 +134,31 @@ def test_interrupts_at_every_instruction_of_taking_turns(how):
     assert interrupts("SPARegressor", how, calls=["partial_fit", "predict"], file="turns.py") > 50
 
 
-@pytest.mark.parametrize("name", ["SPARegressor", "balanced", "encoded"])
+@pytest.mark.parametrize(
+    "name", ["SPARegressor", *(pytest.param(name, marks=pytest.mark.long) for name in ("balanced", "encoded"))]
+)
 def test_interrupts_at_every_instruction_of_learning_an_event(name):
     assert interrupts(name, "handler", calls=["learn_one", "predict_then_learn_one"]) > 200
+
+
+def test_interrupts_at_every_instruction_around_the_compiled_calls_of_a_calibrated_fit():
+    """Ctrl-C that arrives after the last look for it has learned all rows, and all their errors are followed."""
+    assert interrupts("calibrated classifier", "keyboard", calls=["fit", MANY], file=("events.py", "estimators/base.py")) > 100
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_interrupts_of_learning_the_first_event_of_a_class(how):
+    """Every fifth instruction: the class is there with its event, or neither; and the next class is added as usual."""
+    model = AVM.__class__(**AVM.get_params()).partial_fit(X[:50], np.arange(50) % 5).learn_one(X[50], 7)
+    found, before, after = Interrupt(), contents(model), contents(copy.deepcopy(model).learn_one(X[7], 6))
+    found(lambda: copy.deepcopy(model).learn_one(X[7], 6))
+    for place in list(found.seen)[::5]:
+        stopped = copy.deepcopy(model)
+        Interrupt(place, how)(lambda stopped=stopped: stopped.learn_one(X[7], 6))
+        now = contents(stopped)
+        assert now in (before, after), place
+        twin = copy.deepcopy(model) if now == before else copy.deepcopy(model).learn_one(X[7], 6)
+        assert contents(stopped.learn_one(X[8], 5)) == contents(twin.learn_one(X[8], 5)), place
 
 
 def test_learning_in_the_middle_of_a_prediction_is_refused():

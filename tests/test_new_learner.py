@@ -43,7 +43,9 @@ def model():
 
 
 @pytest.mark.parametrize("case", SLOW.CASES["QKLMSRegressor"], ids=lambda case: case.params.get("kernel", "rbf"))
-@pytest.mark.parametrize("check", [*checks.CHECKS, *checks.SAMPLED], ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize(
+    "check", [checks.check_oracle, *checks.CHECKS, *checks.SAMPLED], ids=lambda check: check.__name__.removeprefix("check_")
+)
 def test_checks(check, case):
     check(METHOD.QKLMSRegressor, case)
 

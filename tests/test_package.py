@@ -55,6 +55,7 @@ def test_every_method_has_a_title_and_says_whom_to_cite(name):
     assert re.match(r"([A-Z]\S*\. )+[A-Z].*: .+ \((19|20)\d\d\)", learner.citation), learner.citation
 
 
+@pytest.mark.long  # Python compiles all libraries anew
 def test_without_docstrings_there_is_nothing_to_cite(run_python):
     program = "from kernling import registry; print(repr(registry.find('fogd').learner().citation))"
     assert run_python(program, PYTHONOPTIMIZE="2", NUMBA_DISABLE_JIT="1").strip() == "''"

@@ -456,6 +456,15 @@ def test_numbers_are_scaled_once():
         assert kernling.StreamPipeline.auto(*given, scale=None).partial_fit(rows, [0, 1]).model_.standardise
 
 
+def test_numbers_that_share_a_scale_are_not_scaled_for_auto():
+    """As in histograms: Auto leaves them as they are, in a pipeline as in an array."""
+    X = np.random.default_rng(0).dirichlet(np.ones(5), size=200)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    alone = kernling.AutoClassifier().partial_fit(X[:150], y[:150])
+    piped = kernling.StreamPipeline.auto(task="classification").partial_fit(X[:150], y[:150])
+    np.testing.assert_allclose(piped.predict_proba(X[150:]), alone.predict_proba(X[150:]), rtol=1e-9)
+
+
 @pytest.mark.parametrize("scale", [Standardise(clip=5.0), None])
 def test_clipped_rows_are_counted_whoever_scales_and_shown(scale):
     X = np.random.default_rng(0).normal(size=(100, 2))

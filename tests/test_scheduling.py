@@ -9,7 +9,7 @@ import scheduling
 IDS = [
     "tests/methods/test_avm.py::test_a9a",
     "tests/test_cli.py::test_demo",
-    "tests/test_checks.py::test_learner[oracle-BSGDClassifier-binary]",
+    "tests/test_checks.py::test_oracle[BSGDClassifier-binary]",
     "tests/test_checks.py::test_scikit_learn[AVMClassifier()-check_fit]",
     "tests/test_cli.py::test_help",
 ]
@@ -18,7 +18,7 @@ IDS = [
 @pytest.mark.parametrize(
     ("nodeid", "scope"),
     [
-        ("tests/test_checks.py::test_learner[oracle-AVMClassifier-binary]", "avm"),
+        ("tests/test_checks.py::test_oracle[AVMClassifier-binary]", "avm"),
         ("tests/compat/test_to_river.py::test_rivers_own_checks[SPAOneClass0]", "spa"),
         ("tests/test_checks.py::test_learner[bound-BSGDRegressor-regression]", "bsgd"),
         ("tests/test_checks.py::test_scikit_learn[OGDClassifier(random_state=0)-check_fit]", "ogd"),

@@ -72,7 +72,7 @@ model = kl.AutoClassifier(points=200)
 mistakes = error(model.predict_then_learn(X, y) != y)
 figure, panel = plt.subplots(figsize=(8, 3.4), layout="constrained")
 panel.plot(500 * np.arange(1, len(mistakes) + 1), mistakes, label="share of mistakes")
-for alarm in model.alarms_:
+for alarm in model.rises_:
     panel.axvline(alarm.event, color="tab:red", linewidth=0.9, linestyle="--", label="alarm")
     if alarm.replaced:
         panel.axvline(alarm.replaced, color="tab:green", linewidth=0.9, linestyle="--", label="the successor takes over")
@@ -80,7 +80,7 @@ panel.set(xlabel="events", ylabel="share of mistakes", ylim=0.0)
 handles, labels = panel.get_legend_handles_labels()
 known = dict(zip(labels, handles, strict=True))
 panel.legend(known.values(), known.keys(), frameon=False)
-print(*model.alarms_, sep="\n")
+print(*model.rises_, sep="\n")
 
 # %%
 # Probabilities

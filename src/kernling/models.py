@@ -24,7 +24,7 @@ from . import registry
 from .atomic import replaced
 from .estimators.contents import entry
 
-FORMAT = 3
+FORMAT = 4
 SUM = b'"sha256":"'  # the bytes before the checksum, which cannot occur in quoted text
 BLANK = "0" * 64
 BEFORE = "before"  # array with the file of an earlier model

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import OneToOneFeatureMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .components.alarms import Alarm
 from .components.scaling import REACH
 from .driver.events import Interrupted, events_of
 from .estimators.base import OnlineEstimator
 from .estimators.checking import checked
 from .estimators.contents import Contents, entry
+from .estimators.explained import Explanation
 from .estimators.facts import ShowsFacts
 from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.stored import take_names
-from .estimators.task_choice import TaskDeferred, without_own_scales
+from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
 from .estimators.turns import TakesTurns, learning, predicting
+from .estimators.watched import RaisesAlarms, named
 from .tables.encode import Encode
 from .tables.frames import named_row, one_row
 from .tables.scalers import Standardise
@@ -49,7 +53,7 @@ def _scores(name: str, what: str):
     return last_has(name)(predicting(method))
 
 
-class StreamPipeline(TakesTurns, ShowsFacts, Steps):
+class StreamPipeline(TakesTurns, RaisesAlarms, ShowsFacts, Steps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -96,8 +100,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
-        Numbers are scaled once: by ``Encode``, which clips outliers, or with ``scale=None`` by a model that does so itself
-        (``standardise``, as Auto does).  One absurd number is enough to spoil a column for a scale that does not clip.
+        Numbers are scaled once, and outliers clipped: by ``Encode``, which knows what is a number, in the way of the model if
+        that scales by itself (``standardise``, as Auto does), or with ``scale=None`` by such a model.
 
         Parameters
         ----------
@@ -124,7 +128,7 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """
         if model is None:
             model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
-        scale = columns.pop("scale", Standardise(clip=REACH))
+        scale = columns.pop("scale", Standardise(clip=REACH, keep_units=scales_itself(model)))
         encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
         return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
 
@@ -133,15 +137,16 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     @learning
     def fit(self, X, y=None, sample_weight=None):
         """Fit all steps to the rows, discarding earlier state; each step learns all rows before it transforms them."""
-        with StepsSnapshot(self):
+        with self._telling(), StepsSnapshot(self):
             self._new()
             self._choose(y)
-            X = self._rows(X, reset=True)
+            given = X = self._rows(X, reset=True)
             for _, part in self.steps_[:-1]:
                 is_table = getattr(part, "takes_tables", False)
                 X = part.fit_transform(X, y, self._task) if is_table else part.fit(X, y).transform(X)
             self._remember_columns()
-            self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
+            with self._watching(given):
+                self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
         return self
 
     @learning
@@ -168,12 +173,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
 
     def _learn(self, act: Callable[[Any, Any], Any], X, y) -> tuple[Any, Any]:
         """Let all steps learn the rows, the last one by ``act(last, X)``; return its result, and the rows that it was given."""
-        with StepsSnapshot(self) as before:
-            X = self._prepared(X, y)
+        with self._telling(), StepsSnapshot(self) as before:
+            given, X = X, self._prepared(X, y)
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
             try:
-                return act(last, X), X
+                with self._watching(given):
+                    return act(last, X), X
             except Interrupted as stop:
                 if before.last is None or stop.rows in (None, X.shape[0]):
                     raise Interrupted("stopped after this call, whose rows have been learned") from None
@@ -210,7 +216,8 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
                 return self._learn_any(how, x, y, options)
             events = events_of(last._state)
             try:
-                found = getattr(last, how)(event, y, **options)
+                with self._telling(), last.watching(encode.given_numbers) if getattr(last, "watch", False) else _AS_IS:
+                    found = getattr(last, how)(event, y, **options)
                 encode.accept()
             except BaseException:  # a signal may arrive when the event has been learned
                 if events_of(last._state) != events:
@@ -222,16 +229,25 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
         """Same for an event of any kind."""
         if not hasattr(self, "steps_") or not self._is_quick:
             return self._learn_row(how, one_row(x), None if y is None else [y], **options)
-        with StepsSnapshot(self) as before:
+        with self._telling(), StepsSnapshot(self) as before:
             self._choose([y])
-            x = named_row(x)
+            given = x = named_row(x)
             for _, part in self.steps_[:-1]:
                 is_table = getattr(part, "takes_tables", False)
                 x = part.learn_transform_one(x, y, self._task) if is_table else part.learn_transform_one(x)
             self._remember_columns()  # there may be a new one
             last = self.steps_[-1][1]
             before.last = Snapshot(last) if isinstance(last, OnlineEstimator) else None
-            return getattr(last, how)(x, y, **options)
+            with self._watching(given, is_one=True):
+                return getattr(last, how)(x, y, **options)
+
+    def _watching(self, given: Any, is_one: bool = False) -> AbstractContextManager:
+        """Return a context in which the last step, if it watches columns, watches those of these rows or of this event."""
+        first, last = self.steps_[0][1], self.steps_[-1][1]
+        if first is last or not getattr(last, "watch", False) or not isinstance(last, OnlineEstimator):
+            return _AS_IS
+        given = one_row(given) if is_one else given
+        return last.watching(first.watched(given) if hasattr(first, "watched") else self._rows(given, reset=False))
 
     def _learn_row(self, how: str, X, y, sample_weight, method="predict") -> Any:
         """Same for an event as a table or array of one row, which the last step is given as such: it may be sparse."""
@@ -386,6 +402,46 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             last, x = self._passed_one(x)
             return 0.0 if last is None else last.score_one(x)
 
+    @last_has("explain")
+    @predicting
+    def explain(self, X, background=None, *, samples=None) -> Explanation:
+        """Return what each column of the rows contributes to their scores; see the last step's ``explain``.
+
+        All encoded columns of a column have one value together.  After a step that mixes columns, such as PCA, the values are
+        those of the columns that it gives.
+
+        Examples
+        --------
+        >>> import kernling as kl
+        >>> rows = [{"hour": hour, "city": city} for hour in range(24) for city in ("Oslo", "Rome")]
+        >>> model = kl.StreamPipeline.auto().partial_fit(20 * rows, 20 * [row["city"] == "Rome" for row in rows])
+        >>> found = model.explain(rows[:1])
+        >>> print(found.columns, found.values[0, 1] < -1.0)
+        ('hour', 'city') True
+        """
+        last = self._learned()
+        others = {} if background is None else {"background": self.passed(background)}
+        return _without_free(last.explain(self.passed(X), **others, samples=samples, groups=self._sources()))
+
+    @last_has("explain")
+    def explain_one(self, x) -> dict[str, float]:
+        """Return what each column of an event contributes to its score, or to that of the predicted label if there are many."""
+        return self.explain(one_row(x)).row(0)["contributions"]
+
+    @property
+    def importances_(self) -> dict[str, float]:
+        """Mean size of the contribution of each column to the scores of rows that the model holds; see the last step's."""
+        found = self._learned()._importances(self._sources())
+        return {name: size for name, size in found.items() if name}
+
+    def _sources(self) -> list[str]:
+        """Return the name of the column that each column of the last step comes from."""
+        first, parts = self.steps_[0][1], [part for _, part in self.steps_[:-1]]
+        keeps = getattr(first, "takes_tables", False) and all(isinstance(part, OneToOneFeatureMixin) for part in parts[1:])
+        if keeps and len(first.sources) == self.model_.n_features_in_:
+            return first.sources
+        return self[:-1].get_feature_names_out().tolist() if parts else self.model_._column_names()
+
     def passed(self, X) -> Any:
         """Return the rows as the last step receives them, without learning."""
         self._learned()
@@ -416,6 +472,13 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
     def model_(self) -> Any:
         """The fitted last step."""
         return self._learned()
+
+    @property
+    def alarms_(self) -> list[Alarm]:  # type: ignore[override]
+        """The latest 16 alarms, the oldest first, with the names of columns as they are given; needs ``watch=True``."""
+        first = self.steps_[0][1]
+        names = first.watched_names if hasattr(first, "watched") else getattr(self, "feature_names_in_", ())
+        return named(self._learned().numbered_alarms(), names)
 
     @property
     def clipped_(self) -> int:
@@ -563,6 +626,9 @@ class StreamPipeline(TakesTurns, ShowsFacts, Steps):
             raise TypeError(f"the last step, {steps[-1]!r}, cannot learn from a stream: it has no partial_fit")
 
 
+_AS_IS = nullcontext()  # what the last step is given is what it watches
+
+
 class _Begun(NamedTuple):
     """Rows from which a pipeline has begun, and what encoding them gives."""
 
@@ -589,11 +655,20 @@ _DELEGATED = frozenset(
         "nbytes_",
         "offset_",
         "certificate",
+        "alarms_",
+        "alarm_count_",
         "calibration_",
         "interval_around",
         "set_among",
     )
 )
+
+
+def _without_free(found: Explanation) -> Explanation:
+    """Leave out the columns that are kept free, which are 0 in all rows."""
+    there = [place for place, name in enumerate(found.columns) if name]
+    columns = tuple(found.columns[place] for place in there)
+    return found._replace(values=found.values[:, there], error=found.error[:, there], columns=columns)
 
 
 def _dense(X: Any) -> np.ndarray:

@@ -145,10 +145,11 @@ print(json.dumps([sorted(compiling.fallbacks), compiling.functions, told]))
     ("methods", "expected"),
     [
         ("avm spa", []),
-        pytest.param("polk krls auto", ["_cosines_and_sines"], marks=pytest.mark.long),
-        pytest.param("dualsvrg aogd", ["_cosines_and_sines"], marks=pytest.mark.long),
+        ("polk krls auto", ["_cosines_and_sines"]),
+        ("dualsvrg aogd", ["_cosines_and_sines"]),
     ],
 )
+@pytest.mark.long
 def test_what_the_main_methods_leave_to_numba(methods, expected, run_python, tmp_path):
     fallbacks, functions, told = json.loads(run_python(FELL_BACK, methods, KERNLING_CACHE=str(tmp_path)))
     assert fallbacks == expected

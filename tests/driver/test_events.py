@@ -88,7 +88,7 @@ print(model.t_ - learned, model._rng.bit_generator.state == other._rng.bit_gener
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to another process")
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("method", ["fit", pytest.param("partial_fit", marks=pytest.mark.long)])
 def test_interrupt_leaves_a_model_of_the_events_learned(method):
     child = subprocess.Popen([sys.executable, "-c", LONG_FIT, method], stdout=subprocess.PIPE, text=True)
     try:

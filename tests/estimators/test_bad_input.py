@@ -227,6 +227,7 @@ PARAMETERS = {
     "y_max": [0.0, -1.0],
     "standardise_target": [1.0, "yes"],
     "calibrate": [0.9, "yes"],
+    "watch": [0.9, "yes"],
     "kernel": ["poly", "linear", "gauss"],
     "gamma": [0.0, -1.0, "auto"],
     "degree": [0, 1.5],

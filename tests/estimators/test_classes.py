@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import checks
 import kernling
 from kernling import AVMClassifier, AVMRegressor
 from kernling.estimators import labels
+from kernling.estimators.tasks import OnlineWithClasses
 from kernling.tables import Standardise
 from oracles import stream
 from oracles.avm import AVM
@@ -97,7 +99,56 @@ def test_a_single_event_of_a_late_class_copies_nothing_but_what_has_outputs():
     model.learn_one(X[0] + 3.0, 17)
     assert model.classes_[-1] == 17
     assert model._state.model.points is points
-    assert model._state.model.coef.shape[1] == len(model.classes_)
+    assert model._state.model.outputs == len(model.classes_)
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in checks.estimators() if issubclass(cls, OnlineWithClasses)], ids=lambda cls: cls.__name__
+)
+def test_where_late_classes_are_in_memory_changes_nothing(cls, tmp_path):
+    """Coefficients are in the order in which classes appeared, and from a file in that of the labels."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = np.array([4, 7, 1, 8, 0, 5, 2, 6, 3])[np.minimum(np.arange(120) % 9, np.arange(120) // 8)]
+    model = cls(**checks.CASES[cls.__name__][0].params).partial_fit(X[:60], y[:60])
+    kernling.save(model, tmp_path / "model")
+    copy = kernling.load(tmp_path / "model")
+    checks.assert_identical(copy, model)
+    for each in (model, copy):
+        each.partial_fit(X[60:100], y[60:100])
+        for x, label in zip(X[100:], y[100:], strict=True):
+            each.learn_one(x, label)
+    checks.assert_identical(copy, model)
+    np.testing.assert_array_equal(checks.scores(copy, X), checks.scores(model, X))
+
+
+@pytest.mark.parametrize("name", ["AVM", "POLK", "AOGD"])
+@pytest.mark.parametrize("kind", ["int", "U9", "float"])
+def test_a_single_event_of_a_late_class_is_learned_as_in_a_batch(name, kind):
+    X, labels = np.random.default_rng(0).normal(size=(60, 3)), np.random.default_rng(1).permutation(30)
+    labels = np.r_[labels, labels].astype(kind)
+    one, batch = (
+        getattr(kernling, f"{name}Classifier")(gamma=1.0, random_state=0).partial_fit(X[:1], labels[:1]) for _ in "ab"
+    )
+    for i in range(1, 60):
+        one.learn_one(X[i], labels[i].item() if i % 2 else labels[i])
+        batch._stream(X[i : i + 1], labels[i : i + 1], [1.0])
+        assert one.classes_.dtype == batch.classes_.dtype
+        np.testing.assert_array_equal(one.classes_, batch.classes_)
+    checks.assert_identical(one, batch)
+
+
+def test_a_late_class_whose_event_cannot_be_learned_is_not_added():
+    X, y = stream("multiclass", 60)
+    model = classifier().partial_fit(X, y)
+    before = checks.state_of(model)
+    for wrong in (np.full(X.shape[1], np.nan), np.full(X.shape[1], 1e300)):
+        with pytest.raises(ValueError, match="x contains NaN or infinity, or numbers above"):
+            model.learn_one(wrong, 17)
+    with pytest.raises(ValueError, match="NUL"):
+        classifier().partial_fit(X, y.astype(str)).learn_one(X[0], "17\0")
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert all(before[name].tobytes() == array.tobytes() for name, array in checks.state_of(model).items())
+    assert model.learn_one(X[0], 17).classes_[-1] == 17
 
 
 def test_predictions_on_the_way_know_only_the_classes_seen():

@@ -29,7 +29,7 @@ def text(y):
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "text", "objects", "regression"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", ["AVM", "SPA", "DualSVRG", "AOGD", "POLK"])
 def test_one_call_and_small_batches_and_single_events_learn_the_same(method, kind, dtype, weights, monkeypatch):
     rows, y = stream({"text": "binary", "objects": "binary"}.get(kind, kind), 300)

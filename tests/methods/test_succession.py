@@ -50,7 +50,7 @@ def test_a_succession_is_that_of_the_slow_version(cls, soon, monkeypatch):
         said.append(model.score_one(x))
         model.learn_one(x, target)
     np.testing.assert_allclose(said[1:], expected[1:], rtol=1e-5, atol=1e-5)
-    found = [(alarm.event, alarm.before, alarm.after, alarm.replaced) for alarm in model.alarms_]
+    found = [(alarm.event, alarm.before, alarm.after, alarm.replaced) for alarm in model.rises_]
     assert [row[0] for row in found] == [row[0] for row in oracle.alarms]
     assert [row[3] for row in found] == [row[3] for row in oracle.alarms]
     assert any(row[3] for row in found)
@@ -64,9 +64,9 @@ def test_blocks_chunks_and_single_events_lead_to_the_same_succession(cls, soon):
     parts = [chunks.predict_then_learn(X[part], y[part]) for part in np.split(np.arange(800), [3, 200, 351, 403, 600])]
     for x, target in zip(X, y, strict=True):
         single.learn_one(x, target)
-    assert any(alarm.replaced for alarm in whole.alarms_)
+    assert any(alarm.replaced for alarm in whole.rises_)
     for other in (chunks, single):
-        assert [alarm[0::4] for alarm in other.alarms_] == [alarm[0::4] for alarm in whole.alarms_]
+        assert [alarm[0::4] for alarm in other.rises_] == [alarm[0::4] for alarm in whole.rises_]
         np.testing.assert_allclose(other._scores(X[:50]), whole._scores(X[:50]), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(np.concatenate(parts).astype(float), said.astype(float), rtol=1e-6, atol=1e-6)
 
@@ -80,11 +80,11 @@ def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
         cut.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=weights[part])
         kl.save(cut, tmp_path / "cut.kern")
         cut = kl.load(tmp_path / "cut.kern")
-    assert whole.alarms_
+    assert whole.rises_
     own, other = flatten(kl.merge([whole])._state), flatten(cut._state)
     np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
     assert own.keys() == other.keys()
-    assert cut.alarms_ == whole.alarms_
+    assert cut.rises_ == whole.rises_
 
 
 def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
@@ -98,7 +98,7 @@ def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
     for part in np.array_split(np.arange(300, 1800), 30):
         model.partial_fit(X[part], y[part])
         most = max(most, allocated())
-    assert model.alarms_
+    assert model.rises_
     assert 1.5 * first < most < 2.1 * first
     assert allocated() == first
 
@@ -106,7 +106,7 @@ def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
 def test_without_a_change_nothing_happens():
     X, y = changing(4000, 4000)
     model = kl.AutoClassifier(points=30, window=50, memory=20_000).fit(X, y)
-    assert model.alarms_ == []
+    assert model.rises_ == []
     assert not model.has_succeeded
 
 
@@ -128,8 +128,8 @@ def test_models_are_merged_by_what_answers(soon):
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 1400
     assert not merged._state.successor.has_begun
-    events = {alarm.event for part in parts for alarm in part.alarms_}
-    assert {alarm.event for alarm in merged.alarms_} == events
+    events = {alarm.event for part in parts for alarm in part.rises_}
+    assert {alarm.event for alarm in merged.rises_} == events
     errors = [(model.predict(X[1000:]) != y[1000:]).mean() for model in (merged, *parts, start)]
     assert errors[0] < 0.7 * errors[-1]
     merged.partial_fit(X, y)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -14,17 +16,14 @@ class Thresholds:
         self.of_values = of_values
         self.errors: list[float] = []  # in units
         self.said: list[float] = []
+        self.centre, self.spread = 0.0, 0.0  # mean and deviation of what was said
         self.allowed = {level: 1.0 - level for level in LEVELS}
         self.mean = (0.0, 0.0)  # sum and weight of the latest errors
         self.bins = [[0.0, 0.0] for _ in range(16)]
 
     def bin_shares(self, said: float) -> dict[int, float]:
         """The two bins of a prediction, and its share in each."""
-        spread = 0.0
-        if self.said:
-            mean = sum(self.said) / len(self.said)
-            spread = math.sqrt(sum((one - mean) ** 2 for one in self.said) / len(self.said))
-        z = (said - mean) / spread if spread > 0.0 else 0.0
+        z = (said - self.centre) / self.spread if self.spread > 0.0 else 0.0
         place = 15.0 * (math.tanh(0.8 * z) + 1.0) / 2.0
         left = min(int(place), 14)
         return {left: left + 1 - place, left + 1: place - left}
@@ -71,3 +70,4 @@ class Thresholds:
                 self.bins[one] = [kept * self.bins[one][0] + share * ratio, kept * self.bins[one][1] + share]
             self.mean = (0.98 * total + error / factor, 0.98 * weight + 1.0)
         self.said.append(said)
+        self.centre, self.spread = float(np.mean(self.said)), float(np.std(self.said))

@@ -11,7 +11,7 @@ import pytest
 
 from brokering import Kafka, Redis
 from kernling.serve.live import LiveModel
-from serving import blocks_of, contents, learned_again, model_of, served
+from serving import Removed, blocks_of, contents, learned_again, model_of, served
 
 TOPIC = "m"
 PIECE, PAUSE = 20, 0.02  # events that are sent at once, and seconds until the next
@@ -62,17 +62,24 @@ def wait_for(server, events, seconds):
     return found
 
 
-def kill_often(broker, folder, kills):
-    """Kill a service again and again while events arrive; then compare what it has learned with what was sent."""
+def kill_often(broker, folder, kills, removing=False):
+    """Kill a service again and again while events arrive; then compare what it has learned with what was sent.
+
+    ``removing``: other models are deleted or renamed meanwhile.
+    """
     chance = random.Random(0)
     source = broker.url(TOPIC, estimator="AVMClassifier")
     producer = Producer(broker)
     with served(folder, uncut=True, snapshot_seconds=0.3, sources=[source]) as (server, _):
+        removed = Removed(server)
         for _ in range(kills):
             wait_for(server, facts_of(server).get("events", 0) + chance.randrange(10 * PIECE), 30.0)
             time.sleep(chance.uniform(0.0, 0.05))
-            server.kill()
-            server.start()
+            if removing:
+                removed.turn()
+            else:
+                server.kill()
+                server.start()
         producer.stopping.set()
         producer.thread.join()
         facts = wait_for(server, producer.good, 60.0)
@@ -99,6 +106,16 @@ def broker(request, tmp_path):
 
 def test_two_kills(broker, tmp_path):
     kill_often(broker, tmp_path / "service", 2)
+
+
+def test_two_kills_while_other_models_are_deleted_and_renamed(broker, tmp_path):
+    kill_often(broker, tmp_path / "service", 2, removing=True)
+
+
+@pytest.mark.long
+def test_fifty_kills_while_other_models_are_deleted_and_renamed(broker, tmp_path):
+    good, bad, dead = kill_often(broker, tmp_path / "service", 50, removing=True)
+    print(f"{good:,} events and {bad:,} bad ones over 50 kills, {dead} blocks set aside and read again")
 
 
 @pytest.mark.long

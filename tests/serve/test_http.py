@@ -68,6 +68,24 @@ def test_few_and_many_rows_are_predicted_alike(client):
         assert other["probabilities"] == pytest.approx(one["probabilities"], rel=1e-9)
 
 
+def test_rows_are_explained_and_nothing_is_stored(client):
+    before = client.get("/models/flights").json()["waiting"]
+    asked = [ROW, {"km": -1.0, "city": "Oslo", "id": "7", "target": "late"}]
+    found = client.post("/models/flights/explain", json=asked).json()
+    said = client.post("/models/flights/predict", params={"keep": False}, json=asked).json()
+    for one, other in zip(found, said, strict=True):
+        assert one["label"] == other["label"]
+        assert one["score_of"] == "on time"
+        assert one["contributions"].keys() == {"km", "city"}
+        assert one["base"] + sum(one["contributions"].values()) == pytest.approx(one["score"], rel=1e-9)
+        assert 1.0 / (1.0 + np.exp(-one["score"])) == pytest.approx(other["probabilities"]["on time"], rel=1e-6)
+    assert client.get("/models/flights").json()["waiting"] == before
+    client.post("/models/begun/learn", json=rows(3)).raise_for_status()
+    refused = client.post("/models/begun/explain", json=ROW)
+    assert (refused.status_code, "learned too little" in refused.json()["error"]) == (409, True)
+    client.delete("/models/begun").raise_for_status()
+
+
 @pytest.mark.parametrize("body", [json.dumps(ROW), json.dumps([ROW, ROW]), f"{json.dumps(ROW)}\n{json.dumps(ROW)}\n"])
 def test_rows_are_an_object_a_list_or_lines(client, body):
     said = client.post("/models/flights/predict", content=body)
@@ -90,6 +108,9 @@ def test_rows_are_an_object_a_list_or_lines(client, body):
         ("POST /models/flights/predict?keep=maybe", '[{"km": 1}]', 422, "keep"),
         ("POST /models/flights/predict", "x" * 200_001, 413, "at most 200,000 bytes"),
         ("POST /models/flights/predict", json.dumps([ROW] * 501), 413, "at most 500"),
+        ("POST /models/flights/explain", json.dumps([ROW] * 33), 413, "at most 32"),
+        ("POST /models/flights/explain", '[{"town": 1}]', 422, "there is no column 'km'"),
+        ("POST /models/nobody/explain", json.dumps(ROW), 404, "no model is called 'nobody'"),
         ("POST /models/nobody/predict", '{"id": 1}', 404, "no model is called 'nobody'"),
         ("POST /models/nobody/learn", '{"id": 1, "target": "late"}', 404, "no model is called 'nobody'"),
         ("POST /models/a%2F..%2Fb/learn", json.dumps(ROW | {"target": 1}), 404, "Not Found"),

@@ -1,16 +1,20 @@
 """What waits is bounded, ids are short, the clock may jump, and the service stops at once."""
 
+import asyncio
 import json
 import socket
 import threading
 import time
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
 from kernling.cli.commands import app
+from kernling.serve.app import create_app
 from kernling.serve.dead import Attempts
+from kernling.serve.live import State
 from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from serving import Server, abandon, events, send, served
@@ -155,3 +159,31 @@ def test_a_folder_that_cannot_be_used(tmp_path, what):
     assert result.exit_code == 1
     assert f"the folder {folder} cannot be used" in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def test_explanations_are_bounded_in_values_and_requests(start, monkeypatch):
+    service = start(Settings(first_rows=20, explained_values=7, explaining=2))
+    send(service, events(40), 40)
+    release = threading.Event()
+
+    def explain(*_):
+        release.wait()
+        return []
+
+    monkeypatch.setattr(State, "explain", explain)
+
+    async def ask():
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            path = "/models/flights/explain"
+            wide = await client.post(path, json=[ROW] * 3)
+            tasks = [asyncio.create_task(client.post(path, json=[ROW] * 2)) for _ in range(3)]
+            (refused,), _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            release.set()
+            return [
+                wide.status_code,
+                refused.result().status_code,
+                *sorted(one.status_code for one in await asyncio.gather(*tasks)),
+            ]
+
+    assert asyncio.run(ask()) == [413, 429, 200, 200, 429]

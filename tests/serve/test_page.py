@@ -69,9 +69,18 @@ def test_a_row_is_predicted_by_keyboard_and_named_for_screen_readers(server, pag
         label = client.post("/models/flights/predict", json={"km": 1.0, "city": "Oslo"}).json()[0]["label"]
         assert client.get("/models/flights").json()["waiting"] == 1  # the client's, not the page's
     playwright.expect(said).to_have_text(label, timeout=WAIT)
+    why = page.locator("#why")
+    playwright.expect(why).to_contain_text("What brings the score of “on time” from", timeout=WAIT)
+    assert sorted(why.locator(".bar > span:first-child").all_text_contents()) == ["city", "km"]
+    for bar in why.locator(".bar > span:nth-child(2)").all():
+        whole, part = bar.bounding_box(), bar.locator("span").bounding_box()
+        is_less = "−" in bar.locator("xpath=following-sibling::span").text_content()
+        middle = whole["x"] + whole["width"] / 2.0
+        assert (part["x"] + part["width"] if is_less else part["x"]) == pytest.approx(middle, abs=2.0)
     field.fill('{"town": 1.0}')
     page.get_by_role("button", name="Predict").click()
     playwright.expect(said).to_contain_text("no column 'km'", timeout=WAIT)
+    playwright.expect(why.locator(".bar")).to_have_count(0)
     for image in page.get_by_role("img").all():
         assert re.fullmatch(r"[A-Z].*: \S.*", image.get_attribute("aria-label"))
     assert page.locator("html").get_attribute("lang") == "en"
@@ -158,4 +167,22 @@ def test_a_model_is_renamed_and_deleted_and_odd_columns_are_pointed_out(server, 
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
     playwright.expect(page.get_by_role("button", name="returns")).to_have_count(0, timeout=WAIT)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_alarms_are_listed_and_marked(page):
+    events_shown(page)
+    page.evaluate("""() => {
+        state.stop.abort();
+        state.history = [0, 1, 2, 3].map((time) => ({ time, events: 100 * time, lately: 0.1 * time, constant_lately: 0.3 }));
+        const alarm = { event: 150, said: "changed at event 150: error 2 to 17 %; km moved" };
+        state.facts = { ...state.facts, alarms: [{ ...alarm, event: 0 }, alarm], alarm_count: 20 };
+        show();
+    }""")
+    listed = page.get_by_role("region", name="Alarms")
+    playwright.expect(listed).to_contain_text("km moved")
+    playwright.expect(listed).to_contain_text("20 in all")
+    marks = page.locator("#charts svg line.alarm")
+    assert marks.count() == 1
+    assert "km moved" in marks.first.evaluate("one => one.textContent")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -63,11 +63,11 @@ def test_coins_are_tossed_again_as_they_fell(start, estimator):
 
 def test_blocks_are_learned_again_as_they_were(start, tmp_path):
     service = start()
-    futures = [service.learn("flights", [row]) for row in events(200)]  # blocks of whatever waited
+    futures = [service.learn("flights", [row]) for row in events(60)]  # blocks of whatever waited
     wait(futures)
     expected = contents_of(service, "flights")
     abandon(service)
-    assert sum(len(block.pieces) for _, _, block, _ in blocks_of(tmp_path / "service")) == 200
+    assert sum(len(block.pieces) for _, _, block, _ in blocks_of(tmp_path / "service")) == 60
     assert contents_of(start(), "flights") == expected
 
 

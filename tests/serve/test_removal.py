@@ -7,7 +7,7 @@ import pytest
 from kernling.serve import log
 from kernling.serve.letters import Letter
 from kernling.serve.refusal import Refused
-from serving import abandon, contents_of, events, send, served
+from serving import Removed, abandon, contents, contents_of, events, model_of, send, served
 
 ROW = {"km": 2.5, "city": "Oslo", "rush": True}
 
@@ -165,3 +165,32 @@ def test_over_http(tmp_path):
         assert client.delete("/models/departures").json() == {"name": "departures", "deleted": 5}
         assert client.delete("/models/departures").status_code == 404
         assert client.get("/models").json() == []
+
+
+# ---------------------------------------------------------------------- SIGKILL
+
+
+def kill_often(folder, kills):
+    """Kill a service while models are deleted and renamed; then compare one of them with one that was never killed."""
+    with served(folder, snapshot_seconds=0.3, first_rows=20) as (server, _):
+        removed = Removed(server)
+        for _ in range(kills):
+            removed.turn()
+        with server.client() as client:
+            name, rows = max(removed.rows.items(), key=lambda one: len(one[1]))
+            client.put("/models/straight", json={"estimator": "AVMClassifier", "parameters": {"calibrate": True}})
+            client.post("/models/straight/learn", json=rows)
+            files = [client.get(f"/models/{one}/file").content for one in (name, "straight")]
+        assert server.stop() == 0
+    killed, straight = (contents(model_of(file, folder)) for file in files)
+    assert killed == straight
+    return removed.answered
+
+
+def test_kills_while_models_are_deleted_and_renamed(tmp_path):
+    kill_often(tmp_path, 4)
+
+
+@pytest.mark.long
+def test_two_hundred_kills_while_models_are_deleted_and_renamed(tmp_path):
+    print(kill_often(tmp_path, 200), "of 200 had been answered")

@@ -24,6 +24,7 @@ def test_every_refusal_is_documented(start):
     assert found["PUT /models/{name}"] == body | {"201", "409"}
     for path in ("POST /models/{name}/learn", "POST /models/{name}/predict"):
         assert found[path] == body | {"200", "404"}
+    assert found["POST /models/{name}/explain"] == (body - {"507"}) | {"200", "404", "409"}
     assert found["GET /models/{name}"] == {"200", "401", "403", "404", "422"}
     assert found["GET /models/{name}/file"] == {"200", "401", "403", "404", "409", "422"}
     assert found["GET /models"] == found["GET /metrics"] == {"200", "401", "403"}
@@ -44,7 +45,7 @@ def test_generated_requests(tmp_path):
                     with suppress(Unsatisfiable):  # there is nothing to be wrong about GET /models
                         send_all(operation, mode, seen)
         assert client.get("/healthz").json() == {"status": "ok"}
-    assert len({label for label, _ in seen}) == 10
+    assert len({label for label, _ in seen}) == 11
     assert {status for _, status in seen} >= {200, 201, 400, 404, 422}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernling
+from kernling.tables import Standardise
 from kernling.tables.plain import PlainRows
 
 NAMES = ["a", "b", "c"]
@@ -18,8 +19,8 @@ def dictionaries(n, seed=0):
     return [dict(zip(NAMES, row, strict=True)) for row in X.tolist()], (X[:, 0] > X[:, 1]).astype(int).tolist()
 
 
-def begun(rows, y):
-    return kernling.StreamPipeline.auto(kernling.AVMClassifier(gamma=0.2, random_state=0)).partial_fit(rows, y)
+def begun(rows, y, **columns):
+    return kernling.StreamPipeline.auto(kernling.AVMClassifier(gamma=0.2, random_state=0), **columns).partial_fit(rows, y)
 
 
 def state(pipeline):
@@ -42,6 +43,23 @@ def test_events_are_learned_and_predicted_as_in_tables():
         table.partial_fit([row], [label])
     assert state(single) == state(table)
     assert table.steps_[0][1].scale_.clipped_ > 0
+
+
+@pytest.mark.parametrize("last", [0.0, 7.0], ids=["all in [0, 1]", "not all"])
+def test_units_are_kept_as_in_tables(last):
+    X = np.random.default_rng(0).dirichlet(np.ones(3), size=60)
+    X[:, 2] = X[:, 2] > 0.3
+    X[50, 1] += last
+    rows, y = [dict(zip(NAMES, row, strict=True)) for row in X.tolist()], (X[:, 0] > X[:, 1]).astype(int).tolist()
+    single, table = (begun(rows[:40], y[:40], scale=Standardise(5.0, keep_units=True)) for _ in range(2))
+    for row, label in zip(rows[40:], y[40:], strict=True):
+        assert single.score_one(row) == pytest.approx(table.decision_function([row])[0], rel=1e-9)
+        single.learn_one(row, label)
+        table.partial_fit([row], [label])
+    assert state(single) == state(table)
+    encoded = single.passed(rows)
+    assert np.array_equal(encoded[:, :3], X) == (last == 0.0)
+    assert np.array_equal(encoded[:, 2], X[:, 2])
 
 
 @pytest.mark.filterwarnings("ignore:.*counts as missing")

@@ -83,8 +83,8 @@ def choose_by_weight(model, block, j, u):
             u -= 1.0 - weights[k]
     for k in range(size):
         if k != victim and 0.0 < weights[k] < 1.0:
-            for o in range(model.coef.shape[1]):
-                add_column(model, block, j, k, 0, o, model.coef[0, o, k] * (1.0 / weights[k] - 1.0))
+            for o in range(model.places.size):
+                add_column(model, block, j, k, 0, o, model.coef[0, model.places[o], k] * (1.0 / weights[k] - 1.0))
     return victim
 
 
@@ -110,9 +110,10 @@ def clip(model, block, largest):
     """Scale the model so that no coefficient is larger than this."""
     size = model.size[0]
     top = 0.0
-    for o in range(model.coef.shape[1]):
+    for o in range(model.places.size):
+        coef = model.coef[0, model.places[o]]
         for k in range(size):
-            block.work[0, k] = -abs(model.coef[0, o, k])
+            block.work[0, k] = -abs(coef[k])
         top = max(top, -smallest(block.work[0], size))
     top *= model.clock[SCALE]
     if top > largest:

@@ -54,7 +54,7 @@ def step(params, state, block, j, f, y, weight, u):
         n = pairs.nearest[r]
         event_share, neighbour_share = shares(pairs, block, j, k_tt, r, n)
         for o in range(f.size):
-            block.g[o] = model.coef[0, o, r]
+            block.g[o] = model.coef[0, model.places[o], r]
             f[o] += event_share * block.g[o]
         if n >= 0:
             add(model, block, j, n, neighbour_share, block.g)

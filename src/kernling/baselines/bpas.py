@@ -54,7 +54,7 @@ def step(params, state, block, j, f, y, weight, u):
     if model.size[0] == params.budget:
         r = cheapest(model, block, j, k_tt)
         for o in range(f.size):
-            f[o] += model.coef[0, o, r] * np.float64(block.K[r, j]) / k_tt
+            f[o] += model.coef[0, model.places[o], r] * np.float64(block.K[r, j]) / k_tt
     k = store(model, block, j, params.budget, r)
     add(model, block, j, k, 1.0, f)
 

@@ -63,7 +63,7 @@ def step(params, state, block, j, f, y, weight, u):
         victim = best_without_itself(model, block.kernel, scores, f)
         point_values(model, block.kernel, victim, block.work[0])
         for o in range(outputs):
-            a = model.coef[0, o, victim]
+            a = model.coef[0, model.places[o], victim]
             for i in range(size):
                 scores[o, i] -= a * block.work[0, i]
             block.work[1, o] -= a * np.float64(block.K[victim, j])
@@ -81,8 +81,9 @@ def best_without_itself(model, kernel, scores, f):
         k_ii = point_value(model, kernel, i)
         label = 0
         for o in range(f.size):
-            f[o] = scores[o, i] - model.coef[0, o, i] * k_ii
-            if model.coef[0, o, i] > model.coef[0, label, i]:
+            a = model.coef[0, model.places[o], i]
+            f[o] = scores[o, i] - a * k_ii
+            if a > model.coef[0, model.places[label], i]:
                 label = o
         y = float(label) if f.size > 1 else np.sign(model.coef[0, 0, i])
         margin = losses.margin(f, y)

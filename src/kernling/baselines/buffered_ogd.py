@@ -81,8 +81,8 @@ def step(params, state, features, j, f, y, weight, u):
         held = buffered(buffers, o, 1 - own)
         if held > 0:
             rows = buffers.rows[o, 1 - own, :held]
-            descend(params.loss, model.coef[0, o], z, rows, eta, params.lam, 2.0 * own - 1.0, weight)
-            keep_in_ball(model.coef[0, o], params.radius)
+            descend(params.loss, model.coef[0, model.places[o]], z, rows, eta, params.lam, 2.0 * own - 1.0, weight)
+            keep_in_ball(model.coef[0, model.places[o]], params.radius)
         buffers.counts[o, own] += 1.0
         n = buffers.counts[o, own]
         if n <= u.size:

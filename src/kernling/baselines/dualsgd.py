@@ -79,18 +79,18 @@ def move(model, linear, k):
     p = model.points[k]
     L = linear.frequencies.shape[0]
     number = p.dtype.type
-    outputs = model.coef.shape[1]
+    outputs = model.places.size
     for i in range(L):
         sine, cosine = sincos(inner_product(linear.frequencies[i], p) + number(linear.phase[i]))
         for o in range(outputs):
-            c = model.clock[SCALE] * model.coef[0, o, k] / math.sqrt(L)
-            linear.coef[0, o, i] += c * cosine
-            linear.coef[0, o, L + i] += c * sine
+            c, w = model.clock[SCALE] * model.coef[0, model.places[o], k] / math.sqrt(L), linear.coef[0, linear.places[o]]
+            w[i] += c * cosine
+            w[L + i] += c * sine
     if L == 0:  # the columns are the features
         for o in range(outputs):
-            c = model.clock[SCALE] * model.coef[0, o, k]
+            c, w = model.clock[SCALE] * model.coef[0, model.places[o], k], linear.coef[0, linear.places[o]]
             for i in range(p.size):
-                linear.coef[0, o, i] += c * (np.float64(p[i]) + np.float64(model.centre[i]))
+                w[i] += c * (np.float64(p[i]) + np.float64(model.centre[i]))
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:

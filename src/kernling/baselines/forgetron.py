@@ -78,7 +78,7 @@ def shrinkage(state, block, j, f, weight, r, eta):
     point_scores(model, block, r, f)
     sigma, agreement = 0.0, 0.0
     for o in range(f.size):
-        a = scale * model.coef[0, o, r]
+        a = scale * model.coef[0, model.places[o], r]
         sigma = max(sigma, abs(a))
         agreement += a * (scale * f[o] - weight * block.g[o] * np.float64(block.K[r, j]))  # f including the new event
     curve = scale * scale * square(model, r) * point_value(model, block.kernel, r) - 2.0 * agreement

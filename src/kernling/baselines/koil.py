@@ -126,7 +126,7 @@ def hand_over(model, block, j, targets, r):
             heir = i
     if heir >= 0:
         for o in range(g.size):
-            g[o] = model.coef[0, o, r]
+            g[o] = model.coef[0, model.places[o], r]
         add(model, block, j, heir, np.float64(values[heir]) / point_value(model, block.kernel, heir), g)
 
 

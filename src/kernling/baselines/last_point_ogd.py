@@ -52,7 +52,7 @@ def step(params, state, features, j, f, y, weight, u):
     for o in range(f.size):
         own = side_of(y, o, f.size)
         if sides.counts[o, 1 - own] > 0.0:
-            w, partner, sign = state.model.coef[0, o], sides.examples[o, 1 - own], 2.0 * own - 1.0
+            w, partner, sign = state.model.coef[0, state.model.places[o]], sides.examples[o, 1 - own], 2.0 * own - 1.0
             slope = pair_slope(params.loss, sign * pair_product(w, z, partner))
             pair_move(w, z, partner, 1.0 - params.eta * params.lam, -params.eta * weight * sign * slope)
         keep_example(sides, z, o, own)

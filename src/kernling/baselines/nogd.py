@@ -65,7 +65,7 @@ def step(params, state, block, j, f, y, weight, u):
         else:
             for o in range(g.size):
                 g[o] *= -params.eta * weight
-            feature_step(state.M, model.coef[0], block.K, block.scores[0], j, g)
+            feature_step(state.M, model, block.K, block.scores, j, g)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:

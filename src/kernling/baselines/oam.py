@@ -79,9 +79,9 @@ def step(params, state, features, j, f, y, weight, u):
             cap = weight * params.C * max(1.0, buffers.counts[o, other] / buffers.rows.shape[2])
             rows = buffers.rows[o, other, :held]
             if params.sequential:
-                one_by_one(model.coef[0, o], z, rows, cap, 2.0 * own - 1.0)
+                one_by_one(model.coef[0, model.places[o]], z, rows, cap, 2.0 * own - 1.0)
             else:
-                all_at_once(model.coef[0, o], z, rows, cap, 2.0 * own - 1.0)
+                all_at_once(model.coef[0, model.places[o]], z, rows, cap, 2.0 * own - 1.0)
         buffers.counts[o, own] += 1.0
         n = buffers.counts[o, own]
         k = int(n) - 1 if n <= buffers.rows.shape[2] else int(u[0] * n)

@@ -124,7 +124,7 @@ def step(params, state, features, j, f, y, weight, u):
         other = 1 - own
         if moments.counts[o, other] > 0.0:
             mean, covariance = moments.means[o, other], moments.covariances[o, other]
-            descend(model.coef[0, o], z, f[o], mean, covariance, 2.0 * own - 1.0, params.eta, params.lam, weight)
+            descend(model.coef[0, model.places[o]], z, f[o], mean, covariance, 2.0 * own - 1.0, params.eta, params.lam, weight)
         moments.counts[o, own] += 1.0
         join(moments.means[o, own], moments.covariances[o, own], z, moments.counts[o, own])
 
@@ -136,7 +136,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
     model = empty_linear(needs, problem, rng)
-    _, outputs, width = model.coef.shape
+    outputs, width = model.outputs, model.coef.shape[2]
     check_room(2 * outputs * width, width, "covariances")
     moments = Moments(np.zeros((outputs, 2)), np.zeros((outputs, 2, width)), np.zeros((outputs, 2, width, width)))
     return State(model, moments, new_recent(outputs))

@@ -95,7 +95,7 @@ def step(params, state, features, j, f, y, weight, u):
         counts[o, own] += 1.0
         if counts[o, 1 - own] > 0.0:
             p = counts[o, 1] / (counts[o, 0] + counts[o, 1])
-            descend(model.coef[0, o], z, f[o], state.saddle.values[o], p, own, eta, params.radius)
+            descend(model.coef[0, model.places[o]], z, f[o], state.saddle.values[o], p, own, eta, params.radius)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:

@@ -75,7 +75,7 @@ def step(params, state, features, j, f, y, weight, u):
         join_mean(sides.means[o, own], z, 1.0 / sides.counts[o, own])
         if sides.counts[o, 1 - own] > 0.0:
             p = sides.counts[o, 1] / (sides.counts[o, 0] + sides.counts[o, 1])
-            descend(params, model.coef[0, o], z, f[o], sides.means[o, 0], sides.means[o, 1], p, own, eta, weight)
+            descend(params, model.coef[0, model.places[o]], z, f[o], sides.means[o, 0], sides.means[o, 1], p, own, eta, weight)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import INTERRUPTED, check, compare, export, learn, methods, papers, serve, tune
+from . import INTERRUPTED, check, compare, explain, export, learn, methods, papers, serve, tune
 from .data import Reading
 from .interrupts import CURABLE
 
@@ -73,6 +73,7 @@ app = typer.Typer(
 for command in (
     learn.run,
     learn.predict,
+    explain.explain,
     learn.info,
     compare.compare,
     tune.tune,

@@ -287,13 +287,13 @@ class Source:
             raise ValueError(f"the rows of {self.name} have no target; name its column with --target")
         return self._task or task_of(y)
 
-    def steps(self, X: Any) -> list[tuple[str, Any]]:
-        """Return the preprocessing steps that the options ask for."""
+    def steps(self, X: Any, keep_units: bool = False) -> list[tuple[str, Any]]:
+        """Return the preprocessing steps that the options ask for; see ``Standardise`` for ``keep_units``."""
         from ..components.scaling import REACH
         from ..tables import Encode, MinMax, Standardise, Table
 
         reading = self.reading
-        scalings: dict[str, Any] = {"standard": Standardise(clip=REACH), "minmax": MinMax(), "none": None}
+        scalings: dict[str, Any] = {"standard": Standardise(REACH, keep_units), "minmax": MinMax(), "none": None}
         scale = scalings[self._scale_of(X)]
         if not isinstance(X, Table):
             if reading.time or reading.lags or reading.windows:
@@ -314,13 +314,12 @@ class Source:
         return self.reading.scale or ("standard" if isinstance(X, Table) else "none")
 
     def pipeline(self, model: Any, X: Any) -> "StreamPipeline":
-        """Return a pipeline that ends in the model."""
-        from ..estimators.task_choice import without_own_scales
+        """Return a pipeline that ends in the model; numbers are scaled once, by default as the model would do it itself."""
+        from ..estimators.task_choice import scales_itself, without_own_scales
         from ..pipeline import StreamPipeline
 
-        if self._scale_of(X) != "none":
-            model = without_own_scales(model)
-        return StreamPipeline([*self.steps(X), (MODEL, model)])
+        steps = self.steps(X, keep_units=self.reading.scale is None and scales_itself(model))
+        return StreamPipeline([*steps, (MODEL, model if self._scale_of(X) == "none" else without_own_scales(model))])
 
 
 def with_targets(X: Any, y: Any) -> "Chunk":

@@ -23,6 +23,7 @@ Data = Annotated[str, typer.Argument(help=WHAT)]
 Model = Annotated[Path, typer.Argument(help="A model file.", exists=True, dir_okay=False)]
 Every = Annotated[int, typer.Option(min=1, help="Number of events between measurements.")]
 WindowSize = Annotated[int, typer.Option(min=1, help="Size of the sliding window, in events.")]
+CHANGES = 8  # of a stream, the latest of which are shown
 Results = Annotated[Path | None, typer.Option(help="Write all measurements to this .csv or .parquet file.")]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML report with figures (needs matplotlib).")]
 
@@ -75,7 +76,8 @@ def run(
     def make(source: Source, X: Any, y: Any) -> Any:
         if begin.model is not None:
             return begin.model
-        return source.pipeline(settings.new_model(learner, task or source.task_of(y), given, seed), X)
+        model = settings.new_model(learner, task or source.task_of(y), given, seed, watch=not dask)
+        return source.pipeline(model, X)
 
     if dask:
         outputs = {"results": results, "report": report, "predictions": predictions}
@@ -211,7 +213,9 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
     model = last_step(course.model)
     title = f"{type(model).__name__} on {source.name}"
     show(upright(rows[-1]), title)
-    for line in (*decisions(course.summary), *_calibration(model, interval), *_remarks(course.model, source)):
+    for line in (*decisions(course.summary), *_calibration(model, interval), *_changes(course.model)):
+        typer.echo(line)
+    for line in _remarks(course.model, source):
         typer.echo(line)
     if results:
         write_rows(rows, results)
@@ -219,7 +223,7 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
         names = source.stream.names or ("x1", "x2")
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
         figures = [("Decision surface and stored points", surface(model, names=names))] if drawable else []
-        page(rows, report, title, figures)
+        page(rows, report, title, figures, getattr(course.model, "alarms_", ()))
 
 
 def _calibration(model: Any, interval: float | None) -> list[str]:
@@ -231,6 +235,16 @@ def _calibration(model: Any, interval: float | None) -> list[str]:
     if model.task == "classification":
         what, how = "sets", f"{size:.2f} labels on average"
     return [f"{interval:.0%} {what}: {inside:.1%} of the targets inside, {how}"]
+
+
+def _changes(model: Any) -> list[str]:
+    """Return the latest changes of the stream, and how many alarms there were if not all of them are shown."""
+    from ..components.alarms import changes
+
+    lines = changes(getattr(model, "alarms_", ()), model.task == "regression")
+    shown = lines[-CHANGES:]
+    all_shown = len(shown) == len(lines) and getattr(model, "alarm_count_", 0) <= len(getattr(model, "alarms_", ()))
+    return shown if all_shown else [f"{model.alarm_count_} alarms, of which the latest tell:", *shown]
 
 
 def _remarks(model: Any, source: Source) -> list[str]:

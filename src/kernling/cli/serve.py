@@ -56,6 +56,9 @@ def serve(
         list[str], typer.Option("--from", envvar="KERNLING_FROM", help=FROM, metavar="URL", show_default=False)
     ] = [],  # noqa: B006 - typer makes a new list
     sinks: Annotated[list[str], typer.Option("--to", envvar="KERNLING_TO", help=TO, metavar="URL", show_default=False)] = [],  # noqa: B006
+    alarm_url: Annotated[
+        str | None, typer.Option(help="Post alarms of models as JSON to this http or https address.", metavar="URL")
+    ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Feed the service with drifting streams; with --from, through that broker.")
     ] = False,
@@ -85,5 +88,6 @@ def serve(
             demo=demo,
             sources=sources,
             sinks=sinks,
+            alarm_url=alarm_url,
             tell=typer.echo,
         )

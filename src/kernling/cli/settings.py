@@ -109,8 +109,8 @@ def split_pairs(pairs: list[str], option: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> Any:
-    """Return an untrained model with parameters parsed from text."""
+def new_model(learner: str, task: str, settings: dict[str, str], seed: int, watch: bool = False) -> Any:
+    """Return an untrained model with parameters parsed from text; with ``watch``, it raises alarms if it can."""
     from .. import registry
 
     cls = registry.estimator_for(learner, task)
@@ -120,7 +120,8 @@ def new_model(learner: str, task: str, settings: dict[str, str], seed: int) -> A
         if name not in known:
             raise ValueError(f"{cls.__name__} has no parameter {name!r}; it has {', '.join(known)}")
     given = {name: value_of(text) for name, text in settings.items()}
-    return model.set_params(**({"random_state": seed} if "random_state" in known else {}) | given)
+    usual = {"random_state": seed} | ({"watch": True} if watch else {})
+    return model.set_params(**{name: value for name, value in usual.items() if name in known} | given)
 
 
 def as_options(params: dict[str, Any]) -> str:

@@ -19,10 +19,11 @@ from .decorators import (
 )
 from .intrinsics import add_product, by_type, number_of, shaped
 from .progress import compiling
-from .records import FunctionField, address, by_address, strided
+from .records import OWNER, FunctionField, address, by_address, strided
 
 __all__ = [
     "COMPILED",
+    "OWNER",
     "UNIT",
     "FunctionField",
     "add_product",

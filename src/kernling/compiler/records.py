@@ -35,10 +35,13 @@ def strided(array: np.ndarray) -> np.ndarray:
     return np.empty((2, 2), array.dtype)[:, 0]
 
 
+OWNER = object()  # among the arguments of a function: the record that contains it, which would otherwise hold itself
+
+
 class FunctionField(HasKind):
     """A field that contains a function: only the one in use is compiled, for arguments of these types.
 
-    A record among the arguments is passed by address; it may be the one that contains the function.
+    A record among the arguments is passed by address; ``OWNER`` is the one that contains the function.
     """
 
     def __init__(self, function: Any, *arguments: Any):
@@ -48,47 +51,43 @@ class FunctionField(HasKind):
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
 
-    def address(self) -> int:
-        """Return the address of its machine code, compiling it if needed."""
-        return self.function.address(tuple(_fields_of(a) if _is_record(a) else kind_of(a) for a in self.arguments))
+    def address(self, owner: Any, known: dict[int, Fields]) -> int:
+        """Return the address of its machine code, compiling it if needed; ``known`` as for ``_write``."""
+        given = (owner if one is OWNER else one for one in self.arguments)
+        kinds = (known.get(id(a)) or _write(a, [], [], known) if _is_record(a) else kind_of(a) for a in given)
+        return self.function.address(tuple(kinds))
 
 
 def _is_record(value: Any) -> bool:
     return not isinstance(value, (np.ndarray, bool, int, float))
 
 
-def _fields(record: Any) -> list[tuple[str, Any]]:
+def _write(record: Any, words: list[int], later: list[tuple[int, Any, Any]], known: dict[int, Fields]) -> Fields:
+    """Append the words of a record, and return its kind; ``known`` gets those of all records in it, by their id.
+
+    Numbers with a point, and functions, whose kinds depend on those of records, are left for ``later``, with their record.
+    """
     names = getattr(record, "_fields", None)
-    return list(vars(record).items()) if names is None else list(zip(names, record, strict=True))
-
-
-def _fields_of(record: Any) -> Fields:
-    """Return the kind of a record by address."""
-    return Fields(type(record), tuple((name, _field_of(value)) for name, value in _fields(record)))
-
-
-def _field_of(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.ndim, ALIGNED | BY_ROWS | (WRITEABLE if value.flags.writeable else 0)
-    return kind_of(value) if isinstance(value, (bool, int, float, FunctionField)) else _fields_of(value)
-
-
-def _words(record: Any, words: list, floats: list) -> None:
-    for _, value in _fields(record):
+    fields: list[tuple[str, Any]] = []
+    for name, value in vars(record).items() if names is None else zip(names, record, strict=True):
         if isinstance(value, np.ndarray):
-            if not value.flags.c_contiguous:
+            flags = value.flags.num
+            if not flags & BY_ROWS:
                 raise ValueError("compiled code requires contiguous arrays")
             words.append(value.__array_interface__["data"][0])
             words.extend(value.shape)
-        elif isinstance(value, float):
-            floats.append((len(words), value))
+            fields.append((name, (value.dtype, value.ndim, ALIGNED | BY_ROWS | flags & WRITEABLE)))
+        elif isinstance(value, (float, FunctionField)):
+            later.append((len(words), value, record))
             words.append(0)
+            fields.append((name, kind_of(value)))
         elif isinstance(value, int):
             words.append(value)
-        elif isinstance(value, FunctionField):
-            words.append(value.address())
+            fields.append((name, kind_of(value)))
         else:
-            _words(value, words, floats)
+            fields.append((name, _write(value, words, later, known)))
+    found = known[id(record)] = Fields(type(record), tuple(fields))
+    return found
 
 
 class Handle(HasKind):
@@ -98,15 +97,18 @@ class Handle(HasKind):
 
     def __init__(self, record: Any):
         words: list[int] = []
-        floats: list[tuple[int, float]] = []
-        _words(record, words, floats)
+        later: list[tuple[int, Any, Any]] = []
+        known: dict[int, Fields] = {}
+        self.kind = _write(record, words, later, known)
         memory = np.array(words, np.int64)
         numbers = memory.view(np.float64)
-        for place, value in floats:
-            numbers[place] = value
+        for place, value, owner in later:
+            if isinstance(value, FunctionField):
+                memory[place] = value.address(owner, known)
+            else:
+                numbers[place] = value
         self._memory, self._record = memory, record
         self.address = memory.__array_interface__["data"][0]
-        self.kind = _fields_of(record)
 
     def __index__(self) -> int:
         """Return the address, which compiled code takes as well, without looking it up."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import jit_exact
+from ..compiler import inline_exact, jit_exact
 from ..core.shapes import declared
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ GRACE = 10  # numbers, up to which nothing is compared
 SHORTEST = 5  # part of the window that is compared
 BUCKETS = 5  # of a size, before two become one of the next size
 ROWS = 53  # sizes: more numbers than can be counted
+REACH = 9.0  # mean squared errors, at which a squared error is clipped
+FOLLOW = 1e-4  # the least share of an event in the mean squared error
+SOON = 4.0  # the share of an event in it, times events: those of the beginning, which are large, are forgotten
 WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: the window's numbers, their sum and squares; the clock
 BEFORE, AFTER, CHANCE = range(3)  # what is found: means on both sides of the border, and at most how likely that is by chance
 
@@ -51,6 +54,20 @@ class Adwin(NamedTuple):
 def new_adwin() -> Adwin:
     """Return a detector that has seen nothing."""
     return Adwin(np.zeros((ROWS, BUCKETS + 1)), np.zeros(ROWS, np.int64), np.zeros(4))
+
+
+@inline_exact
+def relative(square, unit):
+    """A squared error as a number from 0 to 1, given the mean of those before."""
+    return min(square / (REACH * unit), 1.0) if unit > 0.0 else 0.0
+
+
+@inline_exact
+def follow_unit(unit, events, square):
+    """The running mean of squared errors after one more, with which there are so many events."""
+    share = max(FOLLOW, min(1.0, SOON / events))
+    most = 100.0 * unit if events > 100.0 else np.inf
+    return unit + share * (min(square, most) - unit)
 
 
 @jit_exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -23,7 +24,8 @@ class Answering:
         self._gamma, self._events = float(self._said.early.gamma[0]), -1.0
         self._lock = threading.Lock()
         side = Side.of(self._said, kernel, standardise)
-        self._side, self._answers, self._kind = by_address(side), by_address(new_answers(self._said)), kind_of(self._said)
+        self.answers = new_answers(self._said)
+        self._side, self._answers, self._kind = by_address(side), by_address(self.answers), kind_of(self._said)
         self._prepare = entry_point(PREPARE[self._kind], self._side, self._answers)
         self._one: Any = None
 
@@ -41,15 +43,24 @@ class Answering:
 
     def outputs(self, rows: Rows, part: range) -> np.ndarray:
         """Return the outputs of some rows, (outputs, rows)."""
-        out = np.empty((self._said.model.coef.shape[1], len(part)))
+        return self._answer(rows, part)[0]
+
+    def expert_scores(self, rows: Rows, part: range) -> np.ndarray:
+        """Return what each expert says of some rows, (experts, outputs, rows); predictions of values are clipped."""
+        out, seen = self._answer(rows, part)
+        shape = len(self._said.names), *out.shape
+        return seen.scores[: math.prod(shape)].reshape(shape)
+
+    def _answer(self, rows: Rows, part: range) -> tuple[np.ndarray, Seen]:
+        out = np.empty((self._said.model.outputs, len(part)))
         seen = Seen(self._said, len(part))
         ANSWER[self._kind[0]](self._side, self._answers, by_address(seen), rows, part.start, out)
-        return out
+        return out, seen
 
     def of_event(self, x: np.ndarray, largest: float) -> np.ndarray | None:
         """Return the outputs of an event of the model's type and width; None if it holds what cannot be scored."""
         if self._one is None:
-            seen, out = by_address(Seen(self._said, 1)), np.empty((self._said.model.coef.shape[1], 1))
+            seen, out = by_address(Seen(self._said, 1)), np.empty((self._said.model.outputs, 1))
             records = self._side, self._answers, seen
             entry = entry_point(ANSWER_ONE[self._kind[0]], *records, strided(x), 1.0, out)
             self._one = entry, tuple(map(address, records)), seen, out

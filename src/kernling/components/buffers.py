@@ -53,7 +53,7 @@ class Buffers(NamedTuple):
 
 def new_buffers(model: Any, size: int) -> Buffers:
     """Return empty buffers for the features of a linear model."""
-    _, outputs, width = model.coef.shape
+    outputs, width = model.outputs, model.coef.shape[2]
     check_room(2 * outputs * size, width, "buffered rows")
     return Buffers(np.zeros((outputs, 2)), np.zeros((outputs, 2, size, width)))
 

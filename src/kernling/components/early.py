@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiler import jit_exact
-from ..core.expansion import EVENTS, padded
+from ..core.expansion import EVENTS
 from ..core.limits import GAMMA
 from ..core.shapes import declared
-from ..core.state import Widening, recoded
+from ..core.state import Widening, padded, recoded
 from .relevance import MOST
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 from ..compiler import inline, inner
 from ..core import losses
 from ..core.block import point_values
-from ..core.expansion import EVENTS, padded
+from ..core.expansion import EVENTS
 from ..core.kernels import is_isotropic, self_value
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
-from ..core.state import Widening, recoded
+from ..core.state import Widening, padded, recoded
 from ..core.updates import insert, replace
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def point_value(model, kernel, k):
 def square(model, k):
     """Return the sum of squared coefficients of point k, without scale."""
     total = 0.0
-    for o in range(model.coef.shape[1]):
-        total += model.coef[0, o, k] * model.coef[0, o, k]
+    for o in range(model.places.size):
+        coef = model.coef[0, model.places[o]]
+        total += coef[k] * coef[k]
     return total
 
 
@@ -78,8 +79,8 @@ def term_squares(model, kernel, out):
     size = model.size[0]
     for k in range(size):
         out[k] = 0.0
-    for o in range(model.coef.shape[1]):
-        coef = model.coef[0, o]
+    for o in range(model.places.size):
+        coef = model.coef[0, model.places[o]]
         for k in range(size):
             out[k] += coef[k] * coef[k]
     if not is_isotropic(kernel):
@@ -129,7 +130,7 @@ def point_scores(model, block, k, f):
     values = block.work[0]
     point_values(model, block.kernel, k, values)
     for o in range(f.size):
-        coef = model.coef[0, o]
+        coef = model.coef[0, model.places[o]]
         total = 0.0
         for i in range(model.size[0]):
             total += coef[i] * values[i]

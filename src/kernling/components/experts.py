@@ -22,6 +22,7 @@ from .archive import Archive, new_archive
 from .bins import Bins, new_bins
 from .combination import new_combination
 from .early import Early
+from .latest import Latest, new_latest
 from .least_squares import BLOCK, LeastSquares, Ridge, new_least_squares
 from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
@@ -84,6 +85,7 @@ class Experts(NamedTuple):
     scales: Scales
     target: Scales
     early: Early
+    latest: Latest
     succession: Any = Nothing()  # Succession
     successor: Any = Nothing()  # Experts that have neither
 
@@ -131,6 +133,7 @@ class Experts(NamedTuple):
     def emptied(self) -> Experts:
         """Return a successor that has not begun and holds nothing."""
         clear(self)
+        self.latest.count[0] = 0
         self.early.begin()
         self.early.begun[0] = -1.0
         return states.trimmed(self)
@@ -168,7 +171,7 @@ class Experts(NamedTuple):
 
 def new_experts(model: Expansion, most: int, events: int, memory: int, early: Early, of_classes: bool) -> Experts:
     """Return untrained experts, with a maximum number of points, of latest events, and of bytes of the memory."""
-    d, outputs = model.points.shape[1], model.coef.shape[1]
+    d, outputs = model.points.shape[1], model.outputs
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
     return Experts(
         model,
@@ -183,6 +186,7 @@ def new_experts(model: Expansion, most: int, events: int, memory: int, early: Ea
         new_scales(d),
         new_scales(1),
         early,
+        new_latest(d, model.points.dtype),
     )
 
 
@@ -215,13 +219,14 @@ def begin(experts: Experts, events: float, gamma: float) -> None:
     """Let these experts learn from here on, when the model has learned so many events, knowing nothing of them."""
     clear(experts)
     if isinstance(experts.mixture, Mixture):
-        states.restore(experts.mixture, new_mixture(len(CLASSIFIERS), experts.model.coef.shape[1]))
+        states.restore(experts.mixture, new_mixture(len(CLASSIFIERS), experts.model.outputs))
     else:
         least_squares.clear(experts.mixture)
     for scales in (experts.scales, experts.target):
         keep(scales, new_scales(len(scales.mean)))
     experts.bins.columns[:], experts.bins.edges[:] = 0, bins.NEVER
     experts.model.clock[EVENTS] = experts.early.begun[0] = events
+    experts.latest.count[0] = 0
     experts.early.begin()
     experts.early.gamma[0], experts.early.stretch[:] = gamma, 1.0
 
@@ -266,7 +271,8 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
     )
 
 
-def _stretched(experts: Experts, X: np.ndarray) -> np.ndarray:
+def stretched(experts: Experts, X: np.ndarray) -> np.ndarray:
+    """Return scaled rows as kernels see them: minus the centre, times the factors of the columns."""
     number = experts.model.points.dtype
     return ((X - experts.model.centre) * experts.early.stretch).astype(number).astype(np.float64)
 
@@ -280,7 +286,7 @@ def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
     if fixed > 1:
         slopes[:] = math.sqrt(kernel.gamma) * weights[:, 1:fixed]
     points = experts.model.points[:n].astype(np.float64)
-    return column_factors(kernel, experts.early.stretch, _stretched(experts, X), points, coef, slopes)
+    return column_factors(kernel, experts.early.stretch, stretched(experts, X), points, coef, slopes)
 
 
 # ---------------------------------------------------------------------- answers
@@ -299,7 +305,7 @@ class Answers(NamedTuple):
 
 def new_answers(experts: Experts) -> Answers:
     """Return memory for the answers of experts."""
-    outputs, d = experts.model.coef.shape[1], experts.model.points.shape[1]
+    outputs, d = experts.model.outputs, experts.model.points.shape[1]
     n, most = int(experts.kernel_squares.size[least_squares.FIXED]), len(experts.model.points)
     widths = (n + most, most, 1 + d, 1 + d, 1 + len(experts.bins.edges))
     own = (np.zeros((outputs, width)) for width in widths)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compiler import add_product, by_address, inline, inner, jit, shaped
-from ..core.expansion import padded
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
+from ..core.state import padded
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging

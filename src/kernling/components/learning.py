@@ -23,6 +23,7 @@ from . import archive, bins, early, least_squares, line, window
 from .combination import REACH, mean_of
 from .early import Early
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
+from .latest import keep_latest
 from .least_squares import RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
 from .pending import FEATURES, FIXED, MOST, commit, write_weights
@@ -53,7 +54,7 @@ class Seen:
     """A block of events as experts see it, and their scores: memory for compiled code, which takes tables from flat arrays."""
 
     def __init__(self, experts: Experts, size: int):
-        d, outputs = experts.model.points.shape[1], experts.model.coef.shape[1]
+        d, outputs = experts.model.points.shape[1], experts.model.outputs
         squares, count = experts.kernel_squares, len(experts.names)
         self.rows = np.empty((size, d), experts.model.points.dtype)
         self.targets, self.weights = np.empty(size), np.empty(size)
@@ -204,6 +205,7 @@ def _finish(side, seen, b):
         experts.scales.mean[c], experts.scales.squares[c] = after.mean[c], after.squares[c]
         experts.scales.kind[c] = after.kind[c]
     early.keep(experts.early, seen.rows[:b], seen.targets[:b], seen.weights[:b])
+    keep_latest(experts.latest, seen.rows[:b], seen.weights[:b])
     for j in range(b):
         if seen.weights[j] > 0.0:
             experts.model.clock[EVENTS] += 1.0
@@ -215,7 +217,7 @@ def _learn_classes(side, seen, b, out, fresh):
     Returns whether that was possible; otherwise nothing has changed.  If not ``fresh``, rows are relearned: as they are scaled
     now, and neither scales nor the mixture learn.
     """
-    experts, outputs = side.experts, side.experts.model.coef.shape[1]
+    experts, outputs = side.experts, side.experts.model.places.size
     n, d = side.experts.mixture.mean.shape[0], seen.rows.shape[1]
     scores = shaped(seen.scores, (n, outputs, b))
     targets, weights = seen.targets[:b], seen.weights[:b]
@@ -322,7 +324,7 @@ def relearn_block(side: Side, seen: Seen, events: tuple[np.ndarray, ...]) -> Non
     seen.rows[:b], seen.targets[:b], seen.weights[:b] = rows, targets, weights
     seen.X[: X.size] = X.ravel()
     seen.scaled[:b] = targets_as_known(side.experts.target, targets)
-    out = np.empty((side.experts.model.coef.shape[1], b))
+    out = np.empty((side.experts.model.outputs, b))
     if not _RELEARN[kind_of(side.experts)](by_address(side), by_address(seen), b, out):
         raise Diverged
 
@@ -452,7 +454,7 @@ def prepare(side, answers):
 @inner_exact
 def _answer_classes(side, answers, seen, b, out):
     """Write the outputs of the rows of ``seen``, whose weights and targets are 0, (outputs, rows)."""
-    experts, outputs, d = side.experts, side.experts.model.coef.shape[1], seen.rows.shape[1]
+    experts, outputs, d = side.experts, side.experts.model.places.size, seen.rows.shape[1]
     scores, views = shaped(seen.scores, (experts.mixture.mean.shape[0], outputs, b)), experts.window.coef.shape[0]
     targets, weights = seen.targets[:b], seen.weights[:b]
     scale_block(side, seen, b)

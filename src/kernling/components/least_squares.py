@@ -33,11 +33,11 @@ import numpy as np
 from ..compiler import inline_exact, inner_exact, jit_exact
 from ..core import state as states
 from ..core.blas import blas, lapack
-from ..core.expansion import check_room, padded
+from ..core.expansion import check_room
 from ..core.limits import SCORE, Diverged
 from ..core.matrices import kernel_matrix, squared_norms
 from ..core.shapes import declared
-from ..core.state import Widening, added
+from ..core.state import Widening, added, padded
 from ..core.triangles import solve
 from .pending import (
     BASE,

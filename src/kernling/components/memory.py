@@ -193,7 +193,7 @@ def subtract_gradient(memory, model, block, j, factor, total):
             model.coef[1, o, k] -= change * total
     scores = block.scores
     number = scores.dtype.type
-    for o in range(model.coef.shape[1]):
+    for o in range(model.places.size):
         v, sums, gradients = scores[0, o], scores[1, o], scores[GRADIENT, o]
         for i in range(j + 1, block.size):
             change = number(factor) * gradients[i]
@@ -206,8 +206,8 @@ def refresh(memory, loss, model, linear, block, features, j):
     """Recompute all gradients at the current snapshot."""
     ring = memory.ring
     ring[STALE] = 0
-    for o in range(model.coef.shape[1]):
-        fill(model.coef[GRADIENT, o, : model.size[0]], 0.0)
+    for o in range(model.places.size):
+        fill(model.coef[GRADIENT, model.places[o], : model.size[0]], 0.0)
         fill(block.scores[GRADIENT, o, j + 1 :], block.scores.dtype.type(0.0))
         fill(memory.features_sum[o], 0.0)
     for first in range(0, ring[COUNT], block.norms.size):
@@ -215,7 +215,7 @@ def refresh(memory, loss, model, linear, block, features, j):
         _snapshot_scores(memory, model, block, features, first, last)
         for e in range(first, last):
             for o in range(features.f.size):
-                features.f[o] = memory.gradients[e, o] + feature_score(linear.coef[SNAPSHOT, o], memory.Z[e])
+                features.f[o] = memory.gradients[e, o] + feature_score(linear.coef[SNAPSHOT, linear.places[o]], memory.Z[e])
             losses.gradient(loss, features.f, memory.targets[e], features.g)
             for o in range(features.f.size):
                 memory.gradients[e, o] = memory.weights[e] * features.g[o]
@@ -229,7 +229,7 @@ def refresh(memory, loss, model, linear, block, features, j):
 def _snapshot_scores(memory, model, block, features, first, last):
     """Write the expansion's scores of entries first .. last - 1 at the snapshot where their gradients will be."""
     size, b = model.size[0], last - first
-    outputs = model.coef.shape[1]
+    outputs = model.places.size
     for e in range(first, last):
         for o in range(outputs):
             memory.gradients[e, o] = 0.0
@@ -246,7 +246,7 @@ def _snapshot_scores(memory, model, block, features, first, last):
     block.transform(block.kernel, features.spare[: size * b])
     for k in range(size):
         for o in range(outputs):
-            c = model.coef[SNAPSHOT, o, k]
+            c = model.coef[SNAPSHOT, model.places[o], k]
             if c != 0.0:
                 gradients, row = memory.gradients[first:last, o], K[k]
                 for j in range(b):

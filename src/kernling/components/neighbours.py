@@ -118,7 +118,7 @@ def add_projection(model, block, j, p, count):
     for n in range(count):
         share = block.work[0, n]
         for g in range(model.coef.shape[0]):
-            for o in range(model.coef.shape[1]):
-                coefficient = model.coef[g, o, p]
+            for o in range(model.places.size):
+                coefficient = model.coef[g, model.places[o], p]
                 if coefficient != 0.0:
                     add_column(model, block, j, int(block.work[1, n]), g, o, share * coefficient)

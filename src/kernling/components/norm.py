@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compiler import inner
-from ..core.expansion import EVENTS, SCALE, padded
+from ..core.expansion import EVENTS, SCALE
 from ..core.kernels import self_value
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
+from ..core.state import padded
 from ..core.updates import scale_model
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ def compress(model, kernel, K, scores, j, cutoff, M):
             gram[k, i] = row[i]
     landmark_features(gram, cutoff, M, chosen)
     number = K.dtype.type
-    for o in range(model.coef.shape[1]):
-        alpha = model.coef[0, o]
+    for o in range(model.places.size):
+        alpha = model.coef[0, model.places[o]]
         _fold(chosen, alpha, kept)
         for k in range(size):
             change = number(kept[k] - alpha[k])
@@ -49,7 +49,7 @@ def compress(model, kernel, K, scores, j, cutoff, M):
 
 
 @inner
-def feature_step(M, coef, K, scores, j, change):
+def feature_step(M, model, K, scores, j, change):
     """w <- w + change z(x_j): in terms of the landmarks' coefficients and the scores of the events ahead."""
     number = K.dtype.type
     size = M.shape[1]
@@ -63,10 +63,11 @@ def feature_step(M, coef, K, scores, j, change):
             ahead[i] += c * K[k, i]
     for o in range(change.size):
         if change[o] != 0.0:
+            alpha = model.coef[0, model.places[o]]
             for k in range(size):
-                coef[o, k] += change[o] * direction[k]
+                alpha[k] += change[o] * direction[k]
             for i in range(j + 1, ahead.size):
-                scores[o, i] += number(change[o]) * ahead[i]
+                scores[0, o, i] += number(change[o]) * ahead[i]
 
 
 @inner

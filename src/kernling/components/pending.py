@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import inner_exact, jit_exact, shaped
-from ..core.expansion import padded
 from ..core.limits import SCORE
 from ..core.shapes import declared
+from ..core.state import padded
 from ..core.triangles import add_products, dot, solve, solve_back, solve_one, write_scores
 
 TILE = 64  # events whose products are computed at once

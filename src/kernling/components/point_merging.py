@@ -65,8 +65,9 @@ def best_partner(model, kernel, p):
     partner, share = -1, 0.0
     for q in range(model.size[0]):
         both = 0.0
-        for o in range(model.coef.shape[1]):
-            both += model.coef[0, o, p] * model.coef[0, o, q]
+        for o in range(model.places.size):
+            coef = model.coef[0, model.places[o]]
+            both += coef[p] * coef[q]
         if q == p or both <= 0.0:
             continue
         other = square(model, q)
@@ -88,7 +89,8 @@ def merge(model, block, j, p, q, h):
     rate = block.kernel.gamma * squared_gap(model.points[p], model.points[q])
     near_p, near_q = exp(-rate * (1.0 - h) ** 2), exp(-rate * h**2)
     for o in range(block.g.size):
-        block.g[o] = near_p * model.coef[0, o, p] + near_q * model.coef[0, o, q]
+        coef = model.coef[0, model.places[o]]
+        block.g[o] = near_p * coef[p] + near_q * coef[q]
     clear(model, block, j, q)
     point, other = model.points[q], model.points[p]
     for c in range(point.size):

@@ -122,8 +122,8 @@ def project_point(gram, model, block, j, p):
     _refine(gram, size, values, shares, left)
     for i in range(size):
         if i != p:
-            for o in range(model.coef.shape[1]):
-                coefficient = model.coef[0, o, p]
+            for o in range(model.places.size):
+                coefficient = model.coef[0, model.places[o], p]
                 if coefficient != 0.0:
                     add_column(model, block, j, i, 0, o, shares[i] * coefficient)
     remove(model, block, j, p)

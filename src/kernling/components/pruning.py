@@ -54,16 +54,16 @@ def add_and_prune(model, gram, work, X, norms, eps, most, u):
     the cheapest first, or in a random order that u determines, unless it is negative.
     """
     size, m = model.size[0], X.shape[0]
-    coef = model.coef[0]
+    coef, places = model.coef[0], model.places
     dependent = DEPENDENT_32 if X.itemsize == 4 else DEPENDENT
     _solve(gram, work, size, m)
-    count, error = _factorise(work, size, m, coef, dependent)
+    count, error = _factorise(work, size, m, coef, places, dependent)
     _write_factor(work, size, m, count)
     n = size + count
     _append(model, gram, work, X, norms)
     order = work.order[: n if u >= 0.0 else 0]
     shuffle(order, u)
-    removed, error = matching_pursuit(gram.inverse, work, size, n, count, coef, error, eps * eps, order, 0, most)
+    removed, error = matching_pursuit(gram.inverse, work, size, n, count, coef, places, error, eps * eps, order, 0, most)
     _update(gram, work, n, count, removed)
     gram.record[UPDATES] += 1.0
     is_due = gram.record[UPDATES] % PROBE == 0.0 or _is_steep(gram, work, n, count + removed)
@@ -74,15 +74,15 @@ def add_and_prune(model, gram, work, X, norms, eps, most, u):
 
 
 @jit
-def pursue(work, m, coef, dependent, budget, least):
+def pursue(work, m, coef, places, dependent, budget, least):
     """Reduce m points alone, like ``add_and_prune``, to at least ``least`` points, within a squared error.
 
-    ``coef`` (outputs, m) gets the coefficients of those that are not in the span of others: see ``kept``, and ``alive`` for
-    which of them remain.  Returns how many there were.
+    ``coef`` (outputs, m), with ``places`` 0, 1, ..., gets the coefficients of those that are not in the span of others: see
+    ``kept``, and ``alive`` for which of them remain.  Returns how many there were.
     """
     for i in range(m * m):
         work.known[i] = 0.0
-    count, error = _factorise(work, 0, m, coef, dependent)
+    count, error = _factorise(work, 0, m, coef, places, dependent)
     _write_factor(work, 0, m, count)
     n = 0
     for b in range(m):
@@ -91,7 +91,7 @@ def pursue(work, m, coef, dependent, budget, least):
                 coef[o, n] = work.new[b, o]
             n += 1
     nothing = shaped(work.own, (0, 0))
-    matching_pursuit(nothing, work, 0, n, n, coef, error, budget, work.order[:0], least, np.inf)
+    matching_pursuit(nothing, work, 0, n, n, coef, places, error, budget, work.order[:0], least, np.inf)
     return n
 
 
@@ -116,7 +116,7 @@ def _solve(gram, work, size, m):
 
 
 @inner
-def _factorise(work, size, m, coef, dependent):
+def _factorise(work, size, m, coef, places, dependent):
     """Compute L row by row; a point whose distance from the span is tiny is projected on the others instead.
 
     Its coefficients are distributed over the others.  Returns how many are kept, and the squared error: an upper bound, reached
@@ -151,15 +151,15 @@ def _factorise(work, size, m, coef, dependent):
                         total -= lower[q, i] * weights[q]
                 weights[i] = total / lower[i, i]
         amounts = 0.0
-        for o in range(coef.shape[0]):
-            amount = new[b, o]
+        for o in range(places.size):
+            amount, values = new[b, o], coef[places[o]]
             amounts += amount * amount
             if amount != 0.0:
                 for k in range(size):
                     share = shares[k, b]
                     for i in range(b):
                         share -= shares[k, i] * weights[i]
-                    coef[o, k] += amount * share
+                    values[k] += amount * share
                 for i in range(b):
                     new[i, o] += amount * weights[i]
         error += np.sqrt(max(gap, 0.0) * amounts)
@@ -205,7 +205,7 @@ def _append(model, gram, work, X, norms):
                 point[c] = X[b, c]
             model.norms[n] = norms[b]
             for o in range(work.new.shape[1]):
-                model.coef[0, o, n] = work.new[b, o]
+                model.coef[0, model.places[o], n] = work.new[b, o]
             for k in range(size):
                 matrix[k, n] = cross[k, b]
                 matrix[n, k] = cross[k, b]
@@ -238,12 +238,12 @@ def shuffle(order, u):
 
 
 @inner
-def matching_pursuit(inverse, work, size, n, count, coef, error, budget, order, fewest, most):
+def matching_pursuit(inverse, work, size, n, count, coef, places, error, budget, order, fewest, most):
     """Remove points, refitting the rest after each, while the squared error stays within budget; return (removed, error).
 
     The current inverse is ``inverse`` (of the first ``size`` points) + V'V.  Without an ``order`` the point whose removal costs
     least is removed first; with one, points are removed in that order until one exceeds the budget.  At least ``fewest`` of the
-    n points remain, and at most ``most``, whatever the error.  ``coef`` (outputs, points) is refitted in place, ``alive`` marks
+    n points remain, and at most ``most``, whatever the error.  ``coef`` (columns, points) is refitted in place, ``alive`` marks
     the remaining points, and the u of each removal are written after V.
     """
     rows, alive, diagonal, squares = shaped(work.rows, (count + n, n)), work.alive, work.diagonal, work.squares
@@ -254,9 +254,10 @@ def matching_pursuit(inverse, work, size, n, count, coef, error, budget, order, 
     for q in range(count):
         for i in range(n):
             diagonal[i] += rows[q, i] * rows[q, i]
-    for o in range(coef.shape[0]):
+    for o in range(places.size):
+        values = coef[places[o]]
         for i in range(n):
-            squares[i] += coef[o, i] * coef[o, i]
+            squares[i] += values[i] * values[i]
     removed = 0
     for turn in range(n - fewest):
         chosen = order[turn] if order.size > 0 else _cheapest(n, squares, diagonal, alive)
@@ -274,12 +275,12 @@ def matching_pursuit(inverse, work, size, n, count, coef, error, budget, order, 
             u[i] /= root
             diagonal[i] -= u[i] * u[i]
             squares[i] = 0.0
-        for o in range(coef.shape[0]):
-            column = coef[o]
-            share = column[chosen] / root
+        for o in range(places.size):
+            values = coef[places[o]]
+            share = values[chosen] / root
             for i in range(n):
-                column[i] -= share * u[i]
-                squares[i] += column[i] * column[i]
+                values[i] -= share * u[i]
+                squares[i] += values[i] * values[i]
         removed += 1
     return removed, error
 

@@ -24,7 +24,7 @@ ENOUGH = 30  # rows before one can be called an outlier
 REACH = 5.0  # deviations from the mean, at which numbers are clipped
 MOST = LARGEST["float64"]  # what a scale that comes from outside may be made of: beyond, nothing behind it would be finite
 WIDEST = 2.0  # spreads of columns, of which all numbers are at most MOST
-ZERO_OR_ONE, UNIT, ANY = range(3)  # what all values of a column have been: 0 or 1, from 0 to 1, or anything
+KINDS = ZERO_OR_ONE, UNIT, ANY = range(3)  # what all values of a column have been: 0 or 1, from 0 to 1, or anything
 
 
 @inline_exact
@@ -35,9 +35,25 @@ def welford(value, count, mean, squares):
     return mean, squares + difference * (value - mean)
 
 
+@inline_exact
+def _kind_of(value):
+    if value == 0.0 or value == 1.0:
+        return ZERO_OR_ONE
+    return UNIT if 0.0 < value < 1.0 else ANY
+
+
+@inline_exact
+def as_they_are(kind):
+    """Return the last kind of columns that are not scaled: all while values are in [0, 1], then those of 0 and 1."""
+    widest = ZERO_OR_ONE
+    for j in range(kind.size):
+        widest = max(widest, kind[j])
+    return UNIT if widest <= UNIT else ZERO_OR_ONE
+
+
 @jit_exact
-def standardise(X, count, mean, squares, clip, out):
-    """Learn and scale row by row.
+def standardise(X, count, mean, squares, kind, clip, out):
+    """Learn and scale row by row, but for columns that stay as they are.
 
     Values more than ``clip`` deviations away count as if they were so far away, once there are enough rows to tell.
     """
@@ -47,7 +63,14 @@ def standardise(X, count, mean, squares, clip, out):
         reach = clip if count >= ENOUGH else np.inf
         count += 1.0
         for j in range(X.shape[1]):
+            kind[j] = max(kind[j], _kind_of(X[i, j]))
+        as_is = as_they_are(kind)
+        for j in range(X.shape[1]):
             value = X[i, j]
+            if kind[j] <= as_is:
+                mean[j], squares[j] = welford(value, count, mean[j], squares[j])
+                out[i, j] = value
+                continue
             if reach < np.inf and squares[j] > 0.0:
                 far = reach * np.sqrt(squares[j] / (count - 1.0))
                 value = min(max(value, mean[j] - far), mean[j] + far)
@@ -58,6 +81,20 @@ def standardise(X, count, mean, squares, clip, out):
             out[i, j] = min(max((value - mean[j]) / spread, -clip), clip) if spread > 0.0 else 0.0
         clipped_rows += clipped
     return count, clipped_rows
+
+
+def standardise_column(
+    values: np.ndarray, count: float, mean: float, squares: float
+) -> tuple[np.ndarray, tuple[float, float, float]]:
+    """Learn and scale the values of a column; return them, clipped, and its statistics after them."""
+    out, means, sums = np.empty((len(values), 1)), np.array([mean]), np.array([squares])
+    count, _ = standardise(np.array(values[:, np.newaxis]), count, means, sums, np.array([float(ANY)]), REACH, out)
+    return out[:, 0], (float(count), float(means[0]), float(sums[0]))
+
+
+def stay(kind: np.ndarray) -> np.ndarray:
+    """Return a mask of the columns that are not scaled, see ``as_they_are``."""
+    return kind <= (UNIT if kind.max(initial=ZERO_OR_ONE) <= UNIT else ZERO_OR_ONE)
 
 
 @declared(
@@ -83,8 +120,8 @@ class Scales(NamedTuple):
             raise ValueError(f"a column of the scales has the spread {spread:g}, but at most {WIDEST * MOST:g}")
 
     def stays(self) -> np.ndarray:
-        """Return a mask of the columns that are not scaled: all while values are in [0, 1], then those of 0 and 1."""
-        return self.kind <= (UNIT if self.kind.max(initial=0) <= UNIT else ZERO_OR_ONE)
+        """Return a mask of the columns that are not scaled."""
+        return stay(self.kind)
 
     def merged(self, other: Scales, start: Scales | None, merging: Merging) -> Scales:
         """Return the scales of the rows of both."""
@@ -143,13 +180,6 @@ def scale(X, weights, count, clipped, mean, squares, kind, out):
         if weights[i] > 0.0:
             count[0] = n
             clipped[0] += is_clipped
-
-
-@inline_exact
-def _kind_of(value):
-    if value == 0.0 or value == 1.0:
-        return ZERO_OR_ONE
-    return UNIT if 0.0 < value < 1.0 else ANY
 
 
 def targets_as_known(scales: Scales, y: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class Sides(NamedTuple):
 
 def new_sides(model: Any, means: bool = True, examples: bool = True) -> Sides:
     """Return empty sides for the outputs of a linear model."""
-    _, outputs, width = model.coef.shape
+    outputs, width = model.outputs, model.coef.shape[2]
     of_means, of_examples = np.zeros((outputs, 2, width * means)), np.zeros((outputs, 2, width * examples))
     return Sides(np.zeros((outputs, 2)), of_means, of_examples, np.full(outputs, -1.0))
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..compiler import inline_exact, inner_exact
 from ..core.shapes import declared
 from ..core.votes import TIE
-from .adwin import AFTER, BEFORE, CHANCE, Adwin, new_adwin, watch
+from .adwin import AFTER, BEFORE, CHANCE, REACH, Adwin, follow_unit, new_adwin, relative, watch
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -30,16 +30,13 @@ SURE = 3.0  # standard errors by which the successor's losses must be smaller
 BETTER = 0.05  # of the losses of the other one, by which they must be smaller
 LATEST = 1.0 / 256.0  # the share of an event in the losses that decide who answers
 KEEP = 1.0 - 1.0 / 1024.0  # what an event leaves of the sums that decide who stays
-REACH = 9.0  # mean squared errors, at which a squared error is clipped
-FOLLOW = 1e-4  # the least share of an event in the mean squared error
-SOON = 4.0  # the share of an event in it, times events: those of the beginning, which are large, are forgotten
 SURPRISE = 4.0  # logarithmic loss, at which it is clipped
 KEPT = 16  # alarms
 LEAD, SUM, SQUARES, WEIGHT, OWN, PENDING, UNIT, EVENTS = range(8)  # what contest holds
 REPLACED = 4  # the place in an alarm's row, which is that of its fields
 
 
-class Alarm(NamedTuple):
+class Rise(NamedTuple):
     """A rise of the losses."""
 
     event: int  # at which it was found
@@ -56,11 +53,11 @@ class Succession(NamedTuple):
     noted: np.ndarray  # how many there were
     contest: np.ndarray  # see LEAD and the rest above
 
-    def latest(self) -> list[Alarm]:
+    def latest(self) -> list[Rise]:
         """Return the latest alarms, the oldest first."""
         noted = int(self.noted[0])
         rows = (self.alarms[i % KEPT].tolist() for i in range(max(0, noted - KEPT), noted))
-        return [Alarm(int(event), sure, old, new, int(replaced) or None) for event, sure, old, new, replaced in rows]
+        return [Rise(int(event), sure, old, new, int(replaced) or None) for event, sure, old, new, replaced in rows]
 
     def retimed(self, factor: float) -> Succession:
         """Return the record of a model whose events are counted otherwise; those of alarms stay as they were."""
@@ -160,9 +157,7 @@ def follow(contest, outputs, other, two, targets, weights, values, losses):
                 error = (other[0, j] if answers else outputs[0, j]) - targets[j]
                 losses[count] = theirs if answers else own
                 contest[EVENTS] += 1.0
-                share = max(FOLLOW, min(1.0, SOON / contest[EVENTS]))
-                most = 100.0 * unit if contest[EVENTS] > 100.0 else np.inf
-                contest[UNIT] += share * (min(error * error, most) - unit)
+                contest[UNIT] = follow_unit(unit, contest[EVENTS], error * error)
             else:
                 losses[count] = 1.0 if _is_wrong(other if answers else outputs, j, targets[j]) else 0.0
             count += 1
@@ -184,7 +179,7 @@ def _loss(outputs, j, target, values, unit):
     """The clipped squared error over its mean, or the clipped logarithmic loss."""
     if values:
         error = outputs[0, j] - target
-        return min(error * error / (REACH * unit), 1.0) if unit > 0.0 else 0.0
+        return relative(error * error, unit)
     if outputs.shape[0] == 1:
         margin = target * outputs[0, j]
         return min(np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0), SURPRISE)

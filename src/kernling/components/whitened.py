@@ -17,9 +17,10 @@ from numpy.typing import DTypeLike
 from ..compiler import jit_exact
 from ..core import kernels
 from ..core.blas import lapack
-from ..core.expansion import Expansion, padded
+from ..core.expansion import Expansion
 from ..core.matrices import point_matrix, values_in_order
 from ..core.shapes import declared
+from ..core.state import padded
 from ..core.triangles import solve, solve_back
 from .gram import DEPENDENT, DEPENDENT_32
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..compiler import inline, inner_exact, jit_exact
-from ..core.expansion import check_room, padded
+from ..core.expansion import check_room
 from ..core.kernels import Kernel, transform
 from ..core.matrices import squared_norms
 from ..core.shapes import are_norms, declared
-from ..core.state import Widening
+from ..core.state import Widening, padded
 from ..core.triangles import dot
 from ..core.vector import exp
 

@@ -208,18 +208,18 @@ def write_mix(model, kind, fraction, mix):
 def freeze_points(model, kind, fraction, mix, coef):
     """Write the weights of the groups in the current output, and its coefficients, (1, outputs, points)."""
     output_mix(model, kind, fraction, mix)
-    mix_groups(model.coef, mix, coef)
+    mix_groups(model, mix, coef)
 
 
 @inline
-def mix_groups(groups, mix, coef):
-    """Write the weighted sum of all groups of coefficients."""
+def mix_groups(model, mix, coef):
+    """Write the weighted sum of all groups of coefficients, (1, outputs, ...)."""
     for o in range(coef.shape[1]):
         out = coef[0, o]
         for i in range(out.size):
             out[i] = 0.0
         for g in range(mix.size):
-            weight, group = mix[g], groups[g, o]
+            weight, group = mix[g], model.coef[g, model.places[o]]
             if weight != 0.0:
                 for i in range(out.size):
                     out[i] += weight * group[i]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler import FunctionField, inline, inner, jit, pluggable, shaped
+from ..compiler import OWNER, FunctionField, inline, inner, jit, pluggable, shaped
 from . import kernels
 from .expansion import Expansion
 from .rows import Rows, centred_row, sparse_product
@@ -39,11 +39,11 @@ class Block:
 
     def __init__(self, setup: Setup, model: Expansion, rows: Rows, size: int):
         capacity, d = model.points.shape
-        groups, outputs = model.coef.shape[:2]
+        groups, outputs = len(model.coef), model.outputs
         dtype = model.points.dtype
         from_csr = bool(rows.indptr.size) and not setup.dense and not model.centre.any()
         self.kernel = setup.kernel
-        self.load = FunctionField(load_sparse if from_csr else load_dense, model, self, 0, 0)
+        self.load = FunctionField(load_sparse if from_csr else load_dense, model, OWNER, 0, 0)
         self.transform = FunctionField(
             kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype)
         )
@@ -174,15 +174,15 @@ def _nearer(q, slack, k, least, known):
 
 
 @inner
-def _accumulate(K, first, coef, used, scores):
+def _accumulate(K, first, model, used, scores):
     """Add the kernel values of points from ``first`` on, times their coefficients, to the scores of all groups in use."""
     number = K.dtype.type
     n = K.shape[0]
-    for g in range(coef.shape[0]):
+    for g in range(scores.shape[0]):
         if used[g] == 0.0:
             continue
-        for o in range(coef.shape[1]):
-            row = coef[g, o, first : first + n]  # indices from 0 on: the compiler knows that they are not negative
+        for o in range(scores.shape[1]):
+            row = model.coef[g, model.places[o], first : first + n]  # indices from 0 on, which are known not to be negative
             if K.shape[1] == 1:
                 values, total = shaped(K, (n,)), number(0.0)
                 for k in range(n):
@@ -240,7 +240,7 @@ def open_block(model, block, start, b):
     width = 0 if block.flat_columns.size == 0 else block.X.shape[1]
     block.columns = shaped(block.flat_columns, (width, b))
     block.load(model, block, start, b)
-    groups, outputs = model.coef.shape[:2]
+    groups, outputs = model.coef.shape[0], model.places.size
     flat_scores = block.flat_scores[: groups * outputs * b]
     scores = shaped(flat_scores, (groups, outputs, b))
     block.scores = scores
@@ -258,7 +258,7 @@ def open_block(model, block, start, b):
             if block.tolerance >= 0.0:
                 _keep_nearest(K, first, last, model.tags, block.tolerance, block.nearest, block.distance)
         block.transform(block.kernel, values[first * b : last * b])
-        _accumulate(strip, first, model.coef, block.used, scores)
+        _accumulate(strip, first, model, block.used, scores)
 
 
 @inner

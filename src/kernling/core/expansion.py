@@ -1,7 +1,10 @@
 """Expansion: the stored points of a model and their columns of coefficients.
 
-A model is f(x) = scale * sum_k coef[0, :, k] K(p_k, x).  Further groups of coefficients (sums for averages, snapshots,
-a memory's gradient) use the same points: a group is ``outputs`` columns wide.
+A model is f_o(x) = scale * sum_k coef[0, places[o], k] K(p_k, x).  Further groups of coefficients (sums for averages,
+snapshots, a memory's gradient) use the same points.
+
+Outputs are in the order of the labels, their columns of coefficients in the order in which the classes appeared, followed by
+spare ones: ``places`` has the column of each output, so that a late class moves nothing.
 
 Points are stored minus ``centre`` (the first dense row ever seen; zero for CSR and for kernels of inner products), since
 distances by norms and products lose digits far from the origin.
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .shapes import are_norms, declared
-from .state import Widening
+from .state import Widening, padded
 
 SCALE, TOTAL, EVENTS, NEXT, EXACT = range(5)  # what clock holds; TOTAL, NEXT and EXACT belong to averages.py
 LIMIT = 2**28  # maximum numbers in points
@@ -31,6 +34,7 @@ room = ContextVar("room", default=LIMIT)  # limited to the size of the file whil
     points="rows: stored columns",
     norms="not negative: stored",
     coef="coefficients: groups outputs stored",
+    places="settings: outputs",
     tags="numbers: tags stored",
     centre="rows: columns",
     size="counts: 1",
@@ -42,6 +46,7 @@ class Expansion(NamedTuple):
     points: np.ndarray
     norms: np.ndarray  # squared
     coef: np.ndarray  # float64
+    places: np.ndarray  # in files, and wherever there is no spare room, 0, 1, ...
     tags: np.ndarray  # float64: per-point data of a learner
     centre: np.ndarray
     size: np.ndarray  # number of points
@@ -58,6 +63,11 @@ class Expansion(NamedTuple):
     def work(self) -> int:
         """Number of multiplications per event."""
         return int(self.size[0]) * self.points.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.places)
 
     @property
     def stored(self) -> int:
@@ -87,22 +97,15 @@ class Expansion(NamedTuple):
         return self._replace(
             points=self.points[:n].copy(),
             norms=self.norms[:n].copy(),
-            coef=self.coef[:, :, :n].copy(),
+            coef=self.coef[:, :, :n].take(self.places, axis=1),
+            places=np.arange(self.outputs),
             tags=self.tags[:, :n].copy(),
         )
 
     def widened(self, change: Widening) -> Expansion:
         """Convert to the outputs of ``change`` on the same points."""
-        return self._replace(coef=change.of(self.coef, axis=1))
-
-
-def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
-    """Return a copy that is padded with zeros along one axis."""
-    shape = list(array.shape)
-    shape[axis] = length
-    out = np.zeros(shape, array.dtype)
-    out[tuple(slice(n) for n in array.shape)] = array
-    return out
+        coef, places = change.columns(self.coef, self.places)
+        return self._replace(coef=coef, places=places)
 
 
 def check_room(count: int, d: int, what: str = "points", *, later: bool = False) -> None:
@@ -126,6 +129,7 @@ def new_expansion(
         points=np.zeros((0, d), dtype),
         norms=np.zeros(0, dtype),
         coef=np.zeros((groups, outputs, 0)),
+        places=np.arange(outputs),
         tags=np.zeros((tags, 0)),
         centre=np.zeros(d, dtype),
         size=np.zeros(1, np.int64),

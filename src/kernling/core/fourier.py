@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..compiler import FunctionField, by_address, inline, inner, jit, pluggable, shaped
+from ..compiler import OWNER, FunctionField, by_address, inline, inner, jit, pluggable, shaped
 from . import kernels
 from .averages import AUTO, LAST, mix_groups
 from .block import NARROW, buffers_apart, fill, products
@@ -52,6 +52,7 @@ LATEST_EVENTS = 1000.0  # about as many models are in the mean of the latest one
     phase=f"0..{2.0 * math.pi}: waves",
     centre="rows: columns",
     coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
+    places="settings: outputs",
     clock=("settings", "settings", "counts", "settings"),
     votes="shares: votes",
 )
@@ -62,6 +63,7 @@ class Linear(NamedTuple):
     phase: np.ndarray  # of the centre, in float64
     centre: np.ndarray
     coef: np.ndarray  # float64
+    places: np.ndarray  # the column of each output, as in an expansion
     clock: np.ndarray  # as in an expansion; only the events are used
     votes: np.ndarray  # weight of each of CHOICES in the output, or none
 
@@ -75,6 +77,11 @@ class Linear(NamedTuple):
     def work(self) -> int:
         """Number of multiplications per event."""
         return self.frequencies.size + self.coef.size
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.places)
 
     @property
     def stored(self) -> int:
@@ -94,7 +101,12 @@ class Linear(NamedTuple):
 
     def widened(self, change: Widening) -> Linear:
         """Convert to the outputs of ``change`` on the same features."""
-        return self._replace(coef=change.of(self.coef, axis=1))
+        coef, places = change.columns(self.coef, self.places)
+        return self._replace(coef=coef, places=places)
+
+    def trimmed(self, size: int) -> Linear:
+        """Return a copy without spare room."""
+        return self._replace(coef=self.coef.take(self.places, axis=1), places=np.arange(self.outputs))
 
 
 def new_linear(
@@ -118,6 +130,7 @@ def new_linear(
         phase=np.zeros(len(frequencies)),
         centre=np.zeros(d, problem.dtype),
         coef=np.zeros((groups, problem.outputs, width)),
+        places=np.arange(problem.outputs),
         clock=np.zeros(4),
         votes=np.full(votes, 1.0 / max(votes, 1)),
     )
@@ -157,12 +170,12 @@ class Features:
     def __init__(self, model: Linear, rows: Rows, size: int, spare: int = 0, centred: np.ndarray | None = None):
         """``centred``: where the rows of each block, minus the centre, will be found already."""
         L, d = model.frequencies.shape
-        outputs, width = model.coef.shape[1:]
+        outputs, width = model.outputs, model.coef.shape[2]
         dtype = model.frequencies.dtype
         from_csr = bool(rows.indptr.size) and L > 0 and not model.centre.any()
         waves = load_waves if centred is None else load_centred_waves
         load = load_columns if L == 0 else load_sparse_waves if from_csr else waves
-        self.load = FunctionField(load, model, self, 0, 0)
+        self.load = FunctionField(load, model, OWNER, 0, 0)
         self.rows = rows
         self.X = np.empty((0 if from_csr else size, d), dtype) if centred is None else centred
         self.angles = np.empty(size * L, dtype)  # flat
@@ -288,7 +301,7 @@ def feature_score(weights, z):
 def feature_scores(model, features, j, f):
     """Write the current model's scores of event j."""
     for o in range(f.size):
-        f[o] = feature_score(model.coef[0, o], features.Z[j])
+        f[o] = feature_score(model.coef[0, model.places[o]], features.Z[j])
 
 
 @inline
@@ -297,7 +310,7 @@ def feature_add(model, features, j, factor, values):
     for o in range(values.size):
         change = factor * values[o]
         if change != 0.0:
-            w, z = model.coef[0, o], features.Z[j]
+            w, z = model.coef[0, model.places[o]], features.Z[j]
             for i in range(w.size):
                 w[i] += change * np.float64(z[i])
 
@@ -320,14 +333,14 @@ def meet_event(model, features, j, f):
         feature_scores(model, features, j, f)
         return
     for o in range(f.size):
-        w, total, z = model.coef[0, o], model.coef[MEAN, o], features.Z[j]
+        w, total, z = model.coef[0, model.places[o]], model.coef[MEAN, model.places[o]], features.Z[j]
         score = 0.0
         for i in range(w.size):
             score += w[i] * np.float64(z[i])
             total[i] += w[i]
         f[o] = score
         if model.votes.size > 0:
-            latest = model.coef[LATEST, o]
+            latest = model.coef[LATEST, model.places[o]]
             for i in range(w.size):
                 latest[i] += share * (w[i] - latest[i])
 
@@ -351,7 +364,7 @@ def freeze_features(model, output, fraction, mix, coef):
     """Write the weights of the groups in the current output, and its coefficients; ``fraction`` only matters for points."""
     for g in range(mix.size):
         mix[g] = group_weight(model, output, g)
-    mix_groups(model.coef, mix, coef)
+    mix_groups(model, mix, coef)
 
 
 @inline
@@ -361,12 +374,12 @@ def output_score(model, output, o, z):
     for g in range(model.coef.shape[0]):
         weight = group_weight(model, output, g)
         if weight != 0.0:
-            total += weight * feature_score(model.coef[g, o], z)
+            total += weight * feature_score(model.coef[g, model.places[o]], z)
     return total
 
 
 @inline
 def feature_outputs(model, features, j, output, row):
     """Write the outputs of event j."""
-    for o in range(model.coef.shape[1]):
+    for o in range(model.places.size):
         row[o] = output_score(model, output, o, features.Z[j])

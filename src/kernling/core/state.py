@@ -6,9 +6,7 @@ protocols below that apply to it, and may have ``check`` for what no declaration
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -16,16 +14,11 @@ import numpy as np
 Value = TypeVar("Value", float, np.ndarray)
 
 
-class Spare(np.ndarray):
-    """The memory of an array of outputs, with room for more: so most classes that appear move numbers, and allocate nothing."""
-
-
 class Widening(NamedTuple):
     """The outputs after a class has appeared for the first time: each is an old output times a factor, or new."""
 
     old: np.ndarray  # (outputs,) index of the old output, -1 for a new class
     factors: np.ndarray  # (outputs,) its factor, 0 for a new class
-    in_place: bool = True  # whether values that were converted before may be overwritten: nobody will go back to them
 
     @property
     def outputs(self) -> int:
@@ -34,43 +27,32 @@ class Widening(NamedTuple):
 
     def of(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Convert values, which have one entry per old output along an axis; those of a new class are 0."""
-        shape = list(values.shape)
-        shape[axis] = self.outputs
-        has_room = self.in_place and isinstance(values.base, Spare) and values.base.size >= math.prod(shape)
-        if has_room and self._only_adds_one():
-            return _inserted(values, axis, int(np.argmin(self.old)))
-        spare = self.outputs // 4 + 1 if self.in_place and self.outputs > 1 else 0
-        memory = Spare(math.prod(shape) // self.outputs * (self.outputs + spare), values.dtype)
-        wider = np.ndarray(shape, values.dtype, memory)
-        to, source = np.moveaxis(wider, axis, 0), np.moveaxis(values, axis, 0)
-        for first, last in self._runs():
-            old = int(self.old[first])
-            if old < 0:
-                to[first:last] = 0.0
-            else:
-                np.multiply(source[old : old + last - first], self.factors[first], out=to[first:last])
-        return wider
+        wider = np.moveaxis(values.take(self.old, axis), axis, -1)
+        wider *= self.factors
+        wider[..., self.old < 0] = 0.0
+        return np.moveaxis(wider, -1, axis)
 
-    def _only_adds_one(self) -> bool:
-        return np.count_nonzero(self.old < 0) == 1 and np.count_nonzero(self.factors == 1.0) == self.outputs - 1
+    def columns(self, coef: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Convert coefficients (groups, columns, ...) and the column of each output.
 
-    def _runs(self) -> Iterator[tuple[int, int]]:
-        """Return the outputs that were next to each other and have the same factor: first and last + 1 of each run."""
-        is_cut = (np.diff(self.old) != 1) | (np.diff(self.factors) != 0.0)
-        return pairwise([0, *(np.flatnonzero(is_cut) + 1).tolist(), self.outputs])
+        A class that joins several others gets the next spare column, and nothing moves; where there is none, there will be
+        half as many more.  With the old places, one still sees the old outputs.
+        """
+        n = len(places)
+        if n == 1:
+            return self.of(coef, axis=1), np.arange(self.outputs)
+        coef = padded(coef, 1, n + n // 2 + 1) if n == coef.shape[1] else coef
+        coef[:, n] = 0.0  # an event that failed may have left something
+        return coef, np.where(self.old < 0, n, places[self.old])
 
 
-def _inserted(values: np.ndarray, axis: int, place: int) -> np.ndarray:
-    """Return an array with zeros inserted at a place of an axis, in the memory of the old one, which is overwritten."""
-    n, each = values.shape[axis], math.prod(values.shape[axis + 1 :])
-    memory: np.ndarray = values.base  # type: ignore[assignment]
-    for group in reversed(range(math.prod(values.shape[:axis]))):  # they move to the right, the last one first
-        before, after = group * n * each, group * (n + 1) * each
-        kept, end = place * each, n * each
-        memory[after + kept + each : after + end + each] = memory[before + kept : before + end]
-        memory[after : after + kept] = memory[before : before + kept]
-        memory[after + kept : after + kept + each] = 0.0
-    return np.ndarray((*values.shape[:axis], n + 1, *values.shape[axis + 1 :]), values.dtype, memory)
+def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
+    """Return a copy that is padded with zeros along one axis."""
+    shape = list(array.shape)
+    shape[axis] = length
+    out = np.zeros(shape, array.dtype)
+    out[tuple(slice(n) for n in array.shape)] = array
+    return out
 
 
 @runtime_checkable
@@ -85,7 +67,15 @@ class Checked(Protocol):
 
 
 @runtime_checkable
-class PerPoint(Protocol):
+class Roomy(Protocol):
+    """A part that may have room for more points or outputs."""
+
+    def trimmed(self, size: int) -> Any:
+        """Return a copy with the entries of the first ``size`` points only; called before models are saved or merged."""
+
+
+@runtime_checkable
+class PerPoint(Roomy, Protocol):
     """A part with an entry for each stored point, in the order of the points."""
 
     def grown(self, capacity: int) -> Any:
@@ -93,9 +83,6 @@ class PerPoint(Protocol):
 
         Existing entries are unchanged, and spare ones are zero.
         """
-
-    def trimmed(self, size: int) -> Any:
-        """Return a copy with the entries of the first ``size`` points only; called before models are saved or merged."""
 
 
 @runtime_checkable
@@ -139,7 +126,7 @@ def grown(state: Any, capacity: int) -> Any:
 
 def trimmed(state: Any) -> Any:
     """Return the state without spare room."""
-    return _replaced(state, PerPoint, lambda part: part.trimmed(state.model.stored))
+    return _replaced(state, Roomy, lambda part: part.trimmed(state.model.stored))
 
 
 def widened(state: Any, change: Widening) -> Any:

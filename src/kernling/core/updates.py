@@ -47,9 +47,10 @@ def clear(model, block, j, k):
     row = block.K[k]
     number = row.dtype.type
     for g in range(model.coef.shape[0]):
-        for o in range(model.coef.shape[1]):
-            c = number(model.coef[g, o, k])
-            model.coef[g, o, k] = 0.0
+        for o in range(model.places.size):
+            own = model.coef[g, model.places[o]]
+            c = number(own[k])
+            own[k] = 0.0
             if c != 0.0:
                 f = block.scores[g, o]
                 for i in range(j + 1, block.size):
@@ -91,7 +92,7 @@ def remove(model, block, j, k):
 
 @inline
 def add_column(model, block, j, k, g, o, value):
-    model.coef[g, o, k] += value
+    model.coef[g, model.places[o], k] += value
     row = block.K[k]
     f = block.scores[g, o]
     c = row.dtype.type(value)

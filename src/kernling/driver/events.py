@@ -52,6 +52,7 @@ class Interrupted(KeyboardInterrupt):
     """Raised if Ctrl-C stops the loop between two events."""
 
     rows: int | None = None  # of the call that were learned; None: all of them
+    scores: np.ndarray = np.empty((0, 0))  # what was recorded of these rows
 
 
 def learn_events(
@@ -74,35 +75,39 @@ def learn_events(
     n = row_count(events.rows)
     uniforms = np.empty(setup.uniforms * min(n, CALL))
     if kept is None:
-        before = np.empty((n if record else 0, state.model.coef.shape[1] + setup.notes))
+        before = np.empty((n if record else 0, state.model.outputs + setup.notes))
         batch = EventBatch(*events, read_only(uniforms), before)
         run = Run(loop, setup, params, batch, no_event(events.rows.dense.dtype))
     else:
         run, before = kept.load(events), kept.before[:n]
     room = room_for(loop, setup)
     first = 0
-    with deferred_interrupt() as interrupted:
-        while first < n:
-            state = _with_room(state, room)
-            last = min(n, first + _call_length(state, setup))
-            if setup.uniforms:
-                generator = rng.bit_generator.state
-                rng.random(out=uniforms[: setup.uniforms * int(np.count_nonzero(events.weights[first:last]))])
-            stopped = run(state, first, last)
-            if stopped < 0:
-                raise Diverged
-            if run.due[0]:
-                loop.settle(setup, params, state)
-                run.forget()
-            if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
-                rng.bit_generator.state = generator
-                rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
-            done(state, stopped - first)
-            first = stopped
-            if interrupted():
-                stop = Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
-                stop.rows = first
-                raise stop
+    try:
+        with deferred_interrupt() as interrupted:
+            while first < n:
+                state = _with_room(state, room)
+                last = min(n, first + _call_length(state, setup))
+                if setup.uniforms:
+                    generator = rng.bit_generator.state
+                    rng.random(out=uniforms[: setup.uniforms * int(np.count_nonzero(events.weights[first:last]))])
+                stopped = run(state, first, last)
+                if stopped < 0:
+                    raise Diverged
+                if run.due[0]:
+                    loop.settle(setup, params, state)
+                    run.forget()
+                if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
+                    rng.bit_generator.state = generator
+                    rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
+                done(state, stopped - first)
+                first = stopped
+                if interrupted():
+                    stop = Interrupted(f"stopped after {int(state.model.clock[EVENTS])} events; the model can be used")
+                    stop.rows = first
+                    raise stop
+    except Interrupted as stop:
+        stop.scores = before[:first].copy()
+        raise
     return state, before if kept is None else before.copy()
 
 
@@ -112,7 +117,7 @@ class KeptRun:
     def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
         n, centre = setup.block_size, state.model.centre
         self._rows, self._targets, self._weights = np.empty((n, len(centre)), centre.dtype), np.empty(n), np.empty(n)
-        self.before = np.empty((n, state.model.coef.shape[1] + setup.notes))
+        self.before = np.empty((n, state.model.outputs + setup.notes))
         numbers = read_only(self._targets), read_only(self._weights), read_only(np.empty(0))
         self._run = Run(loop, setup, params, EventBatch(as_rows(self._rows), *numbers, self.before), no_event(centre.dtype))
 
@@ -343,7 +348,7 @@ class Single:
             state, memory, floats = packed(state)
             more = {"memory": memory, "floats": memory[:floats], "before": np.empty_like(memory)}
         self.learned = None
-        self._before = np.empty((1, state.model.coef.shape[1] + self._setup.notes))
+        self._before = np.empty((1, state.model.outputs + self._setup.notes))
         self._learn, self._call = self._run.of_events(state, self._before, **more)
         self.learned, self._stamp = state, self._loop.stamp(state)
         return state

@@ -393,7 +393,7 @@ class Notes:
     """What the outputs of a state need in addition to the scores; for one thread at a time."""
 
     def __init__(self, loop: Loop, setup: Setup, params: Any, state: Any):
-        outputs = state.model.coef.shape[1]
+        outputs = state.model.outputs
         self._row = np.empty(outputs + setup.notes)  # as those of ``EventBatch.before``
         self.noted = self._row[outputs:]
         self._record = by_address(Noted(params, state))

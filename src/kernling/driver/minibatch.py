@@ -62,7 +62,7 @@ class Batch:
 
     def __init__(self, setup: Setup, state: Any, rows: Rows, size: int, work: Callable):
         model, setup, n = state.model, setup._replace(dense=True), len(state.waiting.targets)
-        capacity, outputs = len(model.points), model.coef.shape[1]
+        capacity, outputs = len(model.points), model.outputs
         self.block = Block(setup, model._replace(centre=np.zeros_like(model.centre)), as_rows(state.waiting.X), n)
         self.ahead = Block(setup, model, rows, size)  # rows of the call, to record their outputs
         self.chosen = np.empty(n, np.int64)  # rows that become points

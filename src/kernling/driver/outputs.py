@@ -157,7 +157,7 @@ class Scorer:
     """Computes the outputs of single events with the current model, or of a few rows with a frozen one; owns its buffers."""
 
     def __init__(self, setup: Setup, parts: list[Any], given: np.ndarray, threshold: np.ndarray | None, *, is_event: bool):
-        outputs = parts[0].coef.shape[1]
+        outputs = parts[0].outputs
         self.out, self.best = np.zeros((len(given), outputs)), np.zeros(len(given), np.int64)
         rows, subtracted = as_rows(given), np.zeros(outputs) if threshold is None else threshold
         self._records = [

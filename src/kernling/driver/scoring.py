@@ -30,7 +30,7 @@ class Function(NamedTuple):
 def score(setup: Setup, state: Any, rows: Rows, threads: int = 1) -> np.ndarray:
     """Return the output of the model for each row, (rows, outputs); the result does not depend on the number of threads."""
     n = row_count(rows)
-    out = np.zeros((n, state.model.coef.shape[1]))
+    out = np.zeros((n, state.model.outputs))
     blocks = -(-n // setup.block_size)
     threads = max(1, min(threads, blocks))
     cuts = [setup.block_size * (blocks * i // threads) for i in range(threads)] + [n]
@@ -54,8 +54,8 @@ class _Frozen:
     """A part of a state with the current output's coefficients as its only group, and no scale."""
 
     def __init__(self, setup: Setup, part: Expansion | Linear):
-        groups, *shape = part.coef.shape
-        self.part = part._replace(coef=np.empty((1, *shape)))
+        groups, _, width = part.coef.shape
+        self.part = part._replace(coef=np.empty((1, part.outputs, width)), places=np.arange(part.outputs))
         self._record = by_address(part)
         more = setup.output, setup.fraction, np.empty(groups), self.part.coef
         self._freeze = entry_point(_FREEZE[type(part)], self._record, *more)

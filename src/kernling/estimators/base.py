@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..components.alarms import new_watch
 from ..components.conformal import new_errors
 from ..core import averages
 from ..core import state as states
@@ -99,8 +101,9 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     @one_thread
     def _fit(self, X, y, sample_weight):
         """Reset the model and learn all rows, ``passes`` times, in a new random order each time if ``shuffle``."""
-        with Snapshot(self):
+        with self._telling(), Snapshot(self):
             X, y, weights = self._validated(X, y, sample_weight, fresh=True)
+            source = X if self._source is None else self._source
             self._start(X, self._begin_targets(y))
             weights = weights * self._class_weights(y, weights, whole=True)
             if not weights.any():
@@ -109,10 +112,9 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             targets = self._all_targets(y, weights)
             for number in range(self.passes):
                 order = self._rng.permutation(len(weights)) if self.shuffle else slice(None)
-                follows = self._errors is not None and number == 0  # rows of later passes have been learned before
-                scores = self._learn(X[order], targets[order], weights[order], follows)
-                if follows:
-                    self._follow(self._as_predicted(scores), y[order], weights[order])
+                follows = self._follows and number == 0  # rows of later passes have been learned before
+                told, rows = (y[order], source[order], weights[order]), (X[order], targets[order], weights[order], follows)
+                self._followed_by(self._as_predicted if follows else None, told, False, self._learn, *rows)
             if self.learner.finish:
                 self._state = self.learner.finish(self._setup, self._params, self._state)
             self._check_finite()
@@ -125,21 +127,23 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
         They are grouped into segments with the same classes, each with its classes.
         """
-        with Snapshot(self) as before:
+        with self._telling(), Snapshot(self) as before:
             fresh = not self.__sklearn_is_fitted__()
             X, y, weights = self._validated(X, y, sample_weight, fresh)
+            source = X if self._source is None else self._source
             if fresh:
                 self._start(X, self._begin_targets(y[:1] if classes is None else y, classes))
             else:
                 self._check_classes(classes)
             self._plan(None)
-            record = record or self._errors is not None
+            record = record or self._follows
             cuts = self._first_of_new_classes(y)
             few = not (fresh or record or cuts) and self._takes_few(X)
             is_short = len(y) <= self._setup.block_size  # then Ctrl-C only stops it when all rows have been learned
             # small batches restore the state, and a single step on points checks before it changes anything
             is_one_step = is_short and self._steps(len(y), record) <= 1
-            careful = not few and not (is_one_step and isinstance(self._state.model, Expansion))
+            is_followed = self._follows and self.learner.loop.settle is None  # which another exception may prevent
+            careful = not few and not (is_one_step and isinstance(self._state.model, Expansion) and not is_followed)
             if careful:
                 self._state: Any = states.copied(self._state)  # restored if an error is raised
             before.learns_in_place = not careful
@@ -148,14 +152,33 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
             with deferred_interrupt() if is_short else nullcontext():
                 for first, last in pairwise(sorted({0, *cuts, len(y)})):
                     if first in cuts:
-                        self._add_class(y[first], in_place=careful)
+                        self._add_class(y[first])
                     known, part = getattr(self, "classes_", None), slice(first, last)
-                    parts.append((known, self._learn_segment(learn, X, y, weights, record, part)))
-                    if self._errors is not None:
-                        self._follow(self._as_said(parts[-1][1]), y[part], weights[part], is_new=first in cuts)
+                    told, call = (y[part], source[part], weights[part]), (learn, X, y, weights, record, part)
+                    scores = self._followed_by(self._as_said, told, first in cuts, self._learn_segment, *call)
+                    parts.append((known, scores))
                 if careful:
                     self._check_finite()
         return parts
+
+    def _followed_by(self, read: Callable | None, told: tuple, is_new: bool, learn: Callable, *arguments: Any) -> Any:
+        """Learn rows, and follow and watch them as far as Ctrl-C lets it; return the scores before.
+
+        ``told`` are their targets, the rows as they were given, and their weights.  No context manager: Python would run what
+        is left of one when nobody expects it.
+        """
+        try:
+            scores = learn(*arguments)
+        except Interrupted as stop:
+            self._note_rows(read, stop.scores, told, is_new)
+            raise
+        self._note_rows(read, scores, told, is_new)
+        return scores
+
+    def _note_rows(self, read: Callable | None, scores, told: tuple, is_new: bool) -> None:
+        if self._follows and read is not None:
+            y, rows, weights = (part[: len(scores)] for part in told)
+            self._note(read(scores), y, rows, weights, is_new)
 
     def _learn_segment(self, learn, X, y, weights, record, part: slice):
         """Learn rows without new classes; if Ctrl-C stops it, statistics of the targets are those of the rows learned."""
@@ -190,7 +213,15 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
         loop, setup, params, state, rng = self._tools()
         kept = self._kept_run(X)
-        self._state, scores = learn_events(loop, setup, params, state, events, rng, record=record, done=done, kept=kept)
+        try:
+            self._state, scores = learn_events(loop, setup, params, state, events, rng, record=record, done=done, kept=kept)
+        except Interrupted as stop:
+            stop.scores = self._recorded(stop.scores)
+            raise
+        return self._recorded(scores)
+
+    def _recorded(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores from what was recorded before each event was learned, (rows, outputs and notes)."""
         return scores
 
     def _plan(self, length: int | None) -> None:
@@ -244,6 +275,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         self._rng = generator(self.random_state)
         self._merged = (0.0, -1)
         self._errors = new_errors(self.task == "regression") if options.get("calibrate") else None
+        self._watch = new_watch(len(getattr(self, "classes_", ()))) if options.get("watch") else None
         self._state = self.learner.start(self._params, needs, self._problem, self._rng)
         self._largest = self._largest_entry()
 
@@ -353,7 +385,12 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
     @property
     def nbytes_(self) -> int:
         """Size of what was learned in bytes, without spare capacity."""
-        return states.nbytes(states.trimmed(self._fitted())) + (0 if self._errors is None else states.nbytes(self._errors))
+        return states.nbytes(states.trimmed(self._fitted())) + self.bytes_beside
+
+    @property
+    def bytes_beside(self) -> int:
+        """Size of what follows errors and watches columns, in bytes."""
+        return sum(states.nbytes(part) for part in (self._errors, self._watch) if part is not None)
 
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():  # an AttributeError, so that hasattr is False before fitting
@@ -374,8 +411,9 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "_state" in self.__dict__:  # for example memory-mapped by joblib: learning needs writable copies
-            self._state = states.writable(self._state)
+        for name in ("_state", "_errors", "_watch"):  # for example memory-mapped by joblib: learning needs writable copies
+            if self.__dict__.get(name) is not None:
+                self.__dict__[name] = states.writable(self.__dict__[name])
 
     # ------------------------------------------------------------------ input
 
@@ -411,8 +449,8 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         """Return the rows in which labels appear for the first time."""
         return []
 
-    def _add_class(self, label, in_place: bool = True) -> None:
-        """Add a label to the classes, in the memory of the state, or leaving that as it is."""
+    def _add_class(self, label) -> None:
+        """Add a label to the classes; the state from before knows nothing of it."""
 
     def _targets(self, y, weights) -> np.ndarray:
         """Return the encoded targets of a chunk of a stream."""
@@ -433,5 +471,17 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         """Return scores as predictions are now."""
         return scores
 
-    def _follow(self, said: np.ndarray, y: np.ndarray, weights: np.ndarray, is_new: bool = False) -> None:
-        """Follow the errors of rows before they were learned; ``is_new``: the first one has a label that was not known."""
+    def _telling(self) -> AbstractContextManager:
+        """Return a context that tells of the alarms which its block raises."""
+        return nullcontext()
+
+    def _note(self, said, y, rows, weights, is_new: bool = False, since: tuple[Any, Any] | None = None) -> None:
+        """Follow and watch rows that have been learned; ``is_new``: the first one has a label that was not known.
+
+        Both happen at once or not at all; what has happened ``since`` is not done again.
+        """
+        errors, watch = since or (self._errors, self._watch)
+        if errors is not None and self._errors is errors:
+            self._follow(said, y, weights, is_new)
+        if watch is not None and self._watch is watch:
+            self._watch_events(said, y, rows, weights, is_new)

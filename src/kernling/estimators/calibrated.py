@@ -46,13 +46,12 @@ class Calibrated:
         self._fitted()
         return {level: Calibration(*found) for level, *found in self._errors.summary}
 
-    def _followed(self, said: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Follow errors; return the thresholds before each, (events, levels)."""
+    def _followed(self, said: np.ndarray, found: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return a copy that has followed these errors, and the thresholds before each, (events, levels)."""
         thresholds = np.empty((len(found), len(LEVELS)))
         errors = copied(self._errors)  # the old ones are restored if the call fails
         follow(errors, levels(), np.ascontiguousarray(said), np.ascontiguousarray(found), thresholds)
-        self._errors = errors
-        return thresholds
+        return errors, thresholds
 
     def _thresholds(self, said: np.ndarray, coverage: float) -> np.ndarray:
         """Return the threshold of errors of these predictions."""
@@ -75,7 +74,7 @@ class GivesIntervals(Calibrated):
 
     def _follow(self, said, y, weights, is_new=False):
         learned = weights > 0.0
-        self._followed(said[learned, 0], np.abs(y - said[:, 0])[learned])
+        self._errors, _ = self._followed(said[learned, 0], np.abs(y - said[:, 0])[learned])
 
     @available_if(_follows_errors)
     @predicting
@@ -114,12 +113,13 @@ class GivesSets(Calibrated):
         own, is_best = losses[np.arange(len(label)), label], likeliest(losses) == label
         if is_new and learned[0]:  # its label could be in no set
             own[0], is_best[0] = np.inf, False
-        thresholds, tally = self._followed(np.zeros(len(own)), own), self._errors.tally
+        errors, thresholds = self._followed(np.zeros(len(own)), own)
         known = np.isfinite(thresholds[:, 0])  # all but the very first event
         for level, threshold in enumerate(thresholds.T):
             sizes = np.maximum((losses <= threshold[:, np.newaxis]).sum(axis=1), 1)
-            tally[level, SIZE] += sizes[known].sum()
-            tally[level, INSIDE] += np.count_nonzero(known & (own > threshold) & is_best)
+            errors.tally[level, SIZE] += sizes[known].sum()
+            errors.tally[level, INSIDE] += np.count_nonzero(known & (own > threshold) & is_best)
+        self._errors = errors
 
     @available_if(_follows_errors)
     @predicting

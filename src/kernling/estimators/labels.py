@@ -48,18 +48,18 @@ def decide(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return classes.take(scores.argmax(axis=1))
 
 
-def widening(classes: np.ndarray, label, in_place: bool = True) -> tuple[np.ndarray, Widening]:
-    """Return the classes with one more label, and what the outputs become, in the memory of the old ones if ``in_place``.
+def widening(classes: np.ndarray, label) -> tuple[np.ndarray, Widening]:
+    """Return the classes with one more label, and what the outputs become.
 
     The one output f of two classes becomes -f/2 and +f/2 when a third class appears.
     """
     place = int(np.searchsorted(classes, label))
     wider = np.insert(classes.astype(np.result_type(classes, np.asarray(label))), place, label)
     if len(classes) == 1:
-        return wider, Widening(np.zeros(1, np.intp), np.array([1.0 if place == 1 else -1.0]), in_place)
+        return wider, Widening(np.zeros(1, np.intp), np.array([1.0 if place == 1 else -1.0]))
     old = np.zeros(2, np.intp) if len(classes) == 2 else np.arange(len(classes))
     factors = np.array([-0.5, 0.5]) if len(classes) == 2 else np.ones(len(classes))
-    return wider, Widening(np.insert(old, place, -1), np.insert(factors, place, 0.0), in_place)
+    return wider, Widening(np.insert(old, place, -1), np.insert(factors, place, 0.0))
 
 
 def first_appearances(classes: np.ndarray, y: np.ndarray) -> list[int]:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..components.answering import Answering
 from ..components.experts import folded
+from ..components.explaining import explain_experts
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.kernels import Kernel
@@ -17,6 +18,7 @@ from ..core.limits import Diverged, largest_of_products
 from ..core.rows import as_rows, row_count
 from .checking import canonical, checked
 from .constraints import SWITCH
+from .explained import some_of
 from .options import IsotropicKernel
 from .parameters import parameter
 from .tasks import OnlineClassifier
@@ -139,6 +141,26 @@ class Mixed(IsotropicKernel):
         """Points stored: all of them count."""
         return self.n_stored_
 
+    # ------------------------------------------------------------------ explaining
+
+    def _kept_rows(self, most: int) -> np.ndarray | None:
+        return some_of(self._fitted().answering.latest.held, most)
+
+    def _terms(self) -> int:
+        said = self._fitted().answering
+        return max(said.model.stored, said.window.stored)
+
+    def _shares(self, game, sampling):
+        found, answers = self._state.answering, self._answers()
+        kernel = found.kernel(self._problem.kernel)
+        return explain_experts(found, kernel, self._params.standardise, answers.answers, game, self._expert_scores, sampling)
+
+    def _expert_scores(self, X: np.ndarray) -> np.ndarray:
+        """Return what each expert says of rows, (rows, experts, outputs)."""
+        rows, answers = as_rows(np.ascontiguousarray(X, self._problem.dtype)), self._answers()
+        parts = (range(len(X))[start : start + BLOCK] for start in range(0, len(X), BLOCK))
+        return np.concatenate([answers.expert_scores(rows, part) for part in parts], axis=2).transpose(2, 0, 1)
+
 
 class MixedClassifier(Mixed, OnlineClassifier):
     """A classifier that gives log probabilities, to which those of the class weights are added.
@@ -174,11 +196,15 @@ class MixedClassifier(Mixed, OnlineClassifier):
     def _as_predicted(self, scores):
         return scores + self.output_shift
 
-    def _scored_and_learned(self, x, y, target, weight):
+    def _reader(self, x):
+        read = super()._reader(x)
         if self.class_weight is None:
-            return super()._scored_and_learned(x, y, target, weight)
+            return read
         shift = self.output_shift
-        return super()._scored_and_learned(x, y, target, weight) + (shift.item() if len(shift) == 1 else shift)
+        return lambda: read() + (shift.item() if len(shift) == 1 else shift)
+
+    def _shares(self, game, sampling):
+        return super()._shares(game, sampling).times(1.0, self.output_shift)
 
     @property
     def output_shift(self) -> np.ndarray:

@@ -10,16 +10,18 @@ from sklearn.base import OutlierMixin
 
 from ..components.ball import CENTRE, MEAN
 from ..components.recent_scores import RecentScores, border, latest_count, new_scores
+from ..components.shapley import sampled
 from ..core.kernels import ISOTROPIC, self_value
 from ..core.limits import GAMMA
 from .base import OnlineEstimator
 from .constraints import NOTHING, POSITIVE, OneOf, Real
+from .explained import Explains
 from .parameters import parameter
 from .resolve import local_gamma
 from .turns import predicting
 
 
-class OnlineOneClass(OutlierMixin, OnlineEstimator):
+class OnlineOneClass(OutlierMixin, Explains, OnlineEstimator):
     """A one-class learner for anomaly detection: ``predict`` returns 1 for inliers and -1 for outliers.
 
     Targets are ignored.  ``decision_function(X)`` is ``score_samples(X) - offset_``.  In "ball" mode the score is minus the
@@ -111,10 +113,9 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
         """Learn one event, a 1-D array; return 1 or -1, or with "decision_function" its score, as it was just before."""
         return super().predict_then_learn_one(x, 1.0, method, sample_weight)
 
-    def _scored_and_learned(self, x, y, target, weight):
-        offset, norm = self.offset_, self._squared_norm() if self._radius else 0.0
-        score = np.atleast_1d(super()._scored_and_learned(x, y, target, weight))[:1]
-        return float(self._similarity(score, norm, x[np.newaxis])[0] - offset)
+    def _reader(self, x):
+        read, offset, norm = super()._reader(x), self.offset_, self._squared_norm() if self._radius else 0.0
+        return lambda: float(self._similarity(np.atleast_1d(read())[:1], norm, x[np.newaxis])[0] - offset)
 
     def _side(self, score: float) -> int:
         return 1 if score >= 0.0 else -1
@@ -159,6 +160,11 @@ class OnlineOneClass(OutlierMixin, OnlineEstimator):
     def ball_(self) -> tuple[float, float] | None:
         """Distance of the boundary from the ball's centre, and the squared norm of the centre; None for a half-space."""
         return (-self.offset_, self._squared_norm()) if self._radius else None
+
+    def _shares(self, game, sampling):
+        if not self._radius:
+            return super()._shares(game, sampling).times(1.0, -self.offset_)
+        return sampled(game, lambda rows: self.decision_function(rows)[:, np.newaxis], *sampling)
 
     def _labels(self, decision):
         return np.where(decision >= 0.0, 1, -1)

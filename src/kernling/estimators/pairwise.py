@@ -39,16 +39,13 @@ class PairwiseClassifier(BaseOnlineClassifier):
     def _offset(self):
         return -self.threshold_
 
-    def _learn(self, X, y, weights, record=False):
-        recorded = super()._learn(X, y, weights, record)
+    def _recorded(self, scores):
         outputs = self._problem.outputs
-        return recorded[:, :outputs] - recorded[:, outputs:]
+        return scores[..., :outputs] - scores[..., outputs:]
 
-    def _scored_and_learned(self, x, y, target, weight):
-        found = np.atleast_1d(super()._scored_and_learned(x, y, target, weight))
-        outputs = self._problem.outputs
-        scores = found[:outputs] - found[outputs:]
-        return scores.item() if outputs == 1 else scores
+    def _reader(self, x):
+        read, is_single = super()._reader(x), self._problem.outputs == 1
+        return lambda: self._recorded(read()).item() if is_single else self._recorded(read())
 
     def _widen(self, place, change):
         super()._widen(place, change)

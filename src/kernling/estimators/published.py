@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from .parameters import WIDTH
 
 # how, not what, is computed
-RUNNING = ("random_state", "dtype", "block_size", "passes", "shuffle", "n_jobs", "verbose", "calibrate")
+RUNNING = ("random_state", "dtype", "block_size", "passes", "shuffle", "n_jobs", "verbose", "calibrate", "watch")
 _HEAD = """Return an estimator with the published algorithm: nothing of kernling's own, and no default that is not the paper's.
 
 {citation}

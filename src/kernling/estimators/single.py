@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.limits import TARGET, WEIGHT
 from ..driver import scoring
-from ..driver.events import Interrupted, KeptRun, Single, SmallBatches, deferred_interrupt, is_small
+from ..driver.events import Interrupted, KeptRun, Single, SmallBatches, deferred_interrupt, events_of, is_small
 from .checking import one_row
 from .constraints import short
 from .turns import TakesTurns, learning
@@ -32,6 +32,8 @@ class SingleEvents(TakesTurns):
     check_own_parameters: Callable
     _one: Any = None  # buffers for single events, once they have been needed
     _errors: Any = None  # those before learning, if they are followed
+    _watch: Any = None  # errors and columns, if they are watched
+    _source: Any = None  # rows whose columns are watched, if not those that are learned
     _scorers: list  # buffers for predicting a few rows
     _target_scale: Any = None
     partial_fit: Callable
@@ -49,6 +51,14 @@ class SingleEvents(TakesTurns):
     verbose: Any
     _stream: Callable
     _follow: Callable
+    _watch_events: Callable
+    _note: Callable
+    _telling: Callable
+
+    @property
+    def _follows(self) -> bool:
+        """Whether what was said of events before they were learned is needed."""
+        return self._errors is not None or self._watch is not None
 
     def learn_one(self, x, y, sample_weight=1.0):
         """Learn one event, a 1-D array; faster than ``partial_fit`` for single events."""
@@ -61,13 +71,14 @@ class SingleEvents(TakesTurns):
             one: Any = self._one or self._make_ready()
             target = self._target_of(y) if one else None
             if target is None:  # nothing has been learned yet, or the class is new
-                self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
+                if not (one and self._learn_new_class(x, y, sample_weight)):
+                    self._stream(one_row(x)[np.newaxis], [y], [sample_weight])
                 return self
             if type(sample_weight) is not float or not 0.0 <= sample_weight <= WEIGHT:
                 sample_weight = _checked_weight(sample_weight)
             if type(x) is not np.ndarray or x.dtype is not one.dtype or x.shape != one.shape:
                 x = self._event(x)
-            if self._errors is None or sample_weight == 0.0:
+            if sample_weight == 0.0 or not self._follows:
                 self._learn_known(x, y, target, sample_weight)
             else:
                 self._followed_and_learned(x, y, target, sample_weight)
@@ -88,7 +99,7 @@ class SingleEvents(TakesTurns):
             found = self.said_of(x, method)
             self.learn_one(x, y, sample_weight)
             return found
-        learn = self._scored_and_learned if self._errors is None else self._followed_and_learned
+        learn = self._followed_and_learned if self._follows else self._scored_and_learned
         return read(learn(self._event(x), y, target, sample_weight))
 
     def said_of(self, x, method: str) -> Any:
@@ -103,15 +114,32 @@ class SingleEvents(TakesTurns):
 
     def _scored_and_learned(self, x, y, target: float, weight: float) -> Any:
         """Learn an event of the model's type and width, and of a positive weight; return its score just before."""
+        score_before = self._reader(x)
         self._learn_known(x, y, target, weight)
-        return self._one.score_before()
+        return score_before()
+
+    def _reader(self, x) -> Callable[[], Any]:
+        """Return what reads the score of this event from before it was learned; to be made before, and called afterwards."""
+        return self._one.score_before
 
     def _followed_and_learned(self, x, y, target: float, weight: float) -> Any:
         """Same for a model that follows its errors; Ctrl-C is deferred until both is done."""
-        with deferred_interrupt():
-            score = self._scored_and_learned(x, y, target, weight)
-            self._follow(np.reshape(score, (1, -1)), np.array([scalar(y)]), np.ones(1))
-        return score
+        score_before, events, before = self._reader(x), events_of(self._state), (self._errors, self._watch)
+        rows = x[np.newaxis] if self._source is None else self._source
+
+        def note() -> None:
+            self._note(np.reshape(score_before(), (1, -1)), np.array([scalar(y)]), rows, np.ones(1), since=before)
+
+        with self._telling():
+            try:
+                with deferred_interrupt():
+                    self._learn_known(x, y, target, weight)
+                    note()
+            except BaseException:  # which may have arrived when the event had been learned
+                if events_of(self._state) != events:
+                    note()
+                raise
+        return score_before()
 
     def _score_itself(self, score: Any) -> Any:
         return score
@@ -131,6 +159,13 @@ class SingleEvents(TakesTurns):
         """Return the score of one event, a 1-D array: a number, or one number per class; 0 before any learning."""
         with self._turns.lock:
             return self._score_event(self._event(x)) if self._one or self._make_ready() else 0.0
+
+    def _learn_new_class(self, x, y, weight) -> bool:
+        """Learn an event whose label is not known, without most of the work around it; return whether that was possible.
+
+        Whatever is unusual is left to ``_stream``, which gives the same, or raises.
+        """
+        return False
 
     def _learn_event(self, x, target: float, weight: float) -> None:
         """Learn an event of the model's type and width, and an encoded target."""
@@ -228,7 +263,7 @@ class SingleEvents(TakesTurns):
         if self._plain_with is None or self._plain_with is not self._allowed:
             named = "feature_names_in_" in self.__dict__
             weighted = getattr(self, "class_weight", None) is not None
-            if named or weighted or self._errors is not None or not self._has_small_batches():
+            if named or weighted or self._follows or not self._has_small_batches():
                 return False
             self._plain_with = self._allowed
         return True

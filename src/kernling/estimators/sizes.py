@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..components.columns import new_columns
 from ..core import state as states
 from .base import OnlineEstimator
 from .constraints import Whole
@@ -20,7 +21,7 @@ LIMITS = ("budget", "points")  # parameters that are the maximum number of point
 
 def bytes_in_use(model: OnlineEstimator) -> int:
     """Return the size of a fitted model's arrays, with spare capacity."""
-    return states.nbytes(model._fitted())
+    return states.nbytes(model._fitted()) + model.bytes_beside
 
 
 def most_points(model: OnlineEstimator) -> int | None:
@@ -78,4 +79,5 @@ def _size(model: OnlineEstimator, columns: int, outputs: int, points: int) -> in
     model._begin(options | found, columns, outputs)
     if isinstance(model, Mixed):
         model._state.successor.early.begun[0] = 0.0  # there may be one
-    return states.nbytes(states.grown(model._state, points))
+    watched = new_columns(columns) if model._watch is not None else ()
+    return states.nbytes(states.grown(model._state, points)) + model.bytes_beside + states.nbytes(watched)

@@ -39,6 +39,7 @@ class Stored:
     _counts: np.ndarray
     _target_scale: Any
     _errors: Any
+    _watch: Any
     _merged: tuple[float, int]
 
     def to_contents(self) -> Contents:
@@ -63,6 +64,8 @@ class Stored:
         arrays = flatten(states.trimmed(self._state), packed=True)
         if self._errors is not None:
             arrays |= flatten(self._errors, "errors")
+        if self._watch is not None:
+            arrays |= flatten(self._watch, "watch")
         if hasattr(self, "classes_"):
             arrays["counts"] = self._counts
             header["classes"] = [plain(label, "a label") for label in self.classes_.tolist()]
@@ -96,6 +99,9 @@ class Stored:
         if model._errors is not None:
             unknown, model._errors = model._errors, fill(model._errors, arrays, "errors")
             verify(model._errors, unknown, {}, "errors")
+        if model._watch is not None:
+            unseen, model._watch = model._watch, fill(model._watch, arrays, "watch")
+            verify(model._watch, unseen, {"classes": len(getattr(model, "classes_", ()))}, "watch")
         model._largest = model._largest_entry()
         model._rng.bit_generator.state = _generator_state(entry(header, "random", dict))
         model._merged = _merge_record(entry(header, "merged", list))

@@ -34,9 +34,14 @@ def task_of(y: Any) -> str:
     return "classification" if len(values) <= CLASSES and np.array_equal(values, np.floor(values)) else "regression"
 
 
+def scales_itself(model: Any) -> bool:
+    """Return whether a model standardises its columns, as Auto does."""
+    return bool(getattr(model, "standardise", False))
+
+
 def without_own_scales(model: Any) -> Any:
     """Return the model without its own standardisation, if it has one: an earlier step scales the columns."""
-    return clone(model).set_params(standardise=False) if getattr(model, "standardise", False) else model
+    return clone(model).set_params(standardise=False) if scales_itself(model) else model
 
 
 def _not_yet(name: str) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..core.expansion import Expansion
 from ..core.limits import TARGET
 from ..core.state import Widening, widened
 from ..driver import scoring
@@ -20,10 +21,13 @@ from .base import OnlineEstimator
 from .calibrated import GivesIntervals, GivesSets
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
 from .contents import entry
+from .explained import Explains
 from .parameters import parameter
 from .single import NONE, scalar
+from .snapshot import Snapshot
 from .target_scale import TargetScale
 from .turns import predicting
+from .watched import Watched
 
 _ALIKE = {**dict.fromkeys("biuf", "biuf"), **dict.fromkeys("UO", "UO")}  # kinds of labels that can be compared with classes
 
@@ -93,11 +97,12 @@ class OnlineWithClasses(OnlineEstimator):
     def _first_of_new_classes(self, y):
         return labels.first_appearances(self.classes_, y)
 
-    def _add_class(self, label, in_place=True):
+    def _add_class(self, label):
         place = int(np.searchsorted(self.classes_, label))
         self._counts = np.insert(self._counts, place, 0.0)
+        self._watch = None if self._watch is None else self._watch.with_class(place)
         self._forget_codes()
-        self.classes_, change = labels.widening(self.classes_, label, in_place)
+        self.classes_, change = labels.widening(self.classes_, label)
         self._widen(place, change)
 
     def _widen(self, place: int, change: Widening) -> None:
@@ -119,6 +124,24 @@ class OnlineWithClasses(OnlineEstimator):
             return self._encoded.get(scalar(y) if isinstance(y, np.ndarray) else y)
         except TypeError:
             raise TypeError(f"y must be one label, not {short(y)}") from None
+
+    def _learn_new_class(self, x, y, weight):
+        one, kind = self._one, self.classes_.dtype
+        is_alike = (type(y) in (int, np.int64) and kind == np.int64 and abs(y) < 2**53) or (type(y) is str and kind.kind == "U")
+        is_plain = type(x) is np.ndarray and x.dtype is one.dtype and x.shape == one.shape and weight == 1.0
+        is_whole = (
+            isinstance(self._state.model, Expansion) and self.learner.loop.settle is None
+        )  # a step changes all or nothing
+        if not (is_alike and is_plain and is_whole and self.class_weight is None and not self._follows):
+            return False
+        _check_labels([y])
+        with Snapshot(self) as before:
+            before.learns_in_place = True
+            self._add_class(y)
+            if self._one is None:
+                self._make_ready()
+            self._learn_event(x, self._encoded[y], 1.0)
+        return True
 
     def _plain_targets(self, y, shape, weights):
         known = _ALIKE.get(self.classes_.dtype.kind, "")
@@ -170,7 +193,7 @@ class OnlineWithClasses(OnlineEstimator):
         return self._counts + (np.broadcast_to(seen.sum(axis=0), seen.shape) if whole else seen.cumsum(axis=0))
 
 
-class BaseOnlineClassifier(ClassifierMixin, GivesSets, OnlineWithClasses):
+class BaseOnlineClassifier(ClassifierMixin, Watched, GivesSets, Explains, OnlineWithClasses):
     """A classifier that learns from a stream."""
 
     task = "classification"
@@ -276,7 +299,7 @@ class OnlineClassifier(BaseOnlineClassifier):
     )
 
 
-class BaseOnlineRegressor(RegressorMixin, GivesIntervals, OnlineEstimator):
+class BaseOnlineRegressor(RegressorMixin, Watched, GivesIntervals, Explains, OnlineEstimator):
     """A regressor that learns from a stream, targets as they are."""
 
     task = "regression"
@@ -369,10 +392,9 @@ class OnlineRegressor(BaseOnlineRegressor):
     def _score_event(self, x):
         return self._meant(super()._score_event(x))
 
-    def _scored_and_learned(self, x, y, target, weight):
-        before = self._target_scale
-        score = super()._scored_and_learned(x, y, target, weight)
-        return score if before is None else before.meant(score)
+    def _reader(self, x):
+        read, scale = super()._reader(x), self._target_scale
+        return read if scale is None else lambda: scale.meant(read())
 
     def _meant(self, scores):
         return scores if self._target_scale is None else self._target_scale.meant(scores)

@@ -65,6 +65,7 @@ class Turns:
                         return act(*arguments, **more)
         finally:
             predicting.pop(me, None)
+            del mine  # which holds this frame, and so the rows that are predicted
 
 
 class OwnTurns:

@@ -53,7 +53,7 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
     if experts.archive.stored:
         warn(LEFT_OUT)
     if isinstance(experts.mixture, Mixture):
-        silent = [_sum([], np.zeros(experts.model.coef.shape[1]), len(centre)) for _ in MEMORY]
+        silent = [_sum([], np.zeros(experts.model.outputs), len(centre)) for _ in MEMORY]
         held = _without_memory(experts.mixture) if experts.archive.stored else experts.mixture
         return tuple(kernels), _stacks(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
     corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out

@@ -108,6 +108,8 @@ def merge_two(a: Any, a_weight: float, b: Any, b_weight: float, start: Any, budg
         merged._counts = a._counts + b._counts - (0.0 if start is None else start._counts)
     if a._errors is not None:  # those of the model that has seen more, since a mean of both is neither's
         merged._errors = max((a._errors, b._errors), key=lambda errors: errors.record[EVENTS])
+    if a._watch is not None:  # alarms and columns of the one that has seen more; the errors are those of a new model
+        merged._watch = max((a, b), key=lambda model: model.t_)._watch.begun_anew()
     own = getattr(merged, "target_spread_", 1.0) * error
     merged._merged = (own + float(shares @ [_error(a), _error(b)]), merged.t_)
     merged.verify_state()

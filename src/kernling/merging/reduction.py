@@ -139,7 +139,7 @@ def _pursued(
     dependent = DEPENDENT_32 if X.dtype == np.float32 else DEPENDENT
     least, allowed = (int(min(n, rule.budget)), math.inf) if rule.eps is None else (0, rule.eps**2)
     coef = np.empty(coef.shape)
-    count = pursue(by_address(work), n, coef, dependent, allowed, least)
+    count = pursue(by_address(work), n, coef, np.arange(len(coef)), dependent, allowed, least)
     kept, coef, alive = work.kept, coef[:, :count].T, work.alive[:count]
     left = np.flatnonzero(alive)
     if len(left) > rule.budget and rule.eps is not None:

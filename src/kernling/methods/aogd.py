@@ -115,7 +115,7 @@ def step(params, state, features, j, f, y, weight, u):
     for o in range(f.size):
         own = side_of(y, o, f.size)
         other = 1 - own
-        w, sign, own_mean = model.coef[0, o], 2.0 * own - 1.0, sides.means[o, own]
+        w, sign, own_mean = model.coef[0, model.places[o]], 2.0 * own - 1.0, sides.means[o, own]
         sides.counts[o, own] += 1.0
         share = 1.0 / min(sides.counts[o, own], params.mean_events)
         if params.single and sides.latest[o] >= 0.0:
@@ -133,14 +133,14 @@ def step(params, state, features, j, f, y, weight, u):
 @inline
 def vote(model, sides, features, j, y, weight):
     """Update the votes of the outputs by their mistakes at event j, in which both classes count alike."""
-    outputs = model.coef.shape[1]
+    outputs = model.places.size
     for g in range(model.votes.size):
         features.losses[g] = 0.0
         for o in range(outputs):
             own = side_of(y, o, outputs)
             negatives, positives = sides.counts[o, 0], sides.counts[o, 1]
             if negatives > 0.0 and positives > 0.0:
-                f = centred_score(model.coef[g, o], features.Z[j], sides.means[o, 0], sides.means[o, 1])
+                f = centred_score(model.coef[g, model.places[o]], features.Z[j], sides.means[o, 0], sides.means[o, 1])
                 wrong = (f >= -TIE * model.clock[EVENTS]) != (own == 1)
                 rarity = (negatives + positives) / (2.0 * sides.counts[o, own])
                 features.losses[g] += wrong * min(rarity, RAREST) / outputs
@@ -159,7 +159,7 @@ def centred_score(w, z, negative, positive):
 @inline
 def note(params, state, row):
     """Record the thresholds with the scores of each event."""
-    outputs = state.model.coef.shape[1]
+    outputs = state.model.places.size
     for o in range(outputs):
         negative = output_score(state.model, params.output, o, state.sides.means[o, 0])
         positive = output_score(state.model, params.output, o, state.sides.means[o, 1])

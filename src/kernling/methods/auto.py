@@ -47,7 +47,7 @@ from ..components.learning import LEARN, Counts, Seen, Side, fits, kind_of, lear
 from ..components.least_squares import BLOCK
 from ..components.mixture import Mixture
 from ..components.scaling import rows_as_known, variance_of_entries
-from ..components.succession import PENDING, Alarm, follow, watch_losses
+from ..components.succession import PENDING, Rise, follow, watch_losses
 from ..components.whitened import coefficients
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
@@ -76,7 +76,7 @@ class Work:
     def __init__(self, setup: Setup, params: Params, state: Experts, rows: Rows, size: int):
         self.own, self.heir = (Side.of(one, setup.kernel, params.standardise) for one in (state, state.successor))
         self.succession, self.seen = state.succession, Seen(state, size)
-        self.out, self.other = np.empty((2, state.model.coef.shape[1] * size))
+        self.out, self.other = np.empty((2, state.model.outputs * size))
         self.losses, self.found = np.empty(size), np.empty(3)
         self.values = setup.numeric
         self.times, self.settlings = succession.times(), early.settlings()
@@ -87,7 +87,7 @@ class Work:
 def _loop(call, first, last):
     """Learn blocks of events until something is due; return where it stopped, or -1 if it diverges."""
     work, events, own, heir, seen = call.block, call.events, call.block.own, call.block.heir, call.block.seen
-    contest, outputs, start = work.succession.contest, own.experts.model.coef.shape[1], first
+    contest, outputs, start = work.succession.contest, own.experts.model.places.size, first
     while start < last and work.due[0] == 0 and work.fits and fits(heir.experts):
         ahead = until_due(own.experts, heir.experts, contest, work.times, work.settlings)
         b = load(seen, events, start, last, ahead)
@@ -182,7 +182,7 @@ def write_coefficients(setup: Setup, params: Params, state: Experts) -> Experts:
     """Write the coefficients of the kernel expert, by which points are selected when models are merged."""
     said = state.answering
     W = least_squares.current_weights(said.kernel_squares)[:, int(said.kernel_squares.size[least_squares.FIXED]) :]
-    said.model.coef[0, :, : said.model.stored] = coefficients(said.whitening.factor, W)
+    said.model.coef[0, said.model.places, : said.model.stored] = coefficients(said.whitening.factor, W)
     return state
 
 
@@ -244,8 +244,8 @@ class _Auto(Mixed):
     )
 
     @property
-    def alarms_(self) -> list[Alarm]:
-        """Return the latest rises of the error beyond chance: event, how sure, error before and after, what followed."""
+    def rises_(self) -> list[Rise]:
+        """Return the latest rises of the error, to which a successor answers: event, how sure, error before and after."""
         return self._fitted().succession.latest()
 
 

@@ -92,7 +92,7 @@ def step(params, state, block, features, j, f, y, weight, u):
     slot = insert(model, block, j, 0.0) if stores(params, model, block, j) else -1
     g, f_u, g_u, z = block.g, features.f, features.g, features.Z[j]
     for o in range(f.size):
-        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, o], z)
+        f_u[o] = block.scores[SNAPSHOT, o, j] + feature_score(linear.coef[SNAPSHOT, linear.places[o]], z)
     losses.gradient(params.loss, f, y, g)
     losses.gradient(params.loss, f_u, y, g_u)
     for o in range(f.size):
@@ -110,7 +110,7 @@ def step(params, state, block, features, j, f, y, weight, u):
     model.clock[TOTAL] += model.clock[SCALE]
     renormalise(model, block, j)
     for o in range(f.size):
-        w, total, gradients = linear.coef[0, o], linear.coef[1, o], memory.features_sum[o]
+        w, total, gradients = linear.coef[0, linear.places[o]], linear.coef[1, linear.places[o]], memory.features_sum[o]
         own = params.eta * g[o] if slot < 0 else 0.0
         for i in range(w.size):
             w[i] = shrink * (w[i] - own * np.float64(z[i]) - share * gradients[i])

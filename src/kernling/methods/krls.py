@@ -96,7 +96,7 @@ class Work:
     """What a compiled call needs besides the events: the state, and memory for a block of rows."""
 
     def __init__(self, setup: Setup, params: Params, state: State, rows: Rows, size: int):
-        d, outputs, n = len(state.model.centre), state.model.coef.shape[1], int(state.squares.size[FIXED]) + params.most
+        d, outputs, n = len(state.model.centre), state.model.outputs, int(state.squares.size[FIXED]) + params.most
         self.kernel, self.params, self.state = setup.kernel, params, state
         self.turns = Features(state.waves, rows, 1)  # one row at a time, since products of several round differently
         self.Z = np.empty(n * size)  # (features, events): 1, waves, columns, whitened kernel values
@@ -111,7 +111,7 @@ class Work:
 def _loop(call, first, last):
     """Learn blocks of events until something is due, or there is no room; return where it stopped, or -1 if it diverges."""
     work, events, start = call.block, call.events, first
-    model, squares, outputs, learned = call.state.model, call.state.squares, call.state.model.coef.shape[1], 0
+    model, squares, outputs, learned = call.state.model, call.state.squares, call.state.model.places.size, 0
     while start < last and work.due[0] == 0 and work.fits:
         ahead = until_due(squares)
         b, new = cut(events.weights, start, min(last, start + work.norms.size), ahead)
@@ -194,13 +194,14 @@ def _write_coefficients(state, unit, W):
     root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
     write_weights(state.squares, W)
     for o in range(W.shape[0]):
-        waves, coef = state.waves.coef[0, o], state.model.coef[0, o]
+        waves, linear = state.waves.coef[0, state.waves.places[o]], state.linear.coef[0, state.linear.places[o]]
+        coef = state.model.coef[0, state.model.places[o]]
         waves[0] = W[o, 0] * math.sqrt(1.0 * L)
         for i in range(1, L):
             waves[i], waves[L + i] = W[o, i] * root, W[o, L - 1 + i] * root
         if fixed >= 2 * L:
             for c in range(d):
-                state.linear.coef[0, o, c] = W[o, 2 * L - 1 + c] * unit
+                linear[c] = W[o, 2 * L - 1 + c] * unit
         for k in range(n):
             coef[k] = W[o, fixed + k]
         solve_back(state.whitening.factor, coef, n)
@@ -259,8 +260,8 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
 def with_constant(linear: Linear) -> Linear:
     """Return an empty model on the same frequencies, preceded by frequency 0."""
     frequencies = np.vstack([np.zeros_like(linear.centre), linear.frequencies])
-    coef = np.zeros((1, linear.coef.shape[1], 2 * len(frequencies)))
-    return Linear(frequencies, np.zeros(len(frequencies)), linear.centre.copy(), coef, linear.clock.copy(), linear.votes)
+    coef, phase = np.zeros((1, linear.outputs, 2 * len(frequencies))), np.zeros(len(frequencies))
+    return Linear(frequencies, phase, linear.centre.copy(), coef, linear.places, linear.clock.copy(), linear.votes)
 
 
 def bound(params: Params, t: int) -> float:

@@ -1,6 +1,6 @@
 """Tables, figures and HTML pages from rows of results."""
 
-from .figures import curve, experts, surface, sweep
+from .figures import curve, experts, mark, surface, sweep
 from .page import page
 from .summary import decisions
 from .tables import cells, comparison, markdown, show, terminal, upright
@@ -11,6 +11,7 @@ __all__ = [
     "curve",
     "decisions",
     "experts",
+    "mark",
     "markdown",
     "page",
     "show",

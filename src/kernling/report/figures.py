@@ -14,6 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#767676"
+ALARM = "#B2182B"
 SIZE = (7.0, 4.3)  # inches
 LETTER, KEY = 0.085, 0.65  # width of a letter and of a legend marker in inches
 FAR = 3.0  # a reference this many times above all lines would compress them, and is not drawn
@@ -79,6 +80,25 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     if x != "seconds":  # references are measured with the rows, but not timed
         _draw_references(axes, groups, x, y)
     _finish(axes, x, y, log)
+    return figure
+
+
+def mark(figure: Any, events: Iterable[float]) -> Any:
+    """Draw vertical lines in a figure against events where something happened, such as alarms; return the figure.
+
+    Examples
+    --------
+    >>> import kernling as kl
+    >>> from kernling.evaluate import test_then_train
+    >>> from kernling.report import curve, mark
+    >>> from kernling.io import synthetic
+    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
+    >>> print(len(mark(curve(rows), [1200, 3000]).axes[0].lines))
+    4
+    """
+    axes = figure.axes[0]
+    for event in events:
+        axes.axvline(event, color=ALARM, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
     return figure
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..components.alarms import Alarm, changes
 from ..evaluate.metrics import METRICS
 from ..evaluate.record import Row, column
-from .figures import curve, experts, need_matplotlib
+from .figures import curve, experts, mark, need_matplotlib
 from .tables import as_html, comparison, moments, upright
 
 STYLE = """
@@ -32,7 +33,13 @@ code { overflow-wrap: anywhere }
 MOST = 20  # rows in the table
 
 
-def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str, Any]] = ()) -> None:
+def page(
+    rows: Iterable[Row],
+    path: Any,
+    title: str,
+    figures: Sequence[tuple[str, Any]] = (),
+    alarms: Sequence[Alarm] = (),
+) -> None:
     """Write an HTML report: a summary, curves against events and time, and how to reproduce the results.
 
     Parameters
@@ -43,6 +50,8 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     title : str
     figures : sequence of (str, matplotlib.figure.Figure)
         Additional figures with captions.
+    alarms : sequence of Alarm
+        The model's ``alarms_``: they are listed, and marked in the figures.
 
     Examples
     --------
@@ -61,7 +70,12 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     last = {(row.get("method"), row.get("permutation")): row for row in rows}
     ends = list(last.values())
     body = [f"<h1>{html.escape(title)}</h1>", as_html(upright(ends[0]) if len(ends) == 1 else comparison(ends))]
-    for caption, figure in [*_curves(rows), *figures]:
+    if alarms:
+        lines = changes(alarms, METRICS[_main(rows)].task == "regression")
+        body.append(f"<h2>Alarms</h2><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>")
+    before = rows[0].get("learned_before") or 0
+    marks = [alarm.event - before for alarm in alarms if alarm.event > before]
+    for caption, figure in [*_curves(rows, marks), *figures]:
         body.append(f"<figure>{_svg(figure)}<figcaption>{html.escape(caption)}</figcaption></figure>")
     step = max(1, len(rows) // MOST)
     body += ["<h2>Moments</h2>", as_html(moments(rows[step - 1 :: step]))]
@@ -71,8 +85,14 @@ def page(rows: Iterable[Row], path: Any, title: str, figures: Sequence[tuple[str
     Path(path).write_text(text, encoding="utf-8")
 
 
-def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
-    main = next(name for name in METRICS if name in rows[0])
+def _main(rows: list[Row]) -> str:
+    """Return the name of the metric that is drawn."""
+    return next(name for name in METRICS if name in rows[0])
+
+
+def _curves(rows: list[Row], marks: list[int]) -> list[tuple[str, Any]]:
+    """Return curves with their captions; those against events have marks."""
+    main = _main(rows)
     label = column(main).label
     captions = {
         ("events", main): f"{label} over all events so far",
@@ -81,7 +101,7 @@ def _curves(rows: list[Row]) -> list[tuple[str, Any]]:
         ("events", "n_stored"): "points stored by the model",
     }
     there = {pair: words for pair, words in captions.items() if all(rows[0].get(name) is not None for name in pair)}
-    found = [(_capital(words), curve(rows, x, y)) for (x, y), words in there.items()]
+    found = [(_capital(words), mark(curve(rows, x, y), marks if x == "events" else ())) for (x, y), words in there.items()]
     if any(row.get("experts") for row in rows):
         found.append(("Weights of the experts", experts(rows)))
     return found

@@ -68,6 +68,9 @@ def create_app(service: Service, token: str | None = None, stopping: Stopping | 
     app.post(f"{one}/predict", summary="Predict rows", openapi_extra=schemas.PREDICT, responses=schemas.PREDICTED)(
         endpoints.predict
     )
+    app.post(f"{one}/explain", summary="Explain rows", openapi_extra=schemas.EXPLAIN, responses=schemas.EXPLAINED)(
+        endpoints.explain
+    )
     app.post(f"{one}/learn", summary="Learn rows or late labels", openapi_extra=schemas.LEARN, responses=schemas.LEARNED)(
         endpoints.learn
     )
@@ -114,6 +117,8 @@ class Endpoints:
         self.settings = service.settings
         self.stopping = stopping
         self._arriving = 0  # bytes of incomplete bodies
+        self._explaining = asyncio.Semaphore(1)  # others, which are faster, need threads as well
+        self._explained = 0  # requests that are worked on or wait
 
     async def list_models(self) -> list[dict[str, Any]]:
         """Return all models with their current performance."""
@@ -166,6 +171,27 @@ class Endpoints:
         elif keep:
             await asyncio.to_thread(self.service.keep, model, ids, rows)
         return JSONResponse([{"id": one, **answer} for one, answer in zip(ids, predicted, strict=True)])
+
+    async def explain(self, name: Name, request: Request) -> JSONResponse:
+        """Return what each column contributes to the score of each row; nothing is stored."""
+        rows = parse(await self._body(request, self.settings.body_bytes), self.settings)
+        model = self.service.model(name)
+        most = self.settings.explained_values // max(len(model.traits.layout.columns), 1)
+        most = max(1, min(self.settings.explained_rows, most))
+        if len(rows) > most:
+            raise Refused(413, f"there are {len(rows)} rows: send at most {most} to be explained at once")
+        if self._explained >= self.settings.explaining:
+            raise Refused(429, "too many requests for explanations at once: send this again later", retry_after=1)
+        for row in rows:
+            row.pop(ID, None)
+            row.pop(TARGET, None)
+        self._explained += 1
+        try:
+            async with self._explaining:
+                found = await asyncio.to_thread(model.published.explain, rows, model.traits.layout)
+        finally:
+            self._explained -= 1
+        return JSONResponse(found)
 
     async def _model_for(self, name: str, rows: list[dict[str, Any]]) -> LiveModel:
         """Return a model; if none has this name and the rows have columns, it is created, and has learned nothing yet."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..components.alarms import KEPT, changes
 from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..tables.schema import names_of
@@ -108,6 +109,19 @@ class State(NamedTuple):
         scores = np.array([np.atleast_1d(self.model.score_one(event)) for event in events])
         return self._shares(probabilities(scores, len(self.model.classes_)))
 
+    def explain(self, rows: Sequence[dict[str, Any]], layout: Layout) -> list[dict[str, Any]]:
+        """Return the label or value of each row, its score, the base, and what each column contributes to the difference."""
+        if not hasattr(self.model, "explain"):
+            cause = "learned too little" if self.model is None else "no scores"
+            raise Refused(409, f"there is nothing to explain: the model has {cause}")
+        X, key = as_rows(self.model, layout.read(rows)), "value" if self.model.task == "regression" else "label"
+        try:
+            found = self.model.explain(X)
+        except ValueError as error:
+            raise Refused(422, first_line(error)) from None
+        said = np.asarray(self.model.predict(X)).tolist()
+        return [{key: one, **found.row(place)} for place, one in enumerate(said)]
+
     def _shares(self, shares: np.ndarray) -> list[dict[str, Any]]:
         labels = self.model.classes_.tolist()
         named = [str(label) for label in labels]
@@ -147,6 +161,16 @@ class State(NamedTuple):
             return None
         return {"coverage": COVERAGE, **found[COVERAGE]._asdict()}
 
+    @property
+    def alarm_count(self) -> int:
+        """Number of alarms so far; 0 if the model does not watch itself."""
+        return 0 if self.model is None else getattr(self.model, "alarm_count_", 0)
+
+    def alarms(self, newest: int = KEPT) -> list[dict[str, Any]]:
+        """Return the newest alarms as JSON-compatible data, each with a sentence."""
+        found = self.model.alarms_[-newest:] if newest > 0 and self.alarm_count else []
+        return [one.to_plain() | {"said": changes([one], self.model.task == "regression")[0]} for one in found]
+
     def facts(self) -> dict[str, Any]:
         """Return the facts about the model as JSON-compatible data."""
         found: dict[str, Any] = {"task": self.progress.task, **self.progress.summary()} if self.progress else {}
@@ -163,6 +187,8 @@ class State(NamedTuple):
             "bytes": last.nbytes_,
             "experts": None if weights is None else {name: float(weight) for name, weight in weights.items()},
             "calibration": self._calibration(),
+            "alarms": self.alarms(),
+            "alarm_count": self.alarm_count,
             "certificate": {name: value if math.isfinite(value) else None for name, value in last.certificate().items()},
             "schema": None if schema is None else schema.rows(),
             "ignored": ignored,

@@ -39,6 +39,15 @@ class Metrics:
             if name in service.models:  # others are names that were refused
                 events.add_metric((name, what), count)
         yield events
+        alarms = CounterMetricFamily("kernling_alarms", "Alarms since the start, by what has changed", labels=("model", "what"))
+        for named, count in list(service.alarms.items()):
+            alarms.add_metric(named, count)
+        yield alarms
+        if service.webhook is not None:
+            posted = CounterMetricFamily("kernling_alarm_posts", "Alarms posted since the start", labels=("what",))
+            for what in ("sent", "lost"):
+                posted.add_metric((what,), service.webhook.counts[what])
+            yield posted
         gauges = {
             "events": "Events learned",
             "lately": "Mistake rate, or root mean squared error, in the sliding window",

@@ -38,8 +38,9 @@ def _deleted(service: Service, model: LiveModel) -> dict[str, Any]:
     for held in (service.known, service.histories):
         held.pop(model.number, None)
     service.errors.pop(model.name, None)
-    for key in [key for key in service.counts if key[0] == model.name]:
-        del service.counts[key]
+    for counts in (service.counts, service.alarms):
+        for key in [key for key in counts if key[0] == model.name]:
+            del counts[key]
     with suppress(OSError, sqlite3.Error):  # it is deleted in any case, and the next start removes what is left
         forget(service, model.number)
         service.ids.write(model.number, (), ALL)
@@ -65,6 +66,7 @@ def _renamed(service: Service, model: LiveModel, name: str) -> dict[str, Any]:
     model.name, model.renamed = name, model.renamed + 1
     service.models = {one.name: one for one in service.models.values()}
     service.errors[name] = service.errors.pop(before)
-    for key in [key for key in service.counts if key[0] == before]:
-        service.counts[name, key[1]] = service.counts.pop(key)
+    for counts in (service.counts, service.alarms):
+        for key in [key for key in counts if key[0] == before]:
+            counts[name, key[1]] = counts.pop(key)
     return {"name": name}

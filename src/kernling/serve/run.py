@@ -25,6 +25,7 @@ from .service import Service
 from .settings import Settings
 from .stopping import Stopping
 from .warmup import warm_up
+from .webhook import Address, Webhook
 
 GRACE = 10  # seconds for open requests when the service stops
 SWITCH = 0.0001  # seconds after which a computing thread yields to others: Python's default lets predictions wait for 0.005
@@ -80,18 +81,22 @@ def serve(
     demo: bool = False,
     sources: Sequence[str] = (),
     sinks: Sequence[str] = (),
+    alarm_url: str | None = None,
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serve the models in a folder until a signal arrives; accepted requests are finished and saved.
 
     Events are also read from the URLs ``sources``, and predictions are written to ``sinks``: one for each, or one for all.
+    Alarms are posted to ``alarm_url``.
     """
     token = find_token(token_file, host)
+    posts_to = None if alarm_url is None else Address.of(alarm_url)
     sys.setswitchinterval(SWITCH)
     _allow_many_files()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with one_thread, _listening(host, port, family) as listener:
         service = _opened(folder, settings)
+        service.webhook = None if posts_to is None else Webhook(posts_to, service.remember_error)
         stopping = Stopping()
         demonstration = Demo(service, sources[0] if sources else None) if demo else None
         feeds: list[Any] = []

@@ -24,7 +24,7 @@ STATUSES = {
     404: "There is no model of this name",
     405: "There is no such request",
     408: "The body took too long to arrive",
-    409: "The model exists already, has learned too little for a file, or learns from a source",
+    409: "The model exists already, has learned too little for a file or an explanation, or learns from a source",
     413: "The body or its number of rows is too large",
     422: "Refused, with one sentence and, if a row is invalid, its index; nothing was changed",
     429: "Too much is arriving or waiting to be learned: retry after the number of seconds in Retry-After",
@@ -67,12 +67,21 @@ RENAME = _body(
     {"name": "departures"},
 )
 PREDICT = _body(ROWS, [{"id": "7", "km": 2.5, "city": "Oslo"}], **{"application/x-ndjson": LINES})
+EXPLAIN = _body(ROWS, [{"km": 2.5, "city": "Oslo"}], **{"application/x-ndjson": LINES})
 LEARN = _body(ROWS, [{"km": 2.5, "city": "Oslo", "target": "late"}, {"id": "7", "target": "on time"}])
 EXAMPLE = {"name": "flights", "task": "classification", "events": 1000, "lately": 0.1, "constant_lately": 0.3}
 BYTES = {"schema": {"type": "string", "format": "binary"}}
 TEXT = {"schema": {"type": "string"}}
 SHARES = {"late": 0.8, "on time": 0.2}
 PREDICTED = _answers(200, _json([{"id": "7", "label": "late", "probabilities": SHARES, "set": ["late", "on time"]}]), *BODY)
+CONTRIBUTIONS = {
+    "score_of": "on time",
+    "score": -1.4,
+    "base": 0.2,
+    "contributions": {"city": -1.7, "km": 0.1},
+    "error": {"city": 0.02, "km": 0.01},
+}
+EXPLAINED = _answers(200, _json([{"label": "late", **CONTRIBUTIONS}]), *(set(BODY) - {507}), 409)
 LEARNED = _answers(200, _json({"learned": 2, "repeated": [], "unknown": []}), *BODY)
 CREATED = _answers(201, _json({"name": "flights"}), 400, 408, 409, 413, 422, 429, 503, 507)
 RENAMED = _answers(200, _json({"name": "departures"}), *BODY, 409)
@@ -87,7 +96,16 @@ LETTER = {
     "time": 0.0,
 }
 FED = {"sources": [SOURCE | {"counts": COUNTS, "notes": []}], "letters": {"count": 7, "last": [LETTER]}}
-FACTS = _answers(200, _json(EXAMPLE | FED), 404, 422)
+ALARM = {
+    "event": 10240,
+    "what": "error",
+    "before": 0.021,
+    "after": 0.17,
+    "sure": 0.9999,
+    "columns": {},
+    "said": "changed at event 10,240: error 2.1 to 17 %",
+}
+FACTS = _answers(200, _json(EXAMPLE | FED | {"alarms": [ALARM], "alarm_count": 1}), 404, 422)
 MODELS = _answers(200, _json([EXAMPLE]))
 CONTENT = _answers(200, {"application/octet-stream": BYTES}, 404, 409, 422)
 EVENTS = _answers(200, {"text/event-stream": TEXT}, 404, 422)

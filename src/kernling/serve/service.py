@@ -38,6 +38,7 @@ from .sizes import claimed
 from .snapshots import NEW
 from .specs import check_file, checked_spec, layout_of, targets_of
 from .waiting import Waiting, early
+from .webhook import Webhook
 
 TICK = 1.0  # seconds between two records of the histories
 ERRORS = 20  # stored for each model
@@ -71,6 +72,8 @@ class Service:
         self.histories: dict[int, History] = {}
         self.errors: dict[str, deque[dict[str, Any]]] = {}
         self.counts: Counter[tuple[str, str]] = Counter()  # (model, what) since the start: learned, repeated, unknown, refused
+        self.alarms: Counter[tuple[str, str]] = Counter()  # (model, what) since the start
+        self.webhook: Webhook | None = None  # where alarms are posted
         self.failures: dict[str, str] = {}  # why nothing can be written at the moment
         self._saved: dict[int, tuple[int, float]] = {}  # position and time of the last snapshot
         self.damage: list[str] = []  # found at the start, apart from what the models have lost
@@ -136,6 +139,8 @@ class Service:
         self.jobs.close()
         self._writer.join()
         self._learners.stop()
+        if self.webhook is not None:
+            self.webhook.stop()
         self._stopping.set()
         self._keeper.join()
         for model in self.models.values():
@@ -417,7 +422,7 @@ class Service:
         try:
             with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
                 self.waiting.remove(model.number, draft.labelled)
-            begun = model.published.model is not None
+            begun, alarms = model.published.model is not None, model.published.alarm_count
             block = draft.block
             turns = model.learning(first + len(block.targets), block)
             while True:
@@ -434,10 +439,18 @@ class Service:
                 gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
             self._set_aside(model, first, block, outcomes)
             self._answer_all(draft, outcomes)
+            self._raise_alarms(model, model.published.alarm_count - alarms)
         except Exception as error:  # the thread has to continue in any case
             _fail([job for job, _, _ in draft.answers if not job.future.done()], error)
         finally:
             self.jobs.release(model.name)
+
+    def _raise_alarms(self, model: LiveModel, new: int) -> None:
+        """Count the newest alarms of a model, and post them."""
+        for alarm in model.published.alarms(new):
+            self.alarms[model.name, alarm["what"]] += 1
+            if self.webhook is not None:
+                self.webhook.send(model.name, {"model": model.name, "time": time.time(), **alarm})
 
     def _answer_all(self, draft: Draft, outcomes: Sequence[str | None]) -> None:
         rest = iter(outcomes)

@@ -21,6 +21,9 @@ class Settings:
     arriving_bytes: int = 256 * 2**20  # of all incomplete requests
     request_seconds: float = 30.0  # for a client to send the head of a request, and as many for its body
     rows: int = 10_000  # in a request
+    explained_rows: int = 32  # in a request for explanations
+    explained_values: int = 2_048  # of these rows, since the time for a row grows with the square of its columns
+    explaining: int = 8  # such requests at once, of which one is worked on
     models: int = 100
     model_bytes: int = 256 * 2**20  # of a model, estimated from its parameters, columns and classes
     memory_bytes: int = (

@@ -85,8 +85,9 @@ def new_pipeline(spec: dict[str, Any], task: str) -> StreamPipeline:
     given = last.get_params(deep=False)
     if given.get("random_state", SEED) is None:
         last.set_params(random_state=SEED)
-    if "calibrate" in given and "calibrate" not in spec.get("parameters", {}):
-        last.set_params(calibrate=True)  # answers have intervals or sets
+    for name in ("calibrate", "watch"):  # answers have intervals or sets, facts have alarms
+        if name in given and name not in spec.get("parameters", {}):
+            last.set_params(**{name: True})
     return pipeline
 
 

@@ -13,7 +13,7 @@ from .service import Service
 from .settings import Settings
 from .targets import Targets
 
-ROWS = 200
+ROWS = 1000  # so that two windows of columns are compared (components/columns.py)
 
 
 def warm_up(service: Service) -> None:

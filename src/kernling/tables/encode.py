@@ -452,6 +452,30 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             places[gaps] = column.width - 1 if column.gaps else column.place("", known)
         return places
 
+    @property
+    def watched_names(self) -> list[str]:
+        """Names of the columns whose values can be compared with earlier ones: first numbers and booleans, then categories."""
+        names = [*names_of(self._own, "number"), *names_of(self._own, "boolean"), *names_of(self._own, "category")]
+        return [name for name in names if name not in self.past_names]
+
+    def watched(self, X: Any) -> np.ndarray:
+        """Return the values of these columns as they were given, NaN where missing; of categories, their numbers."""
+        plain = self._plain_table(X)
+        if plain is not None:
+            return plain
+        table, columns, names = self._table(X), {column.name: column for column in self._own}, self.watched_names
+        found = np.empty((len(table), len(names)))
+        for place, name in enumerate(names):
+            if columns[name].treatment != "category":
+                found[:, place] = numbers(table.columns[name], columns[name].form)
+                continue
+            words, codes = table.categories(name)
+            known = self._places[name]
+            found[:, place] = np.array([known.get(word, len(known)) for word in words], np.float64)[codes]
+            found[table.missing(name), place] = np.nan
+        found[~_usable(found)] = np.nan
+        return found
+
     def readable(self, X: Any) -> np.ndarray:
         """Return a mask of the rows that can be encoded: all rows if missing values are imputed."""
         table = self._table(X)
@@ -540,6 +564,14 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         names += [name for one in self._late for name in one.column.names_out()]
         names += [f"free={place}" for place in range(self.free)]
         return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
+
+    @property
+    def sources(self) -> list[str]:
+        """The column that each encoded column comes from; all hashed categories together; no name where one is kept free."""
+        hashed = " and ".join(names_of(self.schema_, "category")) if self.hash else ""
+        names = [column.name for column, _ in self._layout for _ in range(column.width)]
+        names += [one.column.name for one in self._late for _ in range(one.column.width)]
+        return [*names, *([""] * self.free), *([hashed] * (self.hash or 0))]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

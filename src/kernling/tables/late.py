@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..components.scaling import MOST, REACH, standardise
+from ..components.scaling import MOST, REACH, standardise_column
 from .dates import elapsed
 from .scalers import SCALED, Scale
 from .schema import Column, dates_of, kind_of
@@ -49,14 +49,11 @@ class LateColumn(NamedTuple):
             return self
         values = self._values(table)
         there = np.abs(values) <= SCALED
-        X = np.ascontiguousarray(values[there][:, np.newaxis])
         if not learn:
-            rows[there, self.first] = self.scale.scaled(X)[:, 0]
+            rows[there, self.first] = self.scale.scaled(values[there, np.newaxis])[:, 0]
             return self
-        mean, squares, out = np.array([self.mean]), np.array([self.squares]), np.empty(X.shape)
-        count, _ = standardise(X, self.count, mean, squares, REACH, out)
-        rows[there, self.first] = out[:, 0]
-        return self._replace(count=float(count), mean=float(mean[0]), squares=float(squares[0]))
+        rows[there, self.first], (count, mean, squares) = standardise_column(values[there], self.count, self.mean, self.squares)
+        return self._replace(count=count, mean=mean, squares=squares)
 
     def _values(self, table: Table) -> np.ndarray:
         if self.column.treatment == "date":

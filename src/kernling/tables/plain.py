@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from ..compiler import entry_point, jit_exact
-from ..components.scaling import standardise
+from ..components.scaling import as_they_are, standardise
 from ..core.limits import within
 from .fill import Fill, fill_rows
 from .scalers import SCALED, Standardise
 from .schema import Schema
 
 UNUSUAL = (KeyError, struct.error, TypeError, OverflowError)  # a name that is missing, or a value that is not a number
-STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, TOTALS = range(6)  # rows of the table; totals are rows and clipped ones
+STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS = range(
+    7
+)  # rows of the table; totals are rows and clipped ones
 
 
 @jit_exact
@@ -46,7 +48,7 @@ def _learn(X, out, table, after, clip):
             after[r, c] = table[r, c]
     totals = after[TOTALS]
     fill_rows(X, after[COUNT], after[FILL], after[DEVIATION])
-    totals[0], clipped = standardise(X, totals[0], after[MEAN], after[SQUARES], clip, out)
+    totals[0], clipped = standardise(X, totals[0], after[MEAN], after[SQUARES], after[KIND], clip, out)
     totals[1] += clipped
     return True
 
@@ -57,8 +59,12 @@ def _scale(X, out, table, clip):
     if not _are_numbers(X[0]):
         return False
     count = max(table[TOTALS, 0], 1.0)
+    as_is = as_they_are(table[KIND])
     for c in range(table.shape[1]):
         width = np.sqrt(table[SQUARES, c] / count)
+        if table[KIND, c] <= as_is:
+            out[0, c] = min(max(X[0, c], -clip), clip)
+            continue
         out[0, c] = min(max((X[0, c] - table[MEAN, c]) / width, -clip), clip) if width > 0.0 else 0.0
     return True
 
@@ -74,7 +80,8 @@ class PlainRows:
         self._get: Callable = itemgetter(*names)
         given, scaled = bytearray(8 * len(names)), np.zeros((1, len(names) + spare))
         self._put: Callable = partial(struct.Struct(f"{len(names)}d").pack_into, given, 0)
-        self._buffers = np.frombuffer(given)[np.newaxis], scaled
+        self.given = np.frombuffer(given)[np.newaxis]  # the last one that was read
+        self._buffers = self.given, scaled
         self.event = scaled[0]  # the last one that was read, scaled
         self.after = np.empty((len(STATISTICS), len(names)))  # the table after it
 
@@ -174,7 +181,7 @@ class PlainStatistics:
         if self._is_ahead:
             table: Any = self._numbers
             fill, scale = self._filled.copied(), self._scaling.twin()
-            fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, totals = table.copy()
+            fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_, totals = table.copy()
             scale.count_, scale.clipped_ = np.array(totals[0]), np.array(totals[1])
             self._filled, self._scaling, self._is_ahead = fill, scale, False
 
@@ -184,7 +191,7 @@ class PlainStatistics:
             fill, scale = self._filled, self._scaling
             totals = np.zeros(len(fill.mean))
             totals[:2] = scale.count_, scale.clipped_
-            self._numbers = np.array([fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, totals])
+            self._numbers = np.array([fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_, totals])
         return self._numbers
 
     def _transformed(self, values: np.ndarray) -> np.ndarray:
@@ -215,6 +222,12 @@ class PlainStatistics:
         if rows is None or (table is None and (table := self._table_now()) is None):
             return None
         return rows.event if rows.learns(x, table) else None
+
+    @property
+    def given_numbers(self) -> np.ndarray:
+        """The last event of plain numbers as it was given, a table of one row."""
+        rows: Any = self._plain_rows
+        return rows.given
 
     def accept(self) -> None:
         """Continue with the statistics after the last event."""

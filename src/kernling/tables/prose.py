@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler import jit_exact
-from ..components.scaling import MOST, REACH, standardise
+from ..components.scaling import MOST, REACH, standardise_column
 from ..text import check_texts
 from .table import category
 
@@ -172,11 +172,8 @@ class Prose:
     def _targets(self, y: Any) -> np.ndarray:
         """Note new labels or the moments of values; return the targets of all outputs, NaN before the first row of a label."""
         if self.task != "classification":
-            values, (count, mean, squares) = np.asarray(y, dtype=np.float64)[:, np.newaxis], self._moments
-            means, sums, out = np.array([mean]), np.array([squares]), np.empty(values.shape)
-            count, _ = standardise(np.ascontiguousarray(values), count, means, sums, REACH, out)
-            self._moments = float(count), float(means[0]), float(sums[0])
-            return out
+            scaled, self._moments = standardise_column(np.asarray(y, dtype=np.float64), *self._moments)
+            return scaled[:, np.newaxis]
         words = [category(label, "target") for label in np.asarray(y).tolist()]
         before = len(self.labels)
         self.labels = tuple(dict.fromkeys((*self.labels, *words)))[:OUTPUTS]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..compiler import jit_exact
-from ..components.scaling import MOST, standardise
+from ..components.scaling import ANY, KINDS, MOST, ZERO_OR_ONE, standardise, stay
 from ..estimators.checking import are_plain
 from ..estimators.stored import take_names
 
@@ -187,7 +187,8 @@ class _Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Restore a scaler from the result of ``to_state``."""
         if state.get("part") != cls.__name__:
             raise ValueError(f"this is the state of {state.get('part')!r}, not of {cls.__name__!r}")
-        part = cls(**{name: None if state[name] is None else float(state[name]) for name in cls._settings})
+        settings = {name: state[name] for name in cls._settings}
+        part = cls(**{name: one if one is None or type(one) is bool else float(one) for name, one in settings.items()})
         d = len(state[cls._fields[-1].rstrip("_")])
         if not d:
             return part
@@ -214,11 +215,16 @@ class Standardise(_Scaling):
     clip : float, optional
         Values more than this many standard deviations from the mean are clipped to that distance, so that a single outlier does
         not compress all other values.  The first 30 rows are not clipped.
+    keep_units : bool
+        Whether columns of 0 and 1 stay as they are, and all columns while all numbers are in [0, 1], since they share a scale
+        then, as in histograms.  Auto scales like this.
 
     Attributes
     ----------
     count_, mean_, squares_ : array
         Number of rows, mean of each column, and sum of squared differences from it.
+    kind_ : array
+        Of each column: 0 if it contains only 0 and 1, 1 if only numbers in [0, 1], else 2; always 2 without ``keep_units``.
     clipped_ : array
         Number of learned rows in which a value was clipped.
 
@@ -232,19 +238,21 @@ class Standardise(_Scaling):
     [[0.]] [3.]
     """
 
-    _fields = ("count_", "clipped_", "mean_", "squares_")
-    _settings = ("clip",)
+    _fields = ("count_", "clipped_", "kind_", "mean_", "squares_")
+    _settings = ("clip", "keep_units")
 
-    def __init__(self, clip: float | None = None):
+    def __init__(self, clip: float | None = None, keep_units: bool = False):
         self.clip = clip
+        self.keep_units = keep_units
 
     def _begin(self, d: int) -> None:
         if self.clip is not None and not self.clip > 0.0:
             raise ValueError(f"clip must be a number above 0, or None, not {self.clip!r}")
         self.count_, self.clipped_, self.mean_, self.squares_ = np.zeros(()), np.zeros(()), np.zeros(d), np.zeros(d)
+        self.kind_ = np.full(d, float(ZERO_OR_ONE if self.keep_units else ANY))
 
     def _learn(self, X, out) -> None:
-        self.advance(*standardise(X, float(self.count_), self.mean_, self.squares_, self.reach, out))
+        self.advance(*standardise(X, float(self.count_), self.mean_, self.squares_, self.kind_, self.reach, out))
 
     def advance(self, count: float, clipped: int) -> None:
         """Set the number of rows, and count those that were clipped."""
@@ -252,6 +260,7 @@ class Standardise(_Scaling):
 
     def _is_sound(self) -> bool:
         right = (np.abs(self.mean_) <= MOST) & (self.squares_ >= 0.0) & (self.variance_ <= MOST**2)
+        right &= np.isin(self.kind_, KINDS if self.keep_units else ANY)
         return 0.0 <= float(self.clipped_) <= float(self.count_) < np.inf and bool(right.all())
 
     @property
@@ -266,7 +275,8 @@ class Standardise(_Scaling):
 
     def scale_now(self) -> Scale:
         """Return the current scale."""
-        return Scale(self.mean_, np.sqrt(self.variance_), reach=self.reach)
+        stays = stay(self.kind_)
+        return Scale(np.where(stays, 0.0, self.mean_), np.where(stays, 1.0, np.sqrt(self.variance_)), reach=self.reach)
 
 
 class MinMax(_Scaling):

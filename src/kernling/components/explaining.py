@@ -1,0 +1,219 @@
+"""What columns contribute to the answer of experts, given how these are mixed.
+
+Each expert has its own values (shapley.py): exact ones for sums over columns and products over them, which are all but the
+nearest neighbours and weighted means; these are sampled.  The weights of the mixture are held fixed.  A function of one score,
+such as a clip, multiplies values by the ratio of its change to that of the score.  Log probabilities, which depend on several
+sums, change along a straight line from the sums at the base to those of the row, and each player is given its part of the
+change (R. J. Aumann and L. S. Shapley: Values of Non-Atomic Games, 1974).  So values sum to the answer minus the base, which is
+the mixture's answer to the experts' base scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import state as states
+from ..core.kernels import RBF, Kernel
+from . import least_squares, shapley, window
+from .archive import VIEWS
+from .bins import NEVER
+from .combination import REACH
+from .experts import SQUARES, Answers, Experts, stretched
+from .mixture import Mixture
+from .scaling import scale, target_scale
+from .shapley import Game, Products, Shares
+
+NODES = 32  # on the line from the base scores to those of a row
+ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the slope
+
+
+# ---------------------------------------------------------------------- experts
+
+
+def _as_scaled(experts: Experts, X: np.ndarray) -> np.ndarray:
+    """Return rows as experts see them, each scaled as if it were the next one."""
+    known, out = states.copied(experts.scales), np.empty(X.shape)
+    scale(X, np.zeros(len(X)), known.count, known.clipped, known.mean, known.squares, known.kind, out)
+    return out
+
+
+def explain_experts(
+    experts: Experts,
+    kernel: Kernel,
+    standardise: bool,
+    answers: Answers,
+    game: Game,
+    score: Callable[[np.ndarray], np.ndarray],
+    sampling: tuple[int, np.random.Generator],
+) -> Shares:
+    """Return the shares of the columns of rows, as they came, in the answers of experts.
+
+    ``score`` gives the scores of all experts, (rows, experts, outputs), by which those that have no formula are sampled.
+    """
+    found = _with_formula(experts, kernel, standardise, answers, game)
+    if isinstance(experts.mixture, Mixture):
+        return _of_classes(experts.mixture, found, experts.archive.stored > 0, game, score, sampling)
+    weights = 1.0 / len(experts.names) + answers.mixture[0]
+    total = _of_values(found, weights, game, score, sampling)
+    shift, width = target_scale(experts.target)
+    return total.times(width, shift)
+
+
+def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: Answers, game: Game) -> dict[int, Shares]:
+    """Return the shares in the scores of experts that are sums or products over columns, by their places."""
+    scaled = game.seen(lambda X: _as_scaled(experts, X)) if standardise else game
+    centred = scaled.seen(lambda X: stretched(experts, X))
+    n, fixed, own = experts.model.stored, int(experts.kernel_squares.size[least_squares.FIXED]), {}
+    lines = zip(SQUARES[1:3], (answers.linear, answers.linear_recent), strict=True)
+    for name, weights in lines:
+        own[SQUARES.index(name)] = shapley.linear(scaled, weights[:, 1:]).times(1.0, weights[:, 0])
+    used = experts.bins.edges < NEVER
+    columns, edges = experts.bins.columns[used], experts.bins.edges[used]
+    steps = shapley.additive(game, lambda X: (X[:, columns] > edges).astype(np.float64), columns, answers.bins[:, 1:][:, used])
+    own[SQUARES.index("bins")] = steps.times(1.0, answers.bins[:, 0])
+    if kernel.kind == RBF:
+        terms = Products(experts.model.points[:n].T, answers.points[:, :n], kernel.gamma, False)
+        smooth = shapley.of_products(centred, terms).times(1.0, answers.kernel[:, 0])
+        if fixed > 1:
+            smooth = smooth.plus(shapley.linear(scaled, math.sqrt(kernel.gamma) * answers.kernel[:, 1:fixed]))
+        own[SQUARES.index("kernel")] = smooth
+    return own | _of_window(experts, kernel, centred)
+
+
+def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Shares]:
+    """Return the shares in the scores of the window's experts that are kernel expansions."""
+    held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, {}
+    points = held.columns[:, : held.stored]
+    for view, coef in enumerate(held.coef[:, :, : held.stored]):
+        is_city, power = view >= powers, window.POWER ** (view % powers)
+        if is_city or kernel.kind == RBF:
+            outputs = coef if isinstance(experts.mixture, Mixture) else coef[window.LMS : window.LMS + 1]
+            rate = power * (window.city_rate(kernel) if is_city else kernel.gamma)
+            own[len(SQUARES) + view] = shapley.of_products(centred, Products(points, outputs, rate, is_city))
+    return own
+
+
+# ---------------------------------------------------------------------- mixtures
+
+
+def _of_values(found: dict[int, Shares], weights: np.ndarray, game: Game, score: Any, sampling: Any) -> Shares:
+    """Return the shares in a combination of predictions.
+
+    What the experts without a formula say beyond one of the others is sampled as a whole: they all predict the same value.
+    """
+    like, rest = min(found), [place for place in range(len(weights)) if place not in found]
+
+    def beyond(X: np.ndarray) -> np.ndarray:
+        said = score(X)
+        return np.tensordot(said[:, rest] - said[:, like : like + 1], weights[rest], (1, 0))
+
+    total = shapley.sampled(game, beyond, *sampling)
+    for place, own in found.items():
+        weight = weights[place] + (weights[rest].sum() if place == like else 0.0)
+        total = total.plus(_through(_clip, own).times(weight))
+    return _through(_clip, total)
+
+
+def _of_classes(mixture: Mixture, found: dict[int, Shares], has_memory: bool, game: Game, score: Any, sampling: Any) -> Shares:
+    """Return the shares in log probabilities, or log odds."""
+    count, outputs = mixture.mean.shape
+    rest = [place for place in range(count) if place not in found]
+    silent = [place for place in rest if place >= count - VIEWS and not has_memory]
+    for place in silent:  # a memory without events says the same of all rows
+        found[place] = shapley.nothing(game, outputs).times(1.0, score(game.background[:1])[0, place])
+    rest = [place for place in rest if place not in silent]
+    if rest:
+        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling)
+        for i, place in enumerate(rest):
+            part = slice(i * outputs, (i + 1) * outputs)
+            found[place] = Shares(both.values[..., part], both.base[part], both.spread[..., part])
+    return _through_stacks(mixture, [found[place] for place in range(count)])
+
+
+def _through_stacks(mixture: Mixture, found: list[Shares]) -> Shares:
+    """Return the shares in the answer of a mixture, given those in the scores of all experts."""
+    outputs, players, n = mixture.mean.shape[1], found[0].values.shape[1], max(len(own.spread) for own in found)
+    away, changes = np.array([own.base for own in found]) - mixture.mean, np.stack([_all_of(own, n) for own in found])
+    if outputs == 1:
+        away, changes = np.concatenate([-away, away], axis=-1), np.concatenate([-changes, changes], axis=-1)
+    else:
+        away, changes = (part - part.mean(axis=-1, keepdims=True) for part in (away, changes))
+    root = np.sqrt(mixture.spread)
+    low, changes = away / root[:, np.newaxis], changes / root[:, np.newaxis, np.newaxis, np.newaxis]
+    high = low[:, np.newaxis] + changes[:, :, :players].sum(axis=2)
+    changes *= _ratio(_compress, low[:, np.newaxis], high)[:, :, np.newaxis]
+    start = mixture.bias + mixture.pull @ _compress(low)
+    values = np.array([_mixed(mixture, start, np.tensordot(mixture.pull, own, 1), players) for own in changes.swapaxes(0, 1)])
+    base = _log_mean(mixture, start)
+    if outputs == 1:
+        values, base = values[..., 1:] - values[..., :1], base[1:] - base[:1]
+    spread = values[:, players:].reshape(len(values), n, players, outputs).swapaxes(0, 1)
+    return Shares(values[:, :players], base, spread)
+
+
+def _all_of(own: Shares, samples: int) -> np.ndarray:
+    """Return the values and the differences of all samples from them, (rows, players (1 + samples), outputs)."""
+    rows, players, outputs = own.values.shape
+    spread = own.spread if len(own.spread) else np.zeros((samples, *own.values.shape))
+    return np.concatenate([own.values, spread.swapaxes(0, 1).reshape(rows, samples * players, outputs)], axis=1)
+
+
+def _mixed(mixture: Mixture, start: np.ndarray, changes: np.ndarray, players: int) -> np.ndarray:
+    """Return the parts in the answer, (parts, classes), of changes of the stacks' sums, (stacks, parts, classes).
+
+    The first ones are those of the players, which are all of the change.
+    """
+    whole = changes[:, :players].sum(axis=1)
+    times, weights = (part[:, np.newaxis, np.newaxis] for part in shapley.unit_nodes(NODES))
+    p = _softmax(start + times * whole)  # (nodes, stacks, classes)
+    share = weights * (mixture.trust * (1.0 - mixture.noise))[:, np.newaxis] * p / _mean(mixture, p)[:, np.newaxis]
+    found = np.einsum("sk,sjk->jk", share.sum(axis=0), changes)
+    found -= np.tensordot(changes, np.einsum("nsk,nsc->sck", share, p), ((0, 2), (0, 1)))
+    missing = _log_mean(mixture, start + whole) - _log_mean(mixture, start) - found[:players].sum(axis=0)
+    size = np.abs(found[:players])
+    found[:players] += missing * size / np.maximum(size.sum(axis=0), np.finfo(np.float64).tiny)  # of the quadrature
+    return found
+
+
+def _mean(mixture: Mixture, p: np.ndarray) -> np.ndarray:
+    """Return the mean probability of each class, of those of the stacks, (..., stacks, classes)."""
+    noise = mixture.noise[:, np.newaxis]
+    return np.einsum("s,...sk->...k", mixture.trust, (1.0 - noise) * p + noise / p.shape[-1])
+
+
+def _log_mean(mixture: Mixture, sums: np.ndarray) -> np.ndarray:
+    return np.log(_mean(mixture, _softmax(sums)))
+
+
+def _softmax(sums: np.ndarray) -> np.ndarray:
+    p = np.exp(sums - sums.max(axis=-1, keepdims=True))
+    return p / p.sum(axis=-1, keepdims=True)
+
+
+# ---------------------------------------------------------------------- functions of scores
+
+
+def _clip(scores: np.ndarray) -> np.ndarray:
+    return np.clip(scores, -REACH, REACH)
+
+
+def _compress(scores: np.ndarray) -> np.ndarray:
+    return scores / np.sqrt(1.0 + np.abs(scores))
+
+
+def _ratio(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the change of a function over that of its argument; the derivative where there is hardly a change."""
+    least = ALIKE * (1.0 + np.abs(low))
+    is_far = np.abs(high - low) > least
+    a, b = np.where(is_far, low, low - least), np.where(is_far, high, low + least)
+    return (function(b) - function(a)) / (b - a)
+
+
+def _through(function: Callable[[np.ndarray], np.ndarray], own: Shares) -> Shares:
+    """Return the shares in a function of a score."""
+    ratio = _ratio(function, own.base, own.scores)[:, np.newaxis]
+    return Shares(own.values * ratio, function(own.base), own.spread * ratio)

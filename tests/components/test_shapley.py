@@ -1,0 +1,104 @@
+"""Shapley values: those of all coalitions (tests/oracles/shapley.py), and of the package shap where it is installed."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from kernling.components.shapley import Game, Products, additive, linear, nodes, of_products, sampled
+from oracles.shapley import shapley
+
+OUTPUTS = 2
+
+
+def problem(seed: int, columns: int, others: int, players=None) -> Game:
+    rng = np.random.default_rng(seed)
+    groups = np.arange(columns) if players is None else np.array(players)
+    return Game(rng.normal(size=(3, columns)), rng.normal(size=(others, columns)), groups)
+
+
+def products(seed: int, columns: int, *, is_city: bool, points: int = 70) -> Products:
+    rng = np.random.default_rng(seed)
+    return Products(rng.normal(size=(columns, points)), rng.normal(size=(OUTPUTS, points)), 0.3, is_city)
+
+
+def said_by(terms: Products):
+    """The function itself."""
+
+    def score(rows: np.ndarray) -> np.ndarray:
+        gaps = rows[:, :, np.newaxis] - terms.points
+        size = np.abs(gaps).sum(axis=1) if terms.is_city else np.square(gaps).sum(axis=1)
+        return np.exp(-terms.rate * size) @ terms.coef.T
+
+    return score
+
+
+def compare(found, game: Game, score) -> None:
+    for row, values, said in zip(game.rows, found.values, found.scores, strict=True):
+        expected, base = shapley(score, row, game.background, game.players.tolist())
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.base, base, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(said, score(row[np.newaxis])[0], rtol=1e-9, atol=1e-12)
+    assert not found.error.any()
+
+
+@pytest.mark.parametrize("is_city", [False, True])
+@pytest.mark.parametrize(
+    ("columns", "others", "players"), [(10, 1, None), (5, 3, None), (7, 2, [0, 1, 1, 2, 0, 3, 3]), (1, 2, None)]
+)
+def test_products_have_the_values_of_all_coalitions(columns, others, players, is_city):
+    game, terms = problem(1, columns, others, players), products(2, columns, is_city=is_city)
+    compare(of_products(game, terms), game, said_by(terms))
+
+
+def test_sums_over_columns_have_the_values_of_all_coalitions():
+    game = problem(3, 4, 3, [0, 1, 1, 2])
+    weights = np.random.default_rng(4).normal(size=(OUTPUTS, 4))
+    compare(linear(game, weights), game, lambda rows: rows @ weights.T)
+    columns, edges = np.array([0, 0, 2, 3]), np.array([-1.0, 0.5, 0.0, 0.2])
+    steps = lambda rows: (rows[:, columns] > edges).astype(float)  # noqa: E731
+    compare(additive(game, steps, columns, weights), game, lambda rows: steps(rows) @ weights.T)
+
+
+def test_few_nodes_are_enough_for_many_players():
+    """Each integral of t^i (1 - t)^(p - 1 - i), of which all others are sums, is 1 / (p binomial(p - 1, i))."""
+    for players in (2, 9, 54, 90, 300, 784):
+        times, weights = nodes(players)
+        degree = players - 1
+        for i in range(players):
+            with np.errstate(under="ignore"):
+                logs = i * np.log(times) + (degree - i) * np.log1p(-times)
+            scaled = weights @ np.exp(logs + np.log(float(players)) + _log_binomial(degree, i))
+            assert scaled == pytest.approx(1.0, rel=1e-11), (players, i)
+
+
+def _log_binomial(n: int, k: int) -> float:
+    whole = comb(n, k)
+    shift = max(whole.bit_length() - 60, 0)
+    return float(np.log(whole >> shift) + shift * np.log(2.0))
+
+
+def test_distant_points_count_nothing():
+    game = Game(np.full((1, 40), 50.0), np.zeros((1, 40)), np.arange(40))
+    found = of_products(game, Products(np.zeros((40, 1)), np.ones((1, 1)), 1.0, False))
+    assert np.isfinite(found.values).all()
+    np.testing.assert_allclose(found.values[0, :, 0], -1.0 / 40.0, rtol=1e-9)
+
+
+def test_samples_are_right_within_their_errors():
+    game, terms = problem(5, 6, 4), products(6, 6, is_city=False)
+    right = of_products(game, terms)
+    found = sampled(game, said_by(terms), 200, np.random.default_rng(0))
+    np.testing.assert_allclose(found.scores, right.scores, rtol=1e-9)
+    assert (np.abs(found.values - right.values) < 5.0 * found.error).all()
+    fewer = sampled(game, said_by(terms), 20, np.random.default_rng(0))
+    assert 2.0 < fewer.error.mean() / found.error.mean() < 5.0
+    one = sampled(Game(game.rows, game.background, np.zeros(6, int)), said_by(terms), 4, np.random.default_rng(0))
+    np.testing.assert_allclose(one.values[:, 0] + one.base, right.scores, rtol=1e-9)
+
+
+def test_values_are_those_of_the_package_shap():
+    shap = pytest.importorskip("shap")
+    game, terms = problem(7, 6, 1), products(8, 6, is_city=False)
+    explainer = shap.ExactExplainer(said_by(terms), shap.maskers.Independent(game.background))
+    np.testing.assert_allclose(of_products(game, terms).values, explainer(game.rows).values, rtol=1e-6, atol=1e-9)

@@ -1,0 +1,280 @@
+"""Explanations: those of all coalitions (tests/oracles/shapley.py), which sum to the scores, for all kinds of models."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernling as kl
+from kernling.baselines import FOGDClassifier
+from kernling.components import explaining
+from kernling.components.experts import CLASSIFIERS, REGRESSORS
+from kernling.components.mixture import Mixture
+from kernling.components.shapley import Game, exact
+from oracles.shapley import shapley
+
+COLUMNS = 4
+
+
+def stream(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose last column says nothing."""
+    X = np.random.default_rng(seed).normal(size=(n, COLUMNS))
+    return X, X[:, 0] * X[:, 1] + 0.5 * X[:, 2]
+
+
+X, VALUES = stream()
+LABELS, KINDS = VALUES > 0.0, np.digitize(VALUES, [-0.5, 0.5])
+BACKGROUND = X[:3]
+
+
+def sums_up(found, model, rows) -> None:
+    score = model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+    np.testing.assert_array_equal(found.score, score)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), score, rtol=1e-9, atol=1e-9)
+
+
+MODELS = {
+    "gaussian": (kl.AVMClassifier(gamma=0.5, delta=0.5), LABELS),
+    "classes": (kl.SPAClassifier(gamma=0.5), KINDS),
+    "scaled targets": (kl.POLKRegressor(gamma=0.5), 100.0 + 20.0 * VALUES),
+    "constant and columns": (kl.KRLSRegressor(), VALUES),
+    "linear kernel": (kl.SPAClassifier(kernel="linear"), LABELS),
+    "linear features": (kl.AOGDClassifier(features="linear", random_state=0), LABELS),
+    "half-space": (kl.SPAOneClass(kernel="rbf", mode="halfspace"), None),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_with_a_formula_have_the_values_of_all_coalitions(name):
+    model, targets = MODELS[name]
+    model.fit(X, targets)
+    found = model.explain(X[10:13], BACKGROUND)
+    sums_up(found, model, X[10:13])
+    assert not found.error.any()
+    ask = model.decision_function if hasattr(model, "decision_function") else model.predict
+    score = lambda rows: ask(rows).reshape(len(rows), -1)  # noqa: E731
+    for row, values in zip(X[10:13], found.values, strict=True):
+        expected, base = shapley(score, row, BACKGROUND, range(COLUMNS))
+        np.testing.assert_allclose(values.reshape(COLUMNS, -1), expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(found.base, base if len(base) > 1 else base[0], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "targets"),
+    [
+        (kl.KRLSRegressor(kernel="matern52"), VALUES),
+        (FOGDClassifier(random_state=0), LABELS),
+        (kl.DualSVRGClassifier(random_state=0), LABELS),
+        (kl.SPAOneClass(), None),
+    ],
+    ids=["kernel", "random features", "both", "ball"],
+)
+def test_other_models_are_right_within_their_errors(model, targets):
+    model.fit(X, targets)
+    found = model.explain(X[10:12], BACKGROUND, samples=400)
+    sums_up(found, model, X[10:12])
+    ask = model.decision_function if hasattr(model, "decision_function") else model.predict
+    for row, values, error in zip(X[10:12], found.values, found.error, strict=True):
+        expected, _ = shapley(lambda rows: ask(rows)[:, np.newaxis], row, BACKGROUND, range(COLUMNS))
+        assert (error > 0.0).all()
+        assert (np.abs(values - expected[:, 0]) < 5.0 * error).all()
+
+
+def test_columns_of_a_group_are_absent_together():
+    model = kl.AVMClassifier(gamma=0.5, delta=0.5).fit(X, LABELS)
+    found = model.explain(X[10:12], BACKGROUND, groups=["a", "b", "a", "c"])
+    assert found.columns == ("a", "b", "c")
+    for row, values in zip(X[10:12], found.values, strict=True):
+        expected, _ = shapley(lambda rows: model.decision_function(rows)[:, np.newaxis], row, BACKGROUND, [0, 1, 0, 2])
+        np.testing.assert_allclose(values, expected[:, 0], rtol=1e-8, atol=1e-10)
+
+
+def test_classes_may_come_late_and_in_any_order(autos):
+    late = KINDS != 0
+    rows, labels = np.vstack([X[late], X[~late]]), np.concatenate([KINDS[late], KINDS[~late]])
+    for model in (kl.AVMClassifier(gamma=0.5, delta=0.5), kl.AutoClassifier()):
+        found = model.partial_fit(rows, labels).explain(X[:3])
+        sums_up(found, model, X[:3])
+        assert found.labels == (0, 1, 2)
+        assert found.row(0)["score_of"] == model.predict(X[:1])[0]
+    two = autos["two"].explain(X[:1])
+    assert two.labels == (True,)
+    assert "score_of" not in autos["values"].explain(X[:1]).row(0)
+
+
+def test_rows_may_be_sparse_or_single_precision():
+    model = kl.AVMClassifier(gamma=0.5, delta=0.5).fit(sparse.csr_array(X), LABELS)
+    np.testing.assert_allclose(model.explain(sparse.csr_array(X[:2])).values, model.explain(X[:2]).values)
+    coarse = kl.AVMClassifier(gamma=0.5, delta=0.5, dtype="float32").fit(X, LABELS)
+    found = coarse.explain(X[:5])
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.score, rtol=1e-4, atol=1e-4)
+
+
+def test_wrong_arguments_are_refused():
+    model = kl.AVMClassifier(gamma=0.5, delta=0.5).fit(X, LABELS)
+    with pytest.raises(ValueError, match="samples must be a whole number"):
+        model.explain(X[:1], samples=1)
+    with pytest.raises(ValueError, match="groups has 1 names, but there are 4 columns"):
+        model.explain(X[:1], groups=["a"])
+    with pytest.raises(AttributeError, match="has learned nothing"):
+        kl.AVMClassifier().explain(X)
+    nothing_held = FOGDClassifier().fit(X, LABELS)
+    with pytest.raises(ValueError, match="holds no rows to compare with"):
+        nothing_held.explain(X[:1])
+    assert not hasattr(nothing_held, "importances_")
+
+
+# ---------------------------------------------------------------------- Auto
+
+
+@pytest.fixture(scope="module")
+def autos() -> dict:
+    shift = np.array([0.0, 100.0, 0.0, 0.0])
+    return {
+        "two": kl.AutoClassifier().fit(X + shift, LABELS),
+        "three": kl.AutoClassifier().fit(X + shift, KINDS),
+        "values": kl.AutoRegressor().fit(X + shift, VALUES),
+        "without": kl.AutoClassifier(memory=0, standardise=False).fit(X, LABELS),
+    }
+
+
+@pytest.mark.parametrize("name", ["two", "three", "values", "without"])
+def test_contributions_sum_to_the_score_of_a_mixture(autos, name):
+    model = autos[name]
+    rows = X[:6] + np.array([0.0, 0.0 if name == "without" else 100.0, 0.0, 0.0])
+    found = model.explain(rows)
+    sums_up(found, model, rows)
+    assert found.error.any() == (name != "without")
+    sizes = model.importances_
+    assert list(sizes) == ["x0", "x1", "x2", "x3"]
+    assert sizes["x3"] < 0.4 * min(sizes["x0"], sizes["x1"], sizes["x2"])
+
+
+@pytest.mark.parametrize("name", ["two", "three", "values"])
+def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
+    model = autos[name]
+    row, others = X[20] + np.array([0.0, 100.0, 0.0, 0.0]), X[:2] + np.array([0.0, 100.0, 0.0, 0.0])
+    state, answers = model._state.answering, model._answers().answers
+    kernel = state.kernel(model._problem.kernel)
+    game = Game(row[np.newaxis], others, np.arange(COLUMNS))
+    found = explaining._with_formula(state, kernel, True, answers, game)
+    names = CLASSIFIERS if name != "values" else REGRESSORS
+    known = {names[place] for place in found}
+    assert known == {one for one in names if not one.startswith(("average", "nearest", "memory"))}
+    for place, own in found.items():
+        expected, base = shapley(lambda rows, place=place: model._expert_scores(rows)[:, place], row, others, range(COLUMNS))
+        np.testing.assert_allclose(own.values[0], expected, rtol=1e-6, atol=1e-7, err_msg=names[place])
+        np.testing.assert_allclose(own.base, base, rtol=1e-6, atol=1e-7)
+
+
+def test_the_change_of_a_mixture_is_divided_along_a_line():
+    """The same by small steps, and numerical derivatives of the answer to the sums of the stacks."""
+    rng = np.random.default_rng(1)
+    experts, stacks, classes, players = 4, 3, 3, 5
+    mixture = Mixture(
+        mean=rng.normal(size=(experts, classes)),
+        spread=rng.uniform(0.5, 2.0, experts),
+        pull=rng.normal(size=(stacks, experts)),
+        curvature=np.zeros((stacks, experts, experts)),
+        bias=rng.normal(size=(stacks, classes)),
+        bias_curvature=np.zeros((stacks, classes)),
+        noise=np.array([0.01, 0.1, 0.2]),
+        trust=np.array([0.2, 0.3, 0.5]),
+        losses=np.zeros(stacks),
+        record=np.zeros(2),
+    )
+    shares = [exact(rng.normal(size=(1, players, classes)), rng.normal(size=classes)) for _ in range(experts)]
+    found = explaining._through_stacks(mixture, shares)
+
+    def seen(scores: np.ndarray) -> np.ndarray:
+        z = scores - mixture.mean
+        z = (z - z.mean(axis=1, keepdims=True)) / np.sqrt(mixture.spread)[:, np.newaxis]
+        return z, z / np.sqrt(1.0 + np.abs(z))
+
+    def said(sums: np.ndarray) -> np.ndarray:
+        p = np.exp(sums) / np.exp(sums).sum(axis=1, keepdims=True)
+        return np.log(mixture.trust @ ((1.0 - mixture.noise[:, np.newaxis]) * p + mixture.noise[:, np.newaxis] / classes))
+
+    base, whole = np.array([own.base for own in shares]), np.array([own.scores[0] for own in shares])
+    (low, before), (high, after) = seen(base), seen(whole)
+    parts = []
+    for j in range(players):
+        own = np.array([share.values[0, j] for share in shares])
+        own = (own - own.mean(axis=1, keepdims=True)) / np.sqrt(mixture.spread)[:, np.newaxis]
+        parts.append(mixture.pull @ (own * (after - before) / (high - low)))
+    start, end = (mixture.bias + mixture.pull @ x for x in (before, after))
+    steps, tiny = 400, 1e-5
+    expected = np.zeros((players, classes))
+    for step in range(steps):
+        here = start + (step + 0.5) / steps * (end - start)
+        for j, part in enumerate(parts):
+            expected[j] += (said(here + tiny * part) - said(here - tiny * part)) / (2.0 * tiny * steps)
+    np.testing.assert_allclose(found.values[0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.base, said(start), rtol=1e-9)
+    np.testing.assert_allclose(found.scores[0], said(end), rtol=1e-9)
+
+
+def test_rows_to_compare_with_are_recent_whatever_the_chunks():
+    X, values = stream(2100)
+    numbered = np.column_stack([X, np.arange(len(X))])
+    whole = kl.AutoRegressor().partial_fit(numbered, values)
+    held = whole._fitted().latest.held[:, -1]
+    np.testing.assert_array_equal(np.sort(held), np.arange(2096 - 63 * 16, 2100, 16))
+    parts = kl.AutoRegressor()
+    for start in (0, 1, 130, 700, 1999):
+        stop = {0: 1, 1: 130, 130: 700, 700: 1999, 1999: 2100}[start]
+        parts.partial_fit(numbered[start:stop], values[start:stop])
+        seen = np.sort(parts._fitted().latest.held[:, -1])
+        assert len(seen) == min(stop, 64)
+        assert seen[0] >= stop - 2 * 64 * 16
+        assert seen[-1] >= stop - 16
+    np.testing.assert_array_equal(parts._fitted().latest.rows, whole._fitted().latest.rows)
+
+
+def test_explaining_changes_nothing(autos, tmp_path):
+    model = autos["two"]
+    before = {name: array.copy() for name, array in model.to_contents().arrays.items()}
+    kl.save(model, tmp_path / "auto.kern")
+    first = model.explain(X[:2])
+    again = kl.load(tmp_path / "auto.kern").explain(X[:2])
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    after = model.to_contents().arrays
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+# ---------------------------------------------------------------------- pipelines
+
+
+def trips(n: int = 400) -> tuple[list[dict], list[str]]:
+    rng = np.random.default_rng(3)
+    cities = rng.choice(["Oslo", "Rome", "Bern"], n).tolist()
+    rows = [{"km": km, "city": city} for km, city in zip(rng.normal(50.0, 9.0, n).tolist(), cities, strict=True)]
+    return rows, ["late" if row["city"] == "Rome" or row["km"] > 60.0 else "on time" for row in rows]
+
+
+def test_columns_of_a_category_are_explained_together():
+    rows, labels = trips()
+    model = kl.StreamPipeline.auto(kl.AVMClassifier(delta=0.3)).partial_fit(rows, labels)
+    found = model.explain(rows[:5])
+    assert found.columns == ("km", "city")
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), model.decision_function(rows[:5]), rtol=1e-9)
+    encoded, others = model.passed(rows[:1])[0], model.passed(rows[10:13])
+    players = [0] + [1] * 4 + [2] * (len(encoded) - 5)
+    expected, _ = shapley(lambda X: model.model_.decision_function(X)[:, np.newaxis], encoded, others, players)
+    np.testing.assert_allclose(model.explain(rows[:1], rows[10:13]).values[0], expected[:2, 0], rtol=1e-8)
+    one = model.explain_one(rows[0])
+    assert sorted(one) == ["city", "km"]
+    assert [abs(value) for value in one.values()] == sorted((abs(value) for value in one.values()), reverse=True)
+    assert set(model.importances_) == {"km", "city"}
+
+
+def test_columns_are_named_as_the_last_step_sees_them():
+    from sklearn.decomposition import IncrementalPCA
+    from sklearn.preprocessing import StandardScaler
+
+    model = kl.StreamPipeline([("scale", StandardScaler()), ("model", kl.AVMClassifier(gamma=0.5, delta=0.5))]).fit(X, LABELS)
+    assert model.explain(X[:1]).columns == ("x0", "x1", "x2", "x3")
+    mixed = kl.StreamPipeline([("turn", IncrementalPCA(2)), ("model", kl.AVMClassifier(gamma=0.5, delta=0.5))]).fit(X, LABELS)
+    assert mixed.explain(X[:1]).columns == ("incrementalpca0", "incrementalpca1")
+    assert kl.StreamPipeline([("model", kl.AVMClassifier(gamma=0.5))]).fit(X, LABELS).explain(X[:1]).values.shape == (1, 4)
