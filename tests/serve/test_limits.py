@@ -16,6 +16,7 @@ from kernling.serve.app import create_app
 from kernling.serve.dead import Attempts
 from kernling.serve.live import State
 from kernling.serve.refusal import Refused
+from kernling.serve.service import Service
 from kernling.serve.settings import Settings
 from serving import Server, abandon, events, send, served
 
@@ -116,10 +117,29 @@ def test_a_half_sent_request_does_not_hold_up_the_end(tmp_path):
         begin = time.monotonic()
         server.process.terminate()
         answer = half.makefile("rb").read()
-        assert server.stop() == 0
+        assert server.stop() == 0  # asked twice
         assert time.monotonic() - begin < 8.0  # it took the ten seconds of grace
     assert b"503 Service Unavailable" in answer
     assert json.loads(answer.rpartition(b"\r\n")[2])["error"] == "the service is stopping: try again"
+
+
+def _stop_slowly():
+    stop = Service.stop
+
+    def slow(service):
+        time.sleep(1.0)
+        stop(service)
+
+    Service.stop = slow
+
+
+def test_a_second_signal_does_not_end_the_saving(tmp_path):
+    server = Server(tmp_path / "service", crash=_stop_slowly)
+    with server.client() as client:
+        assert client.post("/models/flights/learn", json=events(3)).json()["learned"] == 3
+    server.process.terminate()
+    time.sleep(0.7)  # the server has stopped, the service is stopping
+    assert server.stop() == 0
 
 
 def test_a_client_that_goes_away_is_no_defect(tmp_path):

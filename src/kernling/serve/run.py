@@ -7,6 +7,7 @@ import gc
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -117,14 +118,25 @@ def serve(
             for feed in feeds:
                 feed.start()
             count = len(service.models)
+            server = Server(config, stopping, service.settings.request_seconds)
+            _stop_on_sigterm(server)
             tell(f"kernling serves {count} model{'s' * (count != 1)} on http://{_shown(host)}:{listener.getsockname()[1]}")
-            Server(config, stopping, service.settings.request_seconds).run(sockets=[listener])
+            server.run(sockets=[listener])
         finally:
             if demonstration:
                 demonstration.stop()
             for feed in feeds:
                 feed.stop()
             service.stop()
+
+
+def _stop_on_sigterm(server: Server) -> None:
+    """Let SIGTERM stop the server also before uvicorn listens to signals, and change nothing while models are saved after it.
+
+    uvicorn puts back what it found, and Python's default would end the process in the middle of a snapshot.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, server.handle_exit)
 
 
 def _listening(host: str, port: int, family: int) -> socket.socket:
