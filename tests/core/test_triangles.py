@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernling.components.whitened import coefficients
 from kernling.core.triangles import add_products, solve, write_scores
 
 
@@ -18,6 +19,15 @@ def test_a_vector_is_solved_for_as_if_it_were_alone(n):
         part = X[:, first:last].copy()
         solve(T, part, n)
         np.testing.assert_array_equal(part, whole[:, first:last])
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 67])
+def test_systems_are_solved_backwards_as_well(n):
+    rng = np.random.default_rng(n)
+    A, room = rng.normal(size=(n, 2 * n)), np.full((n + 2, n + 2), np.nan)
+    L, W = np.linalg.cholesky(A @ A.T), rng.normal(size=(2, n))
+    room[:n, :n] = np.where(np.tri(n, dtype=bool), L, np.nan).T  # nothing else may be read
+    np.testing.assert_allclose(coefficients(room, W) @ L, W, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 67])

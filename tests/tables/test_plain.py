@@ -45,6 +45,30 @@ def test_events_are_learned_and_predicted_as_in_tables():
     assert table.steps_[0][1].scale_.clipped_ > 0
 
 
+@pytest.mark.filterwarnings("ignore:.*(counts as missing|is new)")
+def test_texts_gaps_and_dates_of_events_are_encoded_as_in_tables():
+    rows, y = dictionaries(240)
+    for place, row in enumerate(rows):
+        row["town"] = ("Oslo", "Rome", "Bern")[place % 3]
+        row["when"] = f"{1960 + place}-{1 + place % 12:02}-{1 + place % 28:02} {place % 24:02}:30"
+        for name in ("b", "town", "when")[: place % 7 - 3]:
+            row[name] = None
+    odd = [{"town": "Rome"}, {**rows[200], "when": "soon"}, {**rows[201], "c": None}, {**rows[202], "town": "Vaduz"}]
+    odd += [{name: rows[203][name] for name in ("a", "c", "when")} | {"late": 1.0, "later": 2.0}, {"a": 1.0, "b": np.nan}]
+    single, table = begun(rows[:100], y[:100]), begun(rows[:100], y[:100])
+    encode, usual = single.steps_[0][1], 0
+    for row, label in zip([*rows[100:], *odd, *rows[:20]], y, strict=False):
+        usual += encode._plain_row(row) is not None
+        np.testing.assert_array_equal(encode.transform_one(row), table.passed([row])[0])
+        single.learn_one(row, label)
+        table.partial_fit([row], [label])
+        assert single.score_one(row) == pytest.approx(table.decision_function([row])[0], rel=1e-9)
+    assert state(single) == state(table)
+    assert usual > 140
+    with pytest.raises(ValueError, match="no columns"):
+        single.learn_one({"nothing": 1.0}, 1)
+
+
 @pytest.mark.parametrize("last", [0.0, 7.0], ids=["all in [0, 1]", "not all"])
 def test_units_are_kept_as_in_tables(last):
     X = np.random.default_rng(0).dirichlet(np.ones(3), size=60)

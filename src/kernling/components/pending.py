@@ -11,7 +11,7 @@ from ..compiler import inner_exact, jit_exact, shaped
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import padded
-from ..core.triangles import add_products, dot, solve, solve_back, solve_one, write_scores
+from ..core.triangles import add_products, solve, solve_back, solve_one, write_dots, write_scores
 
 TILE = 64  # events whose products are computed at once
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
@@ -219,8 +219,7 @@ def write_weights(sums, W):
             for i in range(held):
                 left[i] = pending.rest[o, i]
             solve_back(pending.factor, left, held)
-            for k in range(n):
-                turned[k] = dot(pending.whitened[k], left, 0, held)
+            write_dots(pending.whitened, n, left, turned)
             solve_back(shaped(sums.factor, (base, base)), turned, base)
             for k in range(n):
                 W[o, k] += turned[k] if k < base else turned[k] / root

@@ -75,8 +75,16 @@ def _solve_rows(T, X, start, stop, n, first, last):
 @inner_exact
 def solve_back(T, x, n):
     """x <- L^-T x for the first n numbers."""
-    for i in range(n - 1, -1, -1):
+    done = n // 4 * 4
+    for i in range(n - 1, done - 1, -1):
         x[i] = (x[i] - dot(T[i], x, i + 1, n)) / T[i, i]
+    for j in range(done - 4, -1, -4):
+        p0, p1, p2, p3 = four_dots(T, j, x, j + 4, n)
+        x[j], x[j + 1], x[j + 2], x[j + 3] = x[j] - p0, x[j + 1] - p1, x[j + 2] - p2, x[j + 3] - p3
+        for i in range(j + 3, j - 1, -1):
+            for k in range(i + 1, j + 4):
+                x[i] -= T[i, k] * x[k]
+            x[i] /= T[i, i]
 
 
 @inner
@@ -87,6 +95,30 @@ def dot(a, b, first, last):
     for i in range(a.size):
         total += a[i] * b[i]
     return total
+
+
+@inner
+def four_dots(A, row, b, first, last):
+    """Same for four rows of a matrix and one vector, which is read once."""
+    t0 = t1 = t2 = t3 = 0.0
+    a0, a1, a2, a3 = A[row, first:last], A[row + 1, first:last], A[row + 2, first:last], A[row + 3, first:last]
+    b = b[first:last]
+    for i in range(b.size):
+        t0 += a0[i] * b[i]
+        t1 += a1[i] * b[i]
+        t2 += a2[i] * b[i]
+        t3 += a3[i] * b[i]
+    return t0, t1, t2, t3
+
+
+@inner_exact
+def write_dots(A, n, b, out):
+    """Write the inner products of a vector with as much of each of the first n rows of A."""
+    done = n // 4 * 4
+    for k in range(0, done, 4):
+        out[k], out[k + 1], out[k + 2], out[k + 3] = four_dots(A, k, b, 0, b.size)
+    for k in range(done, n):
+        out[k] = dot(A[k], b, 0, b.size)
 
 
 @jit_exact

@@ -95,7 +95,7 @@ def learn_events(
                     raise Diverged
                 if run.due[0]:
                     loop.settle(setup, params, state)
-                    run.forget()
+                    run.due[0] = 0
                 if setup.uniforms and stopped < last:  # out of room: return the unused random numbers
                     rng.bit_generator.state = generator
                     rng.random(setup.uniforms * int(np.count_nonzero(events.weights[first:stopped])))
@@ -335,7 +335,7 @@ class Single:
         """Settle what is due after an event; Ctrl-C is deferred meanwhile, since the event has been learned."""
         with deferred_interrupt():
             self._loop.settle(self._setup, self._params, self.learned)
-            self.learned = None  # so that it is attached again
+            self._run.due[0] = 0
 
     def roomier(self, state: Any) -> Any:
         """Return a state with room for another event."""

@@ -342,10 +342,6 @@ class Run:
         self._rows: Any = None
         self.due = NEVER
 
-    def forget(self) -> None:
-        """Forget the state, whose parameters have changed."""
-        self._state = None
-
     def _attach(self, state: Any) -> None:
         setup, params = self._fixed
         rows = self._events.rows

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..components.alarms import KEPT, changes
+from ..estimators.sizes import bytes_in_use
 from ..estimators.tasks import probabilities
 from ..pipeline import last_step
 from ..tables.schema import names_of
@@ -374,7 +375,9 @@ class LiveModel:
             lacking = max(self.settings.first_rows, 2 * self._tried) - sum(len(one.targets) for one in self._first)
             return max(1, min(lacking, len(targets)))
         known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
-        return share(targets, known, last_step(self._state.model).nbytes_)
+        last = last_step(self._state.model)
+        rows = share(targets, known, bytes_in_use(last))  # spare capacity included: the size without it takes a copy
+        return rows if rows == len(targets) else share(targets, known, last.nbytes_)
 
     def _teach(self, block: Block) -> None:
         self._is_published = False

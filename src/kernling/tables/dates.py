@@ -110,10 +110,23 @@ def angles(times: np.ndarray, clock: bool) -> np.ndarray:
     turns = [months / 12, (seconds // DAY + 3) % 7 / 7]  # 1970 began on a Thursday
     if clock:
         turns.append(seconds % DAY / DAY)
-    angle = 2.0 * np.pi * np.column_stack(turns)
-    pairs = np.round(np.stack([np.sin(angle), np.cos(angle)], axis=2), DIGITS).reshape(len(times), -1)
+    pairs = _on_circles(np.column_stack(turns))
     pairs[np.isnat(times)] = 0.0
     return pairs
+
+
+def _on_circles(turns: np.ndarray) -> np.ndarray:
+    """Return sine and cosine of each of these turns, side by side."""
+    angle, pairs = 2.0 * np.pi * turns, np.empty((*turns.shape[:-1], 2 * turns.shape[-1]))
+    pairs[..., ::2], pairs[..., 1::2] = np.sin(angle), np.cos(angle)
+    return np.round(pairs, DIGITS, out=pairs)
+
+
+def elapsed_and_angles(time: np.datetime64, origin: int, clock: bool) -> tuple[float, np.ndarray]:
+    """Return what ``elapsed`` and ``angles`` give for one known date, in a fraction of their time."""
+    seconds, months = int(time.astype(np.int64)), int(time.astype("datetime64[M]").astype(np.int64))
+    turns = [months % 12 / 12, (seconds // DAY + 3) % 7 / 7, *([seconds % DAY / DAY] if clock else [])]
+    return (seconds - origin) / DAY, _on_circles(np.array(turns))
 
 
 def angle_names(clock: bool) -> list[str]:

@@ -229,7 +229,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             for column, first in self._layout
             if column.width
         ]
-        self._is_plain = self.hash is None and not names_of(schema, "date", "text") and not self._past.wanted
+        self._is_plain = self.hash is None and not names_of(schema, "text") and not self._past.wanted
         self._prose: tuple[Prose, ...] = ()  # of each text
         is_usual = self.missing == "impute" and type(scale) is Standardise
         self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
@@ -312,7 +312,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         if found is None:
             return self.transform(one_row(x))[0]
         row, values = found
-        return self._joined(row, self._transformed(values))
+        return self._joined(row, self._transformed(self._fill.filled(values) if np.isnan(values).any() else values))
 
     def learn_transform_one(self, x: Any, y: Any = None, task: str | None = None) -> np.ndarray:
         """Learn one event and return it encoded with the updated state; prose is scored before it is learned."""
@@ -323,21 +323,38 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the categories and values of an event if it is a dictionary of plain numbers and texts (the fast path)."""
-        if type(x) is not dict or not self._is_plain or (len(x) != len(self._plan) and not x.keys() <= self._places.keys()):
+        """Return an event without its values, and its values, NaN where missing; None if it is unusual (the fast path).
+
+        It is usual if it is a dictionary of plain numbers, texts, dates that are written, and gaps that are to be imputed.
+        """
+        if type(x) is not dict or not self._is_plain or self._time is not None:
             return None
-        row, values = np.zeros(self._width + self._spare), np.empty((1, len(self._measured)))
+        row, values, absent = np.zeros(self._width + self._spare), np.empty((1, len(self._measured))), 0
         for column, first, place, known in self._plan:
             value = x.get(column.name)
-            if known is None:
-                if not isinstance(value, (float, int)) or not -SCALED <= value <= SCALED:
+            if value is None:
+                absent += column.name not in x
+                if not column.gaps or self.missing != "impute":
                     return None
-                values[0, place] = value
-            elif isinstance(value, str) and value:
+                row[first + column.width - 1] = 1.0
+                if place is not None:
+                    values[0, place] = np.nan
+            elif known is not None:
+                if not isinstance(value, str) or not value:
+                    return None
                 row[first + column.place(value, known)] = 1.0
+            elif column.treatment == "date":
+                time = dates.moment(value, column.form) if isinstance(value, str) else None
+                if time is None or np.isnat(time):
+                    return None
+                values[0, place], angles = dates.elapsed_and_angles(time, column.origin, column.clock)
+                row[first + 1 : first + 1 + len(angles)] = angles
+            elif isinstance(value, (float, int)) and -SCALED <= value <= SCALED:
+                values[0, place] = value
             else:
                 return None
-        return row, values
+        has_others = len(x) + absent != len(self._plan) and not x.keys() <= self._places.keys()  # which may be new
+        return None if has_others or absent == len(self._plan) else (row, values)
 
     def _joined(self, row: np.ndarray, values: np.ndarray) -> np.ndarray:
         row[self._firsts] = values[0]
