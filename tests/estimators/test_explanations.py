@@ -166,6 +166,21 @@ def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
         np.testing.assert_allclose(own.base, base, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["two", "three", "values"])
+def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
+    """A group of two columns, which change together, and single ones."""
+    model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])
+    quick = model.explain(rows, groups=["a", "b", "a", "c"])
+    whole = explaining.shapley.sampled
+    monkeypatch.setattr(
+        explaining.shapley, "sampled", lambda game, score, samples, rng, between: whole(game, score, samples, rng)
+    )
+    slow = model.explain(rows, groups=["a", "b", "a", "c"])
+    assert quick.error.any()
+    for one, other in zip(quick[:4], slow[:4], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_the_change_of_a_mixture_is_divided_along_a_line():
     """The same by small steps, and numerical derivatives of the answer to the sums of the stacks."""
     rng = np.random.default_rng(1)
