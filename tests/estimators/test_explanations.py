@@ -173,7 +173,7 @@ def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkey
     quick = model.explain(rows, groups=["a", "b", "a", "c"])
     whole = explaining.shapley.sampled
     monkeypatch.setattr(
-        explaining.shapley, "sampled", lambda game, score, samples, rng, between: whole(game, score, samples, rng)
+        explaining.shapley, "sampled", lambda game, score, samples, rng, along: whole(game, score, samples, rng)
     )
     slow = model.explain(rows, groups=["a", "b", "a", "c"])
     assert quick.error.any()

@@ -129,14 +129,14 @@ def _of_values(
         said = score(X)
         return np.tensordot(said[:, rest] - said[:, like[rest]], weights[rest], (1, 0))
 
-    def between(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         rows = _scaled(experts, standardise, np.vstack([row, starts]))
         centred, stored = stretched(experts, rows), rows * experts.early.stretch
         found = along_window(experts, kernel, Steps(centred[0], centred[1:], ranks, game.players), weights[in_window])
         memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), 0)
         return (found + memory[..., 0] @ weights[-VIEWS:])[..., np.newaxis]
 
-    total = shapley.sampled(game, beyond, *sampling, between if has_kernel else None)
+    total = shapley.sampled(game, beyond, *sampling, along if has_kernel else None)
     for place, own in found.items():
         weight = weights[place] + weights[[one for one in rest if like[one] == place]].sum()
         total = total.plus(_through(_clip, own).times(weight))
@@ -160,14 +160,14 @@ def _of_classes(
         found[place] = shapley.nothing(game, outputs).times(1.0, score(game.background[:1])[0, place])
     rest = [place for place in rest if place not in silent]
 
-    def between(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         stored = _scaled(experts, standardise, np.vstack([row, starts])) * experts.early.stretch
         memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), outputs)
         return memory.reshape(*memory.shape[:3], -1)
 
     if rest:
         is_memory = rest[0] >= count - VIEWS
-        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling, between if is_memory else None)
+        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling, along if is_memory else None)
         for i, place in enumerate(rest):
             part = slice(i * outputs, (i + 1) * outputs)
             found[place] = Shares(both.values[..., part], both.base[part], both.spread[..., part])

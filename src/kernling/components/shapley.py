@@ -36,7 +36,7 @@ from ..core.vector import exp
 
 STRIP = 32  # points whose factors are in the fastest memory at once
 STARTS = 64  # rows over which the base is averaged if it is sampled, at least
-WIDTH = 2.7  # nodes over the root of the players: more than that hardly change a digit
+WIDTH = 4.0  # nodes over the root of the players: more than that hardly change a digit
 
 
 class Game(NamedTuple):
@@ -167,7 +167,7 @@ def nodes(players: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights that integrate the products of all but one of so many players from 0 to 1.
 
     These are sums of t^i (1 - t)^(players - 1 - i) with positive coefficients.  Half as many nodes as players are exact; where
-    fewer will do, the relative error of each of these integrals is at most 1e-6.
+    fewer will do, the relative error of each of these integrals is at most 1e-11.
     """
     return unit_nodes(max(1, min(-(-players // 2), math.ceil(WIDTH * math.sqrt(players)))))
 
@@ -246,8 +246,8 @@ def write_shares(own, absent, times, weights, shares):
 
 
 def mixed_rows(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray, players: np.ndarray) -> np.ndarray:
-    """Return the rows between starts and a row, (pairs, 2, steps, columns), in the orders of these ranks of players."""
-    there = ranks[:, :, np.newaxis] < np.arange(1, ranks.shape[2])[:, np.newaxis]
+    """Return the rows from starts to a row, (pairs, 2, 1 + players, columns), in the orders of these ranks of players."""
+    there = ranks[:, :, np.newaxis] < np.arange(ranks.shape[2] + 1)[:, np.newaxis]
     return np.where(there[..., players], row, starts[:, np.newaxis, np.newaxis])
 
 
@@ -256,14 +256,14 @@ def sampled(
     score: Callable[[np.ndarray], np.ndarray],
     samples: int,
     rng: np.random.Generator,
-    between: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
+    along: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> Shares:
     """Return estimates for any function of rows, which gives (rows, outputs), from so many orders of the players.
 
     An order and its reverse begin at the same row, whose players come from different rows of the background.  The base is the
     mean over at least ``STARTS`` such rows.  What the rows where orders began say more than that is added to the values, most
-    to the least certain, so that they sum to score minus base.  ``between`` gives the scores of ``mixed_rows`` of a row,
-    starts and ranks, (pairs, 2, steps, outputs), where there is a faster way to them.
+    to the least certain, so that they sum to score minus base.  ``along`` gives the scores of ``mixed_rows`` of a row, starts
+    and ranks, (pairs, 2, 1 + players, outputs), where there is a faster way to them, up to rounding.
     """
     pairs, count, d = max(2, samples // 2), game.size, game.rows.shape[1]
     others = len(game.background)
@@ -274,13 +274,15 @@ def sampled(
     ranks = np.array([rng.permutation(count) for _ in range(pairs)])
     ranks = np.stack([ranks, count - 1 - ranks], axis=1)  # (pairs, 2, players)
     values, spread = [], []
-    for row, said in zip(game.rows, score(np.ascontiguousarray(game.rows)), strict=True):
-        path = np.empty((pairs, 2, count + 1, len(said)))
-        path[:, :, 0], path[:, :, -1] = at_starts[:pairs, np.newaxis], said
-        if count > 1 and between is not None:
-            path[:, :, 1:-1] = between(row, starts[:pairs], ranks)
-        elif count > 1:
-            rows = mixed_rows(row, starts[:pairs], ranks, game.players)
+    scores = score(np.ascontiguousarray(game.rows))
+    for row, said in zip(game.rows, scores, strict=True):
+        if along is not None:
+            path = along(row, starts[:pairs], ranks)
+        else:
+            path = np.empty((pairs, 2, count + 1, len(said)))
+            path[:, :, 0], path[:, :, -1] = at_starts[:pairs, np.newaxis], said
+        if along is None and count > 1:
+            rows = mixed_rows(row, starts[:pairs], ranks, game.players)[:, :, 1:-1]
             path[:, :, 1:-1] = score(rows.reshape(-1, d)).reshape(*rows.shape[:3], len(said))
         gains = np.take_along_axis(np.diff(path, axis=2), ranks[..., np.newaxis], axis=2).mean(axis=1)
         values.append(gains.mean(axis=0))
@@ -290,4 +292,4 @@ def sampled(
     doubt = np.square(found.error)
     total = doubt.sum(axis=1, keepdims=True)
     part = np.where(total > 0.0, doubt / np.where(total > 0.0, total, 1.0), 1.0 / count)
-    return found._replace(values=found.values + part * (at_starts[:pairs].mean(axis=0) - base))
+    return found._replace(values=found.values + part * (scores - found.scores)[:, np.newaxis])

@@ -39,7 +39,7 @@ class Steps(NamedTuple):
 
 
 def along_memory(held: Archive, steps: Steps, outputs: int) -> np.ndarray:
-    """Return the scores of the memory between starts and a row, (pairs, 2, steps, views, outputs); of values, 0 outputs."""
+    """Return the scores of the memory from starts to a row, (pairs, 2, steps, views, outputs); of values, 0 outputs."""
     between = mixed_rows(*steps).astype(np.float32)
     rows = between.reshape(-1, between.shape[-1])
     out, nothing = np.empty((VIEWS, max(outputs, 1), len(rows))), np.zeros(len(rows))
@@ -53,7 +53,7 @@ def along_window(experts: Experts, kernel: Kernel, steps: Steps, weights: np.nda
     Weights are those of the means of all views, and of the nearest few.
     """
     row, starts, ranks, players = steps
-    out = np.empty((*ranks.shape[:2], ranks.shape[2] - 1))
+    out = np.empty((*ranks.shape[:2], ranks.shape[2] + 1))
     orders = np.argsort(ranks, axis=2).astype(np.int64)
     walk(experts.window, kernel.gamma, experts.early.stretch, row, starts, orders, players.astype(np.int64), weights, out)
     return out
@@ -74,7 +74,7 @@ def walk(window, gamma, stretch, row, starts, orders, players, weights, out):
                 _add_column(window.columns[c], n, starts[i, c], 1.0, 1.0 / stretch[c], gaps)
             for step in range(out.shape[2]):
                 for c in range(row.size):
-                    if players[c] == orders[i, side, step]:
+                    if step > 0 and players[c] == orders[i, side, step - 1]:
                         _add_column(window.columns[c], n, starts[i, c], -1.0, 1.0 / stretch[c], gaps)
                         _add_column(window.columns[c], n, row[c], 1.0, 1.0 / stretch[c], gaps)
                 _view(gaps, gamma, city, values)
