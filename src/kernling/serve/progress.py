@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+RECENT = 100  # values that are kept, for the page
+PARTS = ("value", "predicted", "low", "high")
 
 
 class Progress:
@@ -31,6 +35,11 @@ class Progress:
         self.counts: dict[Any, int] = {}
         self.answer: Any = None  # the constant one
         self.mean = 0.0
+        self.recent = np.empty((len(PARTS), 0))  # the latest values, predictions before learning, and limits
+
+    def add_recent(self, y: np.ndarray, predicted: np.ndarray, limits: np.ndarray) -> None:
+        """Keep the latest values with their predictions and intervals, (events, 2), from before they were learned."""
+        self.recent = np.hstack([self.recent, np.vstack([y, predicted, limits.T])])[:, -RECENT:]
 
     def update(self, y: Sequence[Any], predicted: Sequence[Any] | None) -> None:
         """Update with events and the model's predictions before it learned them; None for the constant answer."""
@@ -76,7 +85,13 @@ class Progress:
         }
         values = {name: value**0.5 for name, value in found.items()} if self.task == "regression" else found
         measure = "rmse" if self.task == "regression" else "mistakes"
-        return {"events": self.events, "measure": measure, "window": self.lately.shape[1], **values}
+        shown = {"recent": self._plain_recent()} if self.recent.size else {}
+        return {"events": self.events, "measure": measure, "window": self.lately.shape[1], **values, **shown}
+
+    def _plain_recent(self) -> dict[str, list[float | None]]:
+        """Return the latest values with their predictions and limits; JSON has no infinity."""
+        rows = self.recent.tolist()
+        return {part: [one if math.isfinite(one) else None for one in row] for part, row in zip(PARTS, rows, strict=True)}
 
     def frequencies(self) -> dict[Any, float]:
         """Return the share of each class so far."""
@@ -93,6 +108,7 @@ class Progress:
             "counts": list(self.counts.items()),
             "answer": self.answer,
             "mean": self.mean,
+            **({"recent": self._plain_recent()} if self.recent.size else {}),
         }
 
     @classmethod
@@ -104,4 +120,7 @@ class Progress:
         progress.lately = np.array(plain["lately"], dtype=np.float64).reshape(2, -1)
         progress.counts = dict(plain["counts"])
         progress.answer, progress.mean = plain["answer"], plain["mean"]
+        if "recent" in plain:
+            recent = np.array([plain["recent"][part] for part in PARTS], dtype=np.float64)
+            progress.recent = np.where(np.isnan(recent), np.array([[np.nan], [np.nan], [-np.inf], [np.inf]]), recent)
         return progress
