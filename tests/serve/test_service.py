@@ -6,9 +6,11 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 
+from kernling.estimators.task_choice import task_of
 from kernling.serve import waiting
 from kernling.serve.demo import Demo
 from kernling.serve.history import History
+from kernling.serve.refusal import Refused
 from kernling.serve.settings import Settings
 from serving import abandon, contents_of, events, send
 
@@ -31,12 +33,25 @@ def test_a_name_makes_a_model_which_answers_the_constant_until_it_begins(start):
 
 @pytest.mark.parametrize(
     ("targets", "task"),
-    [([1, 2], "classification"), ([True, False], "classification"), ([1.5, 2], "regression"), (["a"], "classification")],
+    [
+        ([1, 2], "classification"),
+        ([True, False], "classification"),
+        ([1.5, 2], "regression"),
+        (["a"], "classification"),
+        (list(range(20)), "classification"),
+        (list(range(30)), "regression"),
+    ],
 )
 def test_the_first_targets_tell_the_task(start, targets, task):
     service = start()
     service.learn("m", [{"x": 1.0, "target": target} for target in targets]).result()
-    assert service.models["m"].traits.targets.task == task
+    assert service.models["m"].traits.targets.task == task == task_of(targets)  # as in Python and on the command line
+
+
+def test_first_targets_that_are_neither_labels_nor_values_are_refused(start):
+    service = start()
+    with pytest.raises(Refused, match="must be a label"):
+        service.learn("m", [{"x": 1.0, "target": [1, 2]}, {"x": 1.0, "target": [3]}]).result()
 
 
 def test_values_are_learned(start):

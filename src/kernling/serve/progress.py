@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluate.references import ConstantAnswer
+
 RECENT = 100  # values that are kept, for the page
 PARTS = ("value", "predicted", "low", "high")
 
@@ -23,7 +25,7 @@ class Progress:
     >>> progress = Progress("classification", window=2)
     >>> progress.update(["b", "a", "a", "a"], ["a", "a", "a", "a"])
     >>> progress.summary()["overall"], progress.summary()["constant"], progress.answer
-    (0.25, 0.75, 'a')
+    (0.25, 0.5, 'a')
     """
 
     def __init__(self, task: str, window: int):
@@ -32,10 +34,18 @@ class Progress:
         self.events = 0
         self.total, self.constant_total = 0.0, 0.0
         self.lately = np.empty((2, 0))  # losses of the model and of the constant answer
-        self.counts: dict[Any, int] = {}
-        self.answer: Any = None  # the constant one
-        self.mean = 0.0
+        self._constant = ConstantAnswer(task)
         self.recent = np.empty((len(PARTS), 0))  # the latest values, predictions before learning, and limits
+
+    @property
+    def answer(self) -> Any:
+        """The constant answer now."""
+        return self._constant.answer
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """Number of events of each class."""
+        return self._constant.counts
 
     def add_recent(self, y: np.ndarray, predicted: np.ndarray, limits: np.ndarray) -> None:
         """Keep the latest values with their predictions and intervals, (events, 2), from before they were learned."""
@@ -43,7 +53,7 @@ class Progress:
 
     def update(self, y: Sequence[Any], predicted: Sequence[Any] | None) -> None:
         """Update with events and the model's predictions before it learned them; None for the constant answer."""
-        constant = self._losses(y, self._update_mean(y) if self.task == "regression" else self._update_majority(y))
+        constant = self._losses(y, self._constant.answers_before(y))
         losses = constant if predicted is None else self._losses(y, predicted)
         self.events += len(y)
         self.total += float(losses.sum())
@@ -54,25 +64,6 @@ class Progress:
         if self.task == "regression":
             return (np.asarray(y, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)) ** 2
         return np.array([a != b for a, b in zip(y, predicted, strict=True)], dtype=np.float64)
-
-    def _update_majority(self, y: Sequence[Any]) -> list[Any]:
-        """Return the majority class before each event."""
-        counts, best, answers = self.counts, self.answer, []
-        for label in y:
-            answers.append(best)
-            counts[label] = counts.get(label, 0) + 1
-            if best is None or counts[label] > counts[best]:
-                best = label
-        self.answer = best
-        return answers
-
-    def _update_mean(self, y: Sequence[float]) -> list[float]:
-        """Return the mean before each event."""
-        sums = self.mean * self.events + np.cumsum(y)
-        means = sums / (self.events + np.arange(1, len(y) + 1))
-        before = [self.mean, *means[:-1].tolist()]
-        self.mean = self.answer = float(means[-1])
-        return before
 
     def summary(self) -> dict[str, Any]:
         """Return the number of events and the current losses: mistake rates, or root mean squared errors."""
@@ -105,9 +96,7 @@ class Progress:
             "events": self.events,
             "totals": [self.total, self.constant_total],
             "lately": self.lately.tolist(),
-            "counts": list(self.counts.items()),
-            "answer": self.answer,
-            "mean": self.mean,
+            "constant": self._constant.to_plain(),
             **({"recent": self._plain_recent()} if self.recent.size else {}),
         }
 
@@ -118,8 +107,7 @@ class Progress:
         progress.events = plain["events"]
         progress.total, progress.constant_total = plain["totals"]
         progress.lately = np.array(plain["lately"], dtype=np.float64).reshape(2, -1)
-        progress.counts = dict(plain["counts"])
-        progress.answer, progress.mean = plain["answer"], plain["mean"]
+        progress._constant = ConstantAnswer.from_plain(plain["task"], plain["constant"])
         if "recent" in plain:
             recent = np.array([plain["recent"][part] for part in PARTS], dtype=np.float64)
             progress.recent = np.where(np.isnan(recent), np.array([[np.nan], [np.nan], [-np.inf], [np.inf]]), recent)

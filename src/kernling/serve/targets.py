@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.limits import TARGET
+from ..estimators.task_choice import task_of
 from ..text import flaw
 from .refusal import bad_row
 from .settings import Settings
@@ -25,8 +26,8 @@ class Targets(NamedTuple):
     kind: str | None = None  # of labels
 
     def widened(self, values: Sequence[Any]) -> Targets:
-        """Infer the kind from targets: text, booleans and whole numbers are labels, numbers with a fraction are values."""
-        task = self.task or ("regression" if any(_has_fraction(value) for value in values) else "classification")
+        """Infer the kind from the targets of a request, by the same rule as everywhere: see ``task_of``."""
+        task = self.task or (task_of(values) if set(map(type, values)) <= {*KINDS, float} else "classification")
         if task == "regression" or self.kind:
             return Targets(task, self.kind)
         return Targets(task, KINDS.get(type(_whole(values[0]))))
