@@ -166,6 +166,21 @@ def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
         np.testing.assert_allclose(own.base, base, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["two", "three", "values"])
+def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
+    """A group of two columns, which change together, and single ones."""
+    model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])
+    quick = model.explain(rows, groups=["a", "b", "a", "c"])
+    whole = explaining.shapley.sampled
+    monkeypatch.setattr(
+        explaining.shapley, "sampled", lambda game, score, samples, rng, along: whole(game, score, samples, rng)
+    )
+    slow = model.explain(rows, groups=["a", "b", "a", "c"])
+    assert quick.error.any()
+    for one, other in zip(quick[:4], slow[:4], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_the_change_of_a_mixture_is_divided_along_a_line():
     """The same by small steps, and numerical derivatives of the answer to the sums of the stacks."""
     rng = np.random.default_rng(1)
@@ -228,6 +243,31 @@ def test_rows_to_compare_with_are_recent_whatever_the_chunks():
         assert seen[0] >= stop - 2 * 64 * 16
         assert seen[-1] >= stop - 16
     np.testing.assert_array_equal(parts._fitted().latest.rows, whole._fitted().latest.rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [kl.AutoClassifier(), kl.AutoRegressor(), kl.AVMClassifier(), kl.SPARegressor(), kl.POLKRegressor()],
+    ids=lambda model: type(model).__name__,
+)
+def test_importances_follow_the_stream(model):
+    """Of two columns one matters, and 2,000 events after the other took its place, that one, whatever the chunks."""
+    rows = np.random.default_rng(5).normal(size=(5000, 3))
+    values = 2.0 * np.where(np.arange(5000) < 3000, rows[:, 0], rows[:, 2])
+    targets = values > 0.0 if model.task == "classification" else values
+    before = model.partial_fit(rows[:3000], targets[:3000]).importances_
+    assert before["x0"] > 3.0 * max(before["x1"], before["x2"])
+    after = model.partial_fit(rows[3000:], targets[3000:]).importances_
+    assert after["x2"] > 3.0 * max(after["x0"], after["x1"])
+
+
+def test_importances_do_not_depend_on_chunks(tmp_path):
+    rows, labels = trips(1500)
+    whole = kl.StreamPipeline.auto(kl.AutoClassifier(memory=0)).partial_fit(rows, labels)
+    parts = kl.StreamPipeline.auto(kl.AutoClassifier(memory=0)).partial_fit(rows[:700], labels[:700])
+    kl.save(parts, tmp_path / "parts.kern")
+    parts = kl.load(tmp_path / "parts.kern").partial_fit(rows[700:], labels[700:])
+    assert whole.importances_ == pytest.approx(parts.importances_, rel=1e-6)
 
 
 def test_explaining_changes_nothing(autos, tmp_path):

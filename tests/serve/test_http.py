@@ -394,6 +394,23 @@ def test_a_signal_stops_it_after_what_was_acknowledged(tmp_path):
     assert not (tmp_path / "journal.sqlite-wal").exists()  # closed in order
 
 
+def test_facts_have_the_latest_values_with_their_intervals(client):
+    """Intervals are those that the service would have answered before the events were learned; classifiers have none."""
+    rng = np.random.default_rng(0)
+    events = [{"km": a, "target": 3.0 * a + 0.2 * b} for a, b in rng.normal(size=(700, 2)).tolist()]
+    client.put("/models/arrivals", json={"estimator": "AVMRegressor"}).raise_for_status()
+    for first in range(0, 600, 100):
+        client.post("/models/arrivals/learn", json=events[first : first + 100]).raise_for_status()
+    said = client.post("/models/arrivals/predict?keep=false", json={"km": events[600]["km"]}).json()[0]
+    client.post("/models/arrivals/learn", json=events[600:]).raise_for_status()
+    recent = client.get("/models/arrivals").json()["recent"]
+    assert recent["value"] == [event["target"] for event in events[-100:]]
+    assert recent["predicted"][0] == pytest.approx(said["value"], rel=0.02)
+    assert [recent["low"][0], recent["high"][0]] == pytest.approx(said["interval"], rel=0.02)
+    inside = sum(low <= y <= high for y, low, high in zip(recent["value"], recent["low"], recent["high"], strict=True))
+    assert 75 <= inside <= 100
+
+
 def test_answers_have_intervals_or_sets(client):
     events = [{"a": place % 50 / 50, "target": place % 50 + place % 3 / 10} for place in range(300)]
     client.put("/models/minutes", json={"estimator": "AVMRegressor", "parameters": {"gamma": 5.0, "delta": 0.1}})

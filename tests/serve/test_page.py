@@ -186,3 +186,26 @@ def test_alarms_are_listed_and_marked(page):
     assert marks.count() == 1
     assert "km moved" in marks.first.evaluate("one => one.textContent")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_intervals_are_a_band_around_predictions(browser, tmp_path, width):
+    rng = np.random.default_rng(0)
+    events = [{"km": a, "target": 3.0 * a + 0.2 * b} for a, b in rng.normal(size=(700, 2)).tolist()]
+    with served(tmp_path) as (server, client):
+        client.put("/models/minutes", json={"estimator": "AVMRegressor"}).raise_for_status()
+        for first in range(0, 700, 100):
+            client.post("/models/minutes/learn", json=events[first : first + 100]).raise_for_status()
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(server.address)
+        section = page.locator("#charts section", has_text="90 % intervals")
+        playwright.expect(section.locator("path.band")).to_be_visible(timeout=WAIT)
+        assert section.locator("circle").count() == 100
+        whole = section.locator("svg").bounding_box()
+        for one in (section.locator("path.band"), section.locator("circle").first, section.locator("circle").last):
+            box = one.bounding_box()
+            assert whole["x"] <= box["x"]
+            assert box["x"] + box["width"] <= whole["x"] + whole["width"]
+            assert whole["y"] <= box["y"]
+            assert box["y"] + box["height"] <= whole["y"] + whole["height"]
+        page.close()

@@ -1,18 +1,18 @@
 """What columns contribute to the answer of experts, given how these are mixed.
 
 Each expert has its own values (shapley.py): exact ones for sums over columns and products over them, which are all but the
-nearest neighbours and weighted means; these are sampled.  The weights of the mixture are held fixed.  A function of one score,
-such as a clip, multiplies values by the ratio of its change to that of the score.  Log probabilities, which depend on several
-sums, change along a straight line from the sums at the base to those of the row, and each player is given its part of the
-change (R. J. Aumann and L. S. Shapley: Values of Non-Atomic Games, 1974).  So values sum to the answer minus the base, which is
-the mixture's answer to the experts' base scores.
+nearest neighbours and weighted means; these are sampled (walks.py).  The weights of the mixture are held fixed.  A function of
+one score, such as a clip, multiplies values by the ratio of its change to that of the score.  Log probabilities, which depend
+on several sums, change along a straight line from the sums at the base to those of the row, and each player is given its part
+of the change (R. J. Aumann and L. S. Shapley: Values of Non-Atomic Games, 1974).  So values sum to the answer minus the base,
+which is the mixture's answer to the experts' base scores.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from .experts import SQUARES, Answers, Experts, stretched
 from .mixture import Mixture
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
+from .walks import Steps, along_memory, along_window
 
 NODES = 32  # on the line from the base scores to those of a row
 ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the slope
@@ -34,8 +35,10 @@ ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the
 # ---------------------------------------------------------------------- experts
 
 
-def _as_scaled(experts: Experts, X: np.ndarray) -> np.ndarray:
+def _scaled(experts: Experts, standardise: bool, X: np.ndarray) -> np.ndarray:
     """Return rows as experts see them, each scaled as if it were the next one."""
+    if not standardise:
+        return X
     known, out = states.copied(experts.scales), np.empty(X.shape)
     scale(X, np.zeros(len(X)), known.count, known.clipped, known.mean, known.squares, known.kind, out)
     return out
@@ -56,16 +59,16 @@ def explain_experts(
     """
     found = _with_formula(experts, kernel, standardise, answers, game)
     if isinstance(experts.mixture, Mixture):
-        return _of_classes(experts.mixture, found, experts.archive.stored > 0, game, score, sampling)
+        return _of_classes(experts, found, standardise, game, score, sampling)
     weights = 1.0 / len(experts.names) + answers.mixture[0]
-    total = _of_values(found, weights, game, score, sampling)
+    total = _of_values(experts, kernel, found, standardise, weights, game, score, sampling)
     shift, width = target_scale(experts.target)
     return total.times(width, shift)
 
 
 def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: Answers, game: Game) -> dict[int, Shares]:
     """Return the shares in the scores of experts that are sums or products over columns, by their places."""
-    scaled = game.seen(lambda X: _as_scaled(experts, X)) if standardise else game
+    scaled = game.seen(lambda X: _scaled(experts, standardise, X))
     centred = scaled.seen(lambda X: stretched(experts, X))
     n, fixed, own = experts.model.stored, int(experts.kernel_squares.size[least_squares.FIXED]), {}
     lines = zip(SQUARES[1:3], (answers.linear, answers.linear_recent), strict=True)
@@ -100,34 +103,71 @@ def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Sha
 # ---------------------------------------------------------------------- mixtures
 
 
-def _of_values(found: dict[int, Shares], weights: np.ndarray, game: Game, score: Any, sampling: Any) -> Shares:
+def _of_values(
+    experts: Experts,
+    kernel: Kernel,
+    found: dict[int, Shares],
+    standardise: bool,
+    weights: np.ndarray,
+    game: Game,
+    score: Callable[[np.ndarray], np.ndarray],
+    sampling: tuple[int, np.random.Generator],
+) -> Shares:
     """Return the shares in a combination of predictions.
 
-    What the experts without a formula say beyond one of the others is sampled as a whole: they all predict the same value.
+    What the experts without a formula say beyond another one is sampled as a whole: they all predict the same value.  The
+    memory corrects the kernel expert; neighbours in the window are compared with the first of its experts.
     """
-    like, rest = min(found), [place for place in range(len(weights)) if place not in found]
+    count, near = len(weights), len(SQUARES)
+    has_kernel = kernel.kind == RBF
+    like = np.full(count, near if has_kernel else min(found))
+    like[count - VIEWS :] = min(found)
+    rest = [place for place in range(count) if place not in found]
+    in_window = [place for place in rest if place < count - VIEWS]
 
     def beyond(X: np.ndarray) -> np.ndarray:
         said = score(X)
-        return np.tensordot(said[:, rest] - said[:, like : like + 1], weights[rest], (1, 0))
+        return np.tensordot(said[:, rest] - said[:, like[rest]], weights[rest], (1, 0))
 
-    total = shapley.sampled(game, beyond, *sampling)
+    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        rows = _scaled(experts, standardise, np.vstack([row, starts]))
+        centred, stored = stretched(experts, rows), rows * experts.early.stretch
+        found = along_window(experts, kernel, Steps(centred[0], centred[1:], ranks, game.players), weights[in_window])
+        memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), 0)
+        return (found + memory[..., 0] @ weights[-VIEWS:])[..., np.newaxis]
+
+    total = shapley.sampled(game, beyond, *sampling, along if has_kernel else None)
     for place, own in found.items():
-        weight = weights[place] + (weights[rest].sum() if place == like else 0.0)
+        weight = weights[place] + weights[[one for one in rest if like[one] == place]].sum()
         total = total.plus(_through(_clip, own).times(weight))
     return _through(_clip, total)
 
 
-def _of_classes(mixture: Mixture, found: dict[int, Shares], has_memory: bool, game: Game, score: Any, sampling: Any) -> Shares:
+def _of_classes(
+    experts: Experts,
+    found: dict[int, Shares],
+    standardise: bool,
+    game: Game,
+    score: Callable[[np.ndarray], np.ndarray],
+    sampling: tuple[int, np.random.Generator],
+) -> Shares:
     """Return the shares in log probabilities, or log odds."""
+    mixture = cast("Mixture", experts.mixture)
     count, outputs = mixture.mean.shape
     rest = [place for place in range(count) if place not in found]
-    silent = [place for place in rest if place >= count - VIEWS and not has_memory]
+    silent = [place for place in rest if place >= count - VIEWS and not experts.archive.stored]
     for place in silent:  # a memory without events says the same of all rows
         found[place] = shapley.nothing(game, outputs).times(1.0, score(game.background[:1])[0, place])
     rest = [place for place in rest if place not in silent]
+
+    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        stored = _scaled(experts, standardise, np.vstack([row, starts])) * experts.early.stretch
+        memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), outputs)
+        return memory.reshape(*memory.shape[:3], -1)
+
     if rest:
-        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling)
+        is_memory = rest[0] >= count - VIEWS
+        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling, along if is_memory else None)
         for i, place in enumerate(rest):
             part = slice(i * outputs, (i + 1) * outputs)
             found[place] = Shares(both.values[..., part], both.base[part], both.spread[..., part])

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -384,9 +384,12 @@ class LiveModel:
         if self._state.model is None:
             self._gather(block)
             return
-        model, progress = self._state.model, self._state.progress
-        predicted = model.predict_then_learn(as_rows(model, block.columns), self.traits.targets.array(block.targets))
-        progress.update(block.targets, predicted.tolist())  # type: ignore[union-attr]
+        model, progress = self._state.model, cast("Progress", self._state.progress)
+        before, targets = copy.copy(last_step(model)), self.traits.targets.array(block.targets)
+        predicted = model.predict_then_learn(as_rows(model, block.columns), targets)
+        progress.update(block.targets, predicted.tolist())
+        if hasattr(before, "interval_around"):  # its thresholds are those before the block
+            progress.add_recent(targets, predicted, before.interval_around(predicted, COVERAGE))
 
 
 def _ended(turns: Generator[None, None, Any]) -> Any:

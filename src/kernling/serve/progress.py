@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..evaluate.references import ConstantAnswer
+
+RECENT = 100  # values that are kept, for the page
+PARTS = ("value", "predicted", "low", "high")
 
 
 class Progress:
@@ -31,6 +35,7 @@ class Progress:
         self.total, self.constant_total = 0.0, 0.0
         self.lately = np.empty((2, 0))  # losses of the model and of the constant answer
         self._constant = ConstantAnswer(task)
+        self.recent = np.empty((len(PARTS), 0))  # the latest values, predictions before learning, and limits
 
     @property
     def answer(self) -> Any:
@@ -41,6 +46,10 @@ class Progress:
     def counts(self) -> dict[Any, int]:
         """Number of events of each class."""
         return self._constant.counts
+
+    def add_recent(self, y: np.ndarray, predicted: np.ndarray, limits: np.ndarray) -> None:
+        """Keep the latest values with their predictions and intervals, (events, 2), from before they were learned."""
+        self.recent = np.hstack([self.recent, np.vstack([y, predicted, limits.T])])[:, -RECENT:]
 
     def update(self, y: Sequence[Any], predicted: Sequence[Any] | None) -> None:
         """Update with events and the model's predictions before it learned them; None for the constant answer."""
@@ -67,7 +76,13 @@ class Progress:
         }
         values = {name: value**0.5 for name, value in found.items()} if self.task == "regression" else found
         measure = "rmse" if self.task == "regression" else "mistakes"
-        return {"events": self.events, "measure": measure, "window": self.lately.shape[1], **values}
+        shown = {"recent": self._plain_recent()} if self.recent.size else {}
+        return {"events": self.events, "measure": measure, "window": self.lately.shape[1], **values, **shown}
+
+    def _plain_recent(self) -> dict[str, list[float | None]]:
+        """Return the latest values with their predictions and limits; JSON has no infinity."""
+        rows = self.recent.tolist()
+        return {part: [one if math.isfinite(one) else None for one in row] for part, row in zip(PARTS, rows, strict=True)}
 
     def frequencies(self) -> dict[Any, float]:
         """Return the share of each class so far."""
@@ -82,6 +97,7 @@ class Progress:
             "totals": [self.total, self.constant_total],
             "lately": self.lately.tolist(),
             "constant": self._constant.to_plain(),
+            **({"recent": self._plain_recent()} if self.recent.size else {}),
         }
 
     @classmethod
@@ -92,4 +108,7 @@ class Progress:
         progress.total, progress.constant_total = plain["totals"]
         progress.lately = np.array(plain["lately"], dtype=np.float64).reshape(2, -1)
         progress._constant = ConstantAnswer.from_plain(plain["task"], plain["constant"])
+        if "recent" in plain:
+            recent = np.array([plain["recent"][part] for part in PARTS], dtype=np.float64)
+            progress.recent = np.where(np.isnan(recent), np.array([[np.nan], [np.nan], [-np.inf], [np.inf]]), recent)
         return progress
