@@ -4,7 +4,7 @@
 
 Test-then-train with defaults: the area under the ROC curve and the log-loss over that of the constant which knows the share of
 positives, both without the first tenth.  Logistic regression is fitted again on all rows so far at every twentieth of the
-stream.  Constants were chosen on streams with odd numbers; those with even ones report.  See README.md in this folder.
+stream.  Trials looked at streams with odd numbers; those with even ones report.  See README.md in this folder.
 """
 
 import argparse
