@@ -41,10 +41,8 @@ class Steps(NamedTuple):
 def along_memory(held: Archive, steps: Steps, outputs: int) -> np.ndarray:
     """Return the scores of the memory from starts to a row, (pairs, 2, steps, views, outputs); of values, 0 outputs."""
     between = mixed_rows(*steps).astype(np.float32)
-    rows = between.reshape(-1, between.shape[-1])
-    out, nothing = np.empty((VIEWS, max(outputs, 1), len(rows))), np.zeros(len(rows))
-    archive.learn(held, rows, nothing, nothing, outputs, out)  # events of weight 0 are not stored
-    return out.transpose(2, 0, 1).reshape(*between.shape[:3], *out.shape[:2])
+    said = memory_scores(held, between.reshape(-1, between.shape[-1]), outputs)
+    return said.reshape(*between.shape[:3], *said.shape[1:])
 
 
 def along_window(experts: Experts, kernel: Kernel, steps: Steps, weights: np.ndarray) -> np.ndarray:
