@@ -31,31 +31,53 @@ class ConstantAnswer:
     name = "constant"
 
     def __init__(self, task: str):
-        self._task = task
-        self._counts: dict[Any, int] = {}
-        self._best: Any = None
-        self._total, self._rows = 0.0, 0
+        self.task = task
+        self.rows = 0
+        self.counts: dict[Any, int] = {}  # of labels
+        self._best: Any = None  # label
+        self._total = 0.0  # of values
+
+    @property
+    def answer(self) -> Any:
+        """The prediction of any row now; None before the first label."""
+        return self._total / max(self.rows, 1) if self.task == "regression" else self._best
 
     def predict_then_learn(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Learn targets; return the predictions before each of them.  The rows are not used."""
-        if self._task != "regression":
-            return np.array([self._most_common_then_count(label) for label in y.tolist()], dtype=y.dtype)
-        y = np.asarray(y, dtype=np.float64)
-        before = np.cumsum([self._total, *y])
-        rows = self._rows + np.arange(len(y))
-        self._total, self._rows = float(before[-1]), self._rows + len(y)
-        return before[:-1] / np.maximum(rows, 1)
+        return np.array(self.answers_before(y.tolist()), dtype=None if self.task == "regression" else y.dtype)
+
+    def answers_before(self, y: Sequence[Any]) -> list[Any]:
+        """Same for a list of targets."""
+        if self.task != "regression":
+            return [self._most_common_then_count(label) for label in y]
+        totals = np.cumsum([self._total, *y])
+        rows = self.rows + np.arange(len(y))
+        self._total, self.rows = float(totals[-1]), self.rows + len(y)
+        return (totals[:-1] / np.maximum(rows, 1)).tolist()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction for each row, without learning."""
-        return np.full(X.shape[0], self._total / max(self._rows, 1) if self._task == "regression" else self._best)
+        return np.full(X.shape[0], self.answer)
 
     def _most_common_then_count(self, label: Any) -> Any:
-        counts = self._counts
+        counts = self.counts
         best = self._best if counts else label  # the first prediction always counts as correct
         counts[label] = counts.get(label, 0) + 1
+        self.rows += 1
         self._best = label if counts[label] > counts.get(best, 0) else best
         return best
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the state as JSON-compatible data."""
+        return {"rows": self.rows, "counts": list(self.counts.items()), "best": self._best, "total": self._total}
+
+    @classmethod
+    def from_plain(cls, task: str, plain: dict[str, Any]) -> ConstantAnswer:
+        """Restore the state from the result of ``to_plain``."""
+        found = cls(task)
+        found.rows, found.counts = plain["rows"], dict(plain["counts"])
+        found._best, found._total = plain["best"], plain["total"]
+        return found
 
 
 class LinearModel:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluate.references import ConstantAnswer
+
 
 class Progress:
     """Running losses of a model and of the constant answer, which is the majority class or the mean so far.
@@ -19,7 +21,7 @@ class Progress:
     >>> progress = Progress("classification", window=2)
     >>> progress.update(["b", "a", "a", "a"], ["a", "a", "a", "a"])
     >>> progress.summary()["overall"], progress.summary()["constant"], progress.answer
-    (0.25, 0.75, 'a')
+    (0.25, 0.5, 'a')
     """
 
     def __init__(self, task: str, window: int):
@@ -28,13 +30,21 @@ class Progress:
         self.events = 0
         self.total, self.constant_total = 0.0, 0.0
         self.lately = np.empty((2, 0))  # losses of the model and of the constant answer
-        self.counts: dict[Any, int] = {}
-        self.answer: Any = None  # the constant one
-        self.mean = 0.0
+        self._constant = ConstantAnswer(task)
+
+    @property
+    def answer(self) -> Any:
+        """The constant answer now."""
+        return self._constant.answer
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """Number of events of each class."""
+        return self._constant.counts
 
     def update(self, y: Sequence[Any], predicted: Sequence[Any] | None) -> None:
         """Update with events and the model's predictions before it learned them; None for the constant answer."""
-        constant = self._losses(y, self._update_mean(y) if self.task == "regression" else self._update_majority(y))
+        constant = self._losses(y, self._constant.answers_before(y))
         losses = constant if predicted is None else self._losses(y, predicted)
         self.events += len(y)
         self.total += float(losses.sum())
@@ -45,25 +55,6 @@ class Progress:
         if self.task == "regression":
             return (np.asarray(y, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)) ** 2
         return np.array([a != b for a, b in zip(y, predicted, strict=True)], dtype=np.float64)
-
-    def _update_majority(self, y: Sequence[Any]) -> list[Any]:
-        """Return the majority class before each event."""
-        counts, best, answers = self.counts, self.answer, []
-        for label in y:
-            answers.append(best)
-            counts[label] = counts.get(label, 0) + 1
-            if best is None or counts[label] > counts[best]:
-                best = label
-        self.answer = best
-        return answers
-
-    def _update_mean(self, y: Sequence[float]) -> list[float]:
-        """Return the mean before each event."""
-        sums = self.mean * self.events + np.cumsum(y)
-        means = sums / (self.events + np.arange(1, len(y) + 1))
-        before = [self.mean, *means[:-1].tolist()]
-        self.mean = self.answer = float(means[-1])
-        return before
 
     def summary(self) -> dict[str, Any]:
         """Return the number of events and the current losses: mistake rates, or root mean squared errors."""
@@ -90,9 +81,7 @@ class Progress:
             "events": self.events,
             "totals": [self.total, self.constant_total],
             "lately": self.lately.tolist(),
-            "counts": list(self.counts.items()),
-            "answer": self.answer,
-            "mean": self.mean,
+            "constant": self._constant.to_plain(),
         }
 
     @classmethod
@@ -102,6 +91,5 @@ class Progress:
         progress.events = plain["events"]
         progress.total, progress.constant_total = plain["totals"]
         progress.lately = np.array(plain["lately"], dtype=np.float64).reshape(2, -1)
-        progress.counts = dict(plain["counts"])
-        progress.answer, progress.mean = plain["answer"], plain["mean"]
+        progress._constant = ConstantAnswer.from_plain(plain["task"], plain["constant"])
         return progress
