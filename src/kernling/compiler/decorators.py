@@ -8,7 +8,7 @@ algorithm.
 
 Numba's own cache does not notice an edit in another file, and two processes that save at the same time can corrupt its entries.
 This one is addressed by content: the name of an entry is a hash of everything that affects it (the compiled functions,
-constants and fields of core/, components/ and the function's own module), of the signature, of the processor and of the
+constants and fields of all functions that are compiled in), of the signature, of the processor and of the
 library versions.  So an entry is either correct or not found, and writers never conflict; plain Python next to compiled code,
 such as a merge rule, can change without recompilation.  With ``NUMBA_DISABLE_JIT=1`` the decorators do nothing.
 
