@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -179,6 +180,30 @@ def test_threads_load_and_call_at_the_same_time():
     for thread in threads:
         thread.join()
     assert found == [summed.py_func(ARRAY, 1.0, 0, False)] * 400
+
+
+def test_threads_that_compile_the_same_function_have_one_dispatcher(monkeypatch):
+    """Two of them had overloads of their own, and one thread looked for its code in the other's."""
+    from kernling.compiler import decorators, numba_backend
+
+    function = Compiled(summed.py_func, summed.owner, summed.kind, summed.options)
+    made, found, hide, both = [], [], numba_backend._hide_from_python, threading.Barrier(2)
+
+    def wait_for_the_other(dispatcher):
+        hide(dispatcher)
+        made.append(dispatcher)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.5)
+
+    monkeypatch.setattr(numba_backend, "_hide_from_python", wait_for_the_other)
+    monkeypatch.setattr(decorators, "read_entry", lambda *_: None)  # as with an empty cache
+    threads = [threading.Thread(target=lambda: found.append(function(ARRAY, 1.0, 0, False))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [summed.py_func(ARRAY, 1.0, 0, False)] * 2
+    assert len(made) == 1
 
 
 def test_kinds_have_different_texts():

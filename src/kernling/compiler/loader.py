@@ -58,33 +58,44 @@ def read(name: str) -> Entry | None:
 
 def load(name: str) -> Entry | None:
     """Load the machine code of an entry and of all that it calls; return None if any of it is missing, or needs Numba."""
+    entry = read(name)
+    if entry is None or entry.needs_numba or not load_callees(entry):
+        return None
     with _lock:
-        entry = read(name)
-        if entry is None or entry.needs_numba or not load_callees(entry):
-            return None
         _add(entry)
-        return entry
+    return entry
 
 
 def load_callees(entry: Entry) -> bool:
     """Load what an entry calls; return False if any of it is missing."""
+    missing: dict[str, Entry] = {}
+    if not _collect(entry, missing):
+        return False
+    if any(found.needs_numba for found in missing.values()):
+        from .numba_backend import start_runtime
+
+        start_runtime()  # without the lock below: a thread that has Numba's own, which this takes, may wait for it
     with _lock:
         link_runtime()
-        for symbol, name in entry.callees.items():
-            if symbol in units:
-                continue
-            found = read(name)
-            if (
-                found is None or found.symbol != symbol or not load_callees(found)
-            ):  # not the one that the caller was compiled for
-                return False
-            if found.needs_numba:
-                from .numba_backend import start_runtime
+        for name, found in missing.items():
+            if found.symbol not in units:
+                _add(found)
+                define(found.symbol, name, address_of(found.symbol))
+    return True
 
-                start_runtime()
-            _add(found)
-            define(symbol, name, address_of(symbol))
-        return True
+
+def _collect(entry: Entry, missing: dict[str, Entry]) -> bool:
+    """Read what has to be loaded for an entry, callees first; return False if any of it is not to be had."""
+    for symbol, name in entry.callees.items():
+        if symbol in units or name in missing:
+            continue
+        found = read(name)
+        if found is None or found.symbol != symbol:  # not the one that the caller was compiled for
+            return False
+        if not _collect(found, missing):
+            return False
+        missing[name] = found
+    return True
 
 
 def define(symbol: str, entry: str, address: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numba
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from . import loader
@@ -32,9 +33,19 @@ class _Counted(Compiler):
             return super().compile_extra(func)
 
 
-@cache  # and not in the function: what measures a model by all it refers to does not arrive at Numba
+# not in the functions: what measures a model by all it refers to does not arrive at Numba
+_dispatchers: dict[tuple[Compiled, Any], Any] = {}
+
+
+@global_compiler_lock  # two threads must not make two of them; Numba's lock, since Numba asks for dispatchers while it has it
 def dispatcher_of(function: Compiled, compilers: Any) -> Any:
     """Return Numba's object for a function, compiled by the fast backend's compilers, or if that is None by Numba's own."""
+    if (function, compilers) not in _dispatchers:
+        _dispatchers[function, compilers] = _new_dispatcher(function, compilers)
+    return _dispatchers[function, compilers]
+
+
+def _new_dispatcher(function: Compiled, compilers: Any) -> Any:
     declare_variants()
     kind = ENTRY if compilers is None else function.kind  # Numba compiles every function on its own, and again in its callers
     pipeline = _Counted if compilers is None else compilers.COMPILERS[kind]
@@ -59,6 +70,7 @@ def _hide_from_python(dispatcher: Any) -> None:
     dispatcher.add_overload = lambda result: dispatcher.overloads.__setitem__(tuple(result.signature.args), result)
 
 
+@global_compiler_lock
 def compiled(function: Compiled, kinds: tuple) -> tuple[Any, str]:
     """Return what is called from Python, or the address of what is called by that, and the entry that has it without Numba."""
     signature = tuple(map(numba_type, kinds))
