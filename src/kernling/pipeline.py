@@ -8,38 +8,24 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .components.alarms import Alarm
 from .components.scaling import REACH
 from .driver.events import Interrupted, events_of
 from .estimators.base import OnlineEstimator
 from .estimators.checking import checked
-from .estimators.contents import Contents, entry
-from .estimators.explained import Explanation
 from .estimators.facts import ShowsFacts
 from .estimators.snapshot import Snapshot, StepsSnapshot
-from .estimators.stored import take_names
 from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
 from .estimators.turns import TakesTurns, learning, predicting
-from .estimators.watched import RaisesAlarms, named
 from .tables.encode import Encode
+from .tables.explained_steps import ExplainsColumns
 from .tables.frames import named_row, one_row
 from .tables.scalers import Standardise
-from .tables.steps import (
-    Steps,
-    check_chain,
-    check_own,
-    described_steps,
-    estimator_class,
-    last_has,
-    learned_and_transformed,
-    plain_step,
-    restored_part,
-    step_from_plain,
-)
+from .tables.steps import last_has, learned_and_transformed
+from .tables.stored_steps import StoredSteps
 from .tables.table import Table
 
 
@@ -53,7 +39,7 @@ def _scores(name: str, what: str):
     return last_has(name)(predicting(method))
 
 
-class StreamPipeline(TakesTurns, RaisesAlarms, ShowsFacts, Steps):
+class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -402,46 +388,6 @@ class StreamPipeline(TakesTurns, RaisesAlarms, ShowsFacts, Steps):
             last, x = self._passed_one(x)
             return 0.0 if last is None else last.score_one(x)
 
-    @last_has("explain")
-    @predicting
-    def explain(self, X, background=None, *, samples=None) -> Explanation:
-        """Return what each column of the rows contributes to their scores; see the last step's ``explain``.
-
-        All encoded columns of a column have one value together.  After a step that mixes columns, such as PCA, the values are
-        those of the columns that it gives.
-
-        Examples
-        --------
-        >>> import kernling as kl
-        >>> rows = [{"hour": hour, "city": city} for hour in range(24) for city in ("Oslo", "Rome")]
-        >>> model = kl.StreamPipeline.auto().partial_fit(20 * rows, 20 * [row["city"] == "Rome" for row in rows])
-        >>> found = model.explain(rows[:1])
-        >>> print(found.columns, found.values[0, 1] < -1.0)
-        ('hour', 'city') True
-        """
-        last = self._learned()
-        others = {} if background is None else {"background": self.passed(background)}
-        return _without_free(last.explain(self.passed(X), **others, samples=samples, groups=self._sources()))
-
-    @last_has("explain")
-    def explain_one(self, x) -> dict[str, float]:
-        """Return what each column of an event contributes to its score, or to that of the predicted label if there are many."""
-        return self.explain(one_row(x)).row(0)["contributions"]
-
-    @property
-    def importances_(self) -> dict[str, float]:
-        """Mean size of the contribution of each column to the scores of rows that the model holds; see the last step's."""
-        found = self._learned()._importances(self._sources())
-        return {name: size for name, size in found.items() if name}
-
-    def _sources(self) -> list[str]:
-        """Return the name of the column that each column of the last step comes from."""
-        first, parts = self.steps_[0][1], [part for _, part in self.steps_[:-1]]
-        keeps = getattr(first, "takes_tables", False) and all(isinstance(part, OneToOneFeatureMixin) for part in parts[1:])
-        if keeps and len(first.sources) == self.model_.n_features_in_:
-            return first.sources
-        return self[:-1].get_feature_names_out().tolist() if parts else self.model_._column_names()
-
     def passed(self, X) -> Any:
         """Return the rows as the last step receives them, without learning."""
         self._learned()
@@ -472,13 +418,6 @@ class StreamPipeline(TakesTurns, RaisesAlarms, ShowsFacts, Steps):
     def model_(self) -> Any:
         """The fitted last step."""
         return self._learned()
-
-    @property
-    def alarms_(self) -> list[Alarm]:  # type: ignore[override]
-        """The latest 16 alarms, the oldest first, with the names of columns as they are given; needs ``watch=True``."""
-        first = self.steps_[0][1]
-        names = first.watched_names if hasattr(first, "watched") else getattr(self, "feature_names_in_", ())
-        return named(self._learned().numbered_alarms(), names)
 
     @property
     def clipped_(self) -> int:
@@ -543,58 +482,6 @@ class StreamPipeline(TakesTurns, RaisesAlarms, ShowsFacts, Steps):
         tags.input_tags.allow_nan &= hasattr(self.steps[0][1], "takes_tables")  # other rows are checked before any step
         tags.input_tags.sparse = all(each.input_tags.sparse for each in all_tags)
         return tags
-
-    # ------------------------------------------------------------------ as a file
-
-    def plain_params(self) -> dict[str, Any]:
-        """Return the steps and their parameters as JSON-compatible data."""
-        steps = [*self.steps[:-1], (self.steps[-1][0], self.given_model)]
-        return {"steps": [[name, plain_step(step)] for name, step in steps]}
-
-    @classmethod
-    def from_plain_params(cls, params: dict[str, Any]) -> StreamPipeline:
-        """Create an unfitted pipeline from the result of ``plain_params``."""
-        return cls([(name, step_from_plain(step)) for name, step in params["steps"]])
-
-    def to_contents(self) -> Contents:
-        """Return the pipeline as plain data, if all its steps are kernling's."""
-        self._learned()
-        steps: list[Any] = []
-        arrays: dict[str, np.ndarray] = {}
-        for place, (name, step) in enumerate(self.steps_):
-            if hasattr(step, "to_state"):
-                steps.append([name, step.to_state()])
-                if hasattr(step, "to_arrays"):
-                    arrays |= {f"{place}.{key}": array for key, array in step.to_arrays().items()}
-                continue
-            check_own(step, name)
-            contents = step.to_contents()
-            steps.append([name, {"estimator": type(step).__name__, "learner": step.learner.name, **contents.header}])
-            arrays |= {f"{place}.{key}": array for key, array in contents.arrays.items()}
-        header = {"steps": steps, "columns": self.n_features_in_}
-        if hasattr(self, "feature_names_in_"):
-            header["names"] = self.feature_names_in_.tolist()
-        return Contents(header, arrays)
-
-    @classmethod
-    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamPipeline:
-        """Restore a pipeline from the result of ``to_contents``."""
-        steps = []
-        for place, (name, held) in enumerate(described_steps(header)):
-            own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
-            steps.append(
-                (name, restored_part(name, held, own) if "part" in held else estimator_class(held).from_contents(held, own))
-            )
-        pipeline = cls([(name, clone(step)) for name, step in steps])
-        pipeline._check()
-        check_chain(steps)
-        pipeline.steps_ = steps
-        columns = entry(header, "columns", int)
-        if columns != steps[0][1].n_features_in_:
-            raise ValueError("the columns do not match those of the first step")
-        pipeline.n_features_in_ = columns
-        take_names(pipeline, header)
-        return pipeline
 
     # ------------------------------------------------------------------ input
 
@@ -662,13 +549,6 @@ _DELEGATED = frozenset(
         "set_among",
     )
 )
-
-
-def _without_free(found: Explanation) -> Explanation:
-    """Leave out the columns that are kept free, which are 0 in all rows."""
-    there = [place for place, name in enumerate(found.columns) if name]
-    columns = tuple(found.columns[place] for place in there)
-    return found._replace(values=found.values[:, there], error=found.error[:, there], columns=columns)
 
 
 def _dense(X: Any) -> np.ndarray:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from types import MethodType
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from .. import registry
-from ..estimators.contents import entry, plain, unplain
-from .encode import part_from_state
 from .schema import names_of
 
 
@@ -125,59 +120,3 @@ def columns_of(model: Any) -> dict[str, Any]:
         "features": None if first.free else [name for name in names.tolist() if name not in ignored],  # None: keys may be new
         "categorical": names_of(first.schema_, "category", "date", "text"),  # as written: "007" is not 7
     }
-
-
-def check_own(step: Any, name: str) -> None:
-    """Raise for a step that cannot be stored in a model file."""
-    if not hasattr(step, "to_contents") or hasattr(step, "steps"):
-        cure = "use kernling's own steps (kernling.tables.Standardise, MinMax, Encode), or pickle the pipeline"
-        raise TypeError(f"step {name!r} is a {type(step).__name__}, which cannot be stored in a model file: {cure}")
-
-
-def described_steps(header: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the names and descriptions of the steps of a model file."""
-    steps = entry(header, "steps", list)
-    for pair in steps:
-        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not dict:
-            raise ValueError(f"a step is {pair!r:.60}, but must be a name and a description")
-    return [(name, held) for name, held in steps]
-
-
-def restored_part(name: str, held: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Restore a step that scales or encodes from its description in a model file."""
-    try:
-        return part_from_state(held, arrays)
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
-        raise ValueError(f"step {name!r} has an entry that is missing or of another type") from error
-
-
-def check_chain(steps: list[tuple[str, Any]]) -> None:
-    """Raise unless each of these steps, from a model file, takes the columns that the one before it gives."""
-    for name, step in steps:
-        if not hasattr(step, "n_features_in_"):
-            raise ValueError(f"step {name!r} has learned nothing")
-    for (name, step), (following, after) in pairwise(steps):
-        given = getattr(step, "columns_out", step.n_features_in_)
-        if given != after.n_features_in_:
-            raise ValueError(f"step {name!r} gives {given} columns, but step {following!r} takes {after.n_features_in_}")
-
-
-def plain_step(step: Any) -> dict[str, Any]:
-    """Return an unfitted step as JSON-compatible data."""
-    if hasattr(step, "to_state"):
-        return clone(step).to_state()
-    check_own(step, type(step).__name__)
-    params = {name: plain(value, name) for name, value in step.get_params(deep=False).items()}
-    return {"estimator": type(step).__name__, "learner": step.learner.name, "params": params}
-
-
-def step_from_plain(held: dict[str, Any]) -> Any:
-    """Create a step from the result of ``plain_step``."""
-    if "part" in held:
-        return part_from_state(held)
-    return estimator_class(held)(**{name: unplain(value) for name, value in held["params"].items()})
-
-
-def estimator_class(held: dict[str, Any]) -> Any:
-    """Return the class named in a description."""
-    return registry.estimator(entry(held, "learner", str), entry(held, "estimator", str))
