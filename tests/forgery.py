@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import copy
 import json
-import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import safetensors.numpy
 import checks
 import hostile
 import kernling
+from costs import little_memory
 from kernling import models
 
 Change = Callable[[dict, dict[str, np.ndarray]], Any]  # of a file's header and arrays, in place
@@ -32,17 +31,6 @@ def refuse(data: bytes, path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ValueError, match=path.name.replace(".", r"\.")):
         kernling.load(path)
-
-
-@contextmanager
-def little_memory(most: int) -> Iterator[None]:
-    """Raise if more than so many bytes are taken at any time within."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 # ---------------------------------------------------------------------- accidents

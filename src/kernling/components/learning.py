@@ -202,7 +202,7 @@ def _finish(side, seen, b):
     for c in range(after.mean.size):
         experts.scales.mean[c], experts.scales.squares[c] = after.mean[c], after.squares[c]
         experts.scales.kind[c] = after.kind[c]
-    early.keep(experts.early, seen.rows[:b], seen.targets[:b], seen.weights[:b])
+    early.store(experts.early, seen.rows[:b], seen.targets[:b], seen.weights[:b])
     keep_latest(experts.latest, seen.rows[:b], seen.weights[:b])
     for j in range(b):
         if seen.weights[j] > 0.0:
