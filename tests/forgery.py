@@ -97,6 +97,14 @@ def with_array(whole: bytes, name: str, change: Callable[[np.ndarray], np.ndarra
     return forged(whole, replace)
 
 
+def refuse_change(model: Any, name: str, change: Callable[[np.ndarray], np.ndarray | None], told: str, path: Path) -> None:
+    """Loading the model after a change of one array raises an error with these words."""
+    kernling.save(model, path)
+    path.write_bytes(with_array(path.read_bytes(), name, change))
+    with pytest.raises(ValueError, match=told):
+        kernling.load(path)
+
+
 def signed(arrays: dict[str, np.ndarray], text: str) -> bytes:
     """A file with this header and these arrays, and the checksum that goes with them."""
     return models.signed(safetensors.numpy.save(arrays, {"kernling": text, "sha256": models.BLANK}))
