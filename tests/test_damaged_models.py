@@ -14,6 +14,7 @@ import checks
 import forgery
 import hostile
 import kernling
+from costs import little_memory
 from forgery import forged, refuse, refuse_damaged, signed
 from kernling import models, registry
 from kernling.baselines import BPANNClassifier
@@ -367,7 +368,7 @@ def test_parameters_that_were_changed_since_the_first_event(path, name):
 @pytest.mark.parametrize("cls", MAIN)
 def test_forged_headers(cls, path):
     whole, X, y = saved(cls, path)
-    with forgery.little_memory(30 * 10**6):
+    with little_memory(30 * 10**6):
         forgery.use_all(whole, forgery.of_headers(whole), path, X, y)
 
 
