@@ -323,7 +323,7 @@ def saved(cls, path):
 
 
 MAIN = [entry.classes()[0] for entry in registry.METHODS.values() if entry.is_main]
-FEW, SOME = 13, 3  # primes, so that all ways to forge have their turn
+FEW, SOME = 31, 7  # primes, so that all ways to forge have their turn
 FORGED = [pytest.param(cls, FEW if "Auto" in cls.__name__ else SOME, id=cls.__name__) for cls in MAIN]  # Auto has 170 arrays
 FORGED += [pytest.param(cls, 1, marks=pytest.mark.long, id=f"{cls.__name__}, all") for cls in ESTIMATORS]
 
