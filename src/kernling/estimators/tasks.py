@@ -129,10 +129,8 @@ class OnlineWithClasses(OnlineEstimator):
         one, kind = self._one, self.classes_.dtype
         is_alike = (type(y) in (int, np.int64) and kind == np.int64 and abs(y) < 2**53) or (type(y) is str and kind.kind == "U")
         is_plain = type(x) is np.ndarray and x.dtype is one.dtype and x.shape == one.shape and weight == 1.0
-        is_whole = (
-            isinstance(self._state.model, Expansion) and self.learner.loop.settle is None
-        )  # a step changes all or nothing
-        if not (is_alike and is_plain and is_whole and self.class_weight is None and not self._follows):
+        changes_all_or_nothing = isinstance(self._state.model, Expansion) and self.learner.loop.settle is None
+        if not (is_alike and is_plain and changes_all_or_nothing and self.class_weight is None and not self._follows):
             return False
         _check_labels([y])
         with Snapshot(self) as before:

@@ -33,10 +33,7 @@ from .rows import Row, describe, load_data
 from .running import Batch
 from .summary import Summary
 
-FINEST, FEWEST = (
-    100,
-    50,
-)  # rows between measurements that are spread over a stream, and how many there are at least, if it is long enough
+FINEST, FEWEST = 100, 50  # rows between measurements that are spread over a long stream, and how many there are at least
 
 
 def test_then_train(

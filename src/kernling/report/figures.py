@@ -273,10 +273,8 @@ def _finish(axes: Any, x: str, y: str, log: bool) -> None:
         axes.set_xscale("log")
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(plain)
-        few = FuncFormatter(
-            lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""
-        )  # labels of all ticks would overlap
-        axes.xaxis.set_minor_formatter(few)
+        few = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+        axes.xaxis.set_minor_formatter(few)  # labels of all ticks would overlap
     elif column(x).shown is Shown.COUNT:
         axes.xaxis.set_major_formatter(thousands)
     if column(y).shown is Shown.COUNT:

@@ -26,9 +26,7 @@ class Settings:
     explaining: int = 8  # such requests at once, of which one is worked on
     models: int = 100
     model_bytes: int = 256 * 2**20  # of a model, estimated from its parameters, columns and classes
-    memory_bytes: int = (
-        2**30
-    )  # of all models together; each is there up to three times, for learning, predictions and snapshots
+    memory_bytes: int = 2**30  # of all models together; each may be there three times: to learn, predict and be saved
     columns: int = 1_000
     classes: int = 1_000
     characters: int = 200  # in a label, or the name of a column

@@ -23,9 +23,7 @@ from .scalers import SCALED, Standardise
 from .schema import Schema
 
 UNUSUAL = (KeyError, struct.error, TypeError, OverflowError)  # a name that is missing, or a value that is not a number
-STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS = range(
-    7
-)  # rows of the table; totals are rows and clipped ones
+STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS = range(7)  # of the table; totals: rows, clipped ones
 
 
 @jit_exact
@@ -151,9 +149,7 @@ class PlainStatistics:
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return state | {
-            name: copy.copy(state[name]) for name in ("_plain_rows", "_numbers") if name in state
-        }  # its own buffers
+        return state | {name: copy.copy(state[name]) for name in ("_plain_rows", "_numbers") if name in state}  # own buffers
 
     @property
     def _fill(self) -> Fill:
