@@ -6,9 +6,9 @@ Of Auto's and KRLS's own intervals (``calibrate=True``), each just before its ev
 Gaussian intervals, and split-conformal intervals of scikit-learn's boosted trees, refitted every 1,000 events on the latest
 5,000, a quarter of which calibrates; with ``--mapie``, of the package MAPIE as well, around the same trees: split-conformal
 ones, and conformalised quantile regression.  All of these times the factor that gives the same coverage in hindsight.  Widths
-are means over standard deviations of the target.  Streams are those of regression in benchmarks.peers and the arena with at least 2,000
-rows, and changes of benchmarks.changes with noise.  The constants of components/conformal.py were chosen on the first of
-these at odd places, 1 to 7, and on changes with seed 1.
+are means over standard deviations of the target.  Streams are those of regression in benchmarks.peers and the arena with at
+least 2,000 rows, and changes of benchmarks.changes with noise.  The constants of components/conformal.py were chosen on the
+first of these at odd places, 1 to 7, and on changes with seed 1.
 """
 
 import argparse
