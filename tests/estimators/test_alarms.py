@@ -5,12 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from river.drift import ADWIN
 from scipy import sparse
 
 import kernling as kl
 from commands import call
-from forgery import with_array
+from forgery import forged, with_array
+from kernling.components.adwin import BUCKETS, ROWS
 from kernling.components.columns import WIDEST, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
@@ -184,7 +186,11 @@ def test_a_merged_model_has_the_alarms_of_the_one_that_has_seen_more():
         ("watch.columns.edges", lambda array: -array, "not in order"),
         ("watch.columns.size", lambda array: array + 1.0, "shape"),
         ("watch.columns.latest", lambda array: array * np.nan, "watch.columns.latest"),
+        ("watch.columns.usual", lambda array: array + 1e300, "watch.columns.usual"),
         ("watch.losses.counts", lambda array: array[:1], "watch.losses.counts"),
+        ("watch.losses.spans", lambda array: np.where(np.isin(array, 0.0), 0.5, array), "not whole"),  # places of windows held
+        ("watch.losses.spans", lambda array: array + 1e300, "watch.losses.spans"),
+        ("watch.losses.record", lambda array: array - 1e300, "watch.losses.record"),
         ("watch.losses.record", lambda array: None, "is missing"),
     ],
 )
@@ -192,6 +198,36 @@ def test_files_with_other_contents_are_refused(folder, name, change, told):
     kl.save(new(MODELS[2]).partial_fit(X, LABELS), "m.kern")
     (folder / "m.kern").write_bytes(with_array((folder / "m.kern").read_bytes(), name, change))
     with pytest.raises(ValueError, match=told):
+        kl.load("m.kern")
+
+
+def test_a_detector_that_is_full_is_refused(folder):
+    """One more number would be written behind the last row of buckets."""
+    kl.save(new(MODELS[2]).partial_fit(X[:50], LABELS[:50]), "m.kern")
+
+    def fill(header, arrays):
+        counts = np.full_like(arrays["watch.losses.adwin.counts"], BUCKETS)
+        arrays["watch.losses.adwin.counts"] = counts
+        arrays["watch.losses.adwin.record"] = np.array([counts @ 2.0 ** np.arange(ROWS), 0.0, 0.0, 0.0])
+
+    (folder / "m.kern").write_bytes(forged((folder / "m.kern").read_bytes(), fill))
+    with pytest.raises(ValueError, match=r"watch\.losses\.adwin\.record"):
+        kl.load("m.kern")
+
+
+@pytest.mark.parametrize("model", [new(MODELS[2]), kl.StreamPipeline([("scale", Standardise()), ("model", new(MODELS[2]))])])
+def test_columns_of_a_wider_model_are_refused(folder, model):
+    kl.save(new(MODELS[2]).partial_fit(np.hstack([X, X])[:500], LABELS[:500]), "wide.kern")
+    kl.save(model.partial_fit(X[:500], LABELS[:500]), "m.kern")
+    theirs = safetensors.numpy.load((folder / "wide.kern").read_bytes())
+
+    def swap(header, arrays):
+        for name in arrays:
+            if "watch.columns." in name:
+                arrays[name] = theirs[name[name.index("watch.") :]]
+
+    (folder / "m.kern").write_bytes(forged((folder / "m.kern").read_bytes(), swap))
+    with pytest.raises(ValueError, match="6 columns are watched, but 3 of the rows"):
         kl.load("m.kern")
 
 
