@@ -13,6 +13,7 @@ import kernling as kl
 from commands import call
 from forgery import forged, with_array
 from kernling.components.adwin import BUCKETS, ROWS
+from kernling.components.alarms import Alarm, changes
 from kernling.components.columns import WIDEST, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
@@ -316,6 +317,14 @@ def test_pipelines_of_plain_numbers_watch_them_as_they_are():
     assert [list(one.columns) for one in own] == [["b"]]
     assert [list(one.columns) for one in other] == [[1]]
     assert np.array_equal(arrays.model_._watch.columns.latest[:100], X[6000:6100])
+
+
+def test_a_change_lasts_a_thousand_events_from_its_first_alarm():
+    alarms = [Alarm(event, "error", 0.1, 0.2, 0.99) for event in (100, 900, 1100, 1101, 2101)]
+    assert [line.split(":")[0] for line in changes(alarms, of_values=False)] == [
+        "changed at event 100",
+        "changed at event 1,101",
+    ]
 
 
 def test_a_run_tells_what_has_changed(folder):
