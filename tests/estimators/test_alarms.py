@@ -8,13 +8,24 @@ import pytest
 import safetensors.numpy
 from river.drift import ADWIN
 from scipy import sparse
+from scipy.stats import f
 
 import kernling as kl
 from commands import call
 from forgery import forged, with_array
 from kernling.components.adwin import BUCKETS, ROWS
-from kernling.components.alarms import Alarm, changes
-from kernling.components.columns import WIDEST, new_columns, watch_rows
+from kernling.components.alarms import (
+    CONSTANT,
+    ERROR,
+    Alarm,
+    changes,
+    compare,
+    compare_labels,
+    new_losses,
+    new_watch,
+    watch_events,
+)
+from kernling.components.columns import WIDEST, _chances, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
 
@@ -317,6 +328,29 @@ def test_pipelines_of_plain_numbers_watch_them_as_they_are():
     assert [list(one.columns) for one in own] == [["b"]]
     assert [list(one.columns) for one in other] == [[1]]
     assert np.array_equal(arrays.model_._watch.columns.latest[:100], X[6000:6100])
+
+
+def test_alarms_of_one_call_are_in_the_order_of_their_events():
+    found = [(5, ERROR, 0.1, 0.2, 0.0), (2, CONSTANT, 0.1, 0.2, 0.0), (2, ERROR, 0.1, 0.3, 0.0)]
+    alarms = watch_events(new_watch(2), found, np.zeros((6, 1))).latest()
+    assert [(one.event, one.what) for one in alarms] == [(2, "error"), (2, "constant"), (5, "error")]
+
+
+def test_the_constant_answer_is_the_first_of_the_most_frequent_classes():
+    usual = np.empty(4)
+    compare_labels(np.zeros(2), np.array([1, 0, 1, 1]), usual)
+    np.testing.assert_array_equal(usual, [1, 1, 1, 0])
+
+
+def test_nobody_fails_where_nobody_is_ever_wrong():
+    none = np.zeros(3000)
+    assert compare(new_losses(2).record, none, none, 0, np.empty(3)) == -1
+    assert compare(new_losses(2).record, none + 0.5, none + 0.5, 0, np.empty(3)) == 1999  # after the first window
+
+
+def test_the_chance_of_a_column_is_the_tail_of_an_f_distribution():
+    usual = np.array([[10.0, 20.0, 50.0, 3.0, 1.0]])  # ten windows with the mean 2 and the variance 1: 2 * 4 / 1 degrees
+    assert _chances(np.array([6.0]), usual) == pytest.approx(f.sf(3.0, 8.0, 80.0))
 
 
 def test_a_change_lasts_a_thousand_events_from_its_first_alarm():
