@@ -324,8 +324,6 @@ class LiveModel:
         with self._learning:
             outcomes = yield from self._replaying(position, block)
             self._is_crowded = len(block.pieces) > 1
-            if self._state.model is not None:
-                self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(self._state.model)))
             if self._is_due():
                 self.publish()
         return outcomes
@@ -340,6 +338,7 @@ class LiveModel:
         if published.model is not None:
             with suppress(Exception):  # an example without values is not a row for every model
                 published.predict_few([self._example(published.model)], self.traits.layout)
+            self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
         self._published, self._is_published, self._published_at = published, True, time.monotonic()
 
     def replay(self, position: int, block: Block) -> list[str | None]:
@@ -433,10 +432,11 @@ class LiveModel:
             self._gather(block)
             return
         model, progress = self._state.model, cast("Progress", self._state.progress)
-        before, targets = copy.copy(last_step(model)), self.traits.targets.array(block.targets)
+        last, targets = last_step(model), self.traits.targets.array(block.targets)
+        before = copy.copy(last) if hasattr(last, "interval_around") else None  # with its thresholds
         predicted = model.predict_then_learn(as_rows(model, block.columns), targets)
         progress.update(block.targets, predicted.tolist())
-        if hasattr(before, "interval_around"):  # its thresholds are those before the block
+        if before is not None:
             progress.add_recent(targets, predicted, before.interval_around(predicted, COVERAGE))
 
 
