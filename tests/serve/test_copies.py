@@ -18,6 +18,12 @@ from serving import abandon, contents_of, events, send
 TRAITS = Traits(Layout({"km": "numbers"}), Targets("classification", "text"))
 
 
+def nothing_asks(monkeypatch):
+    """Let no copy be made because of its age, and nothing ask for one but the test."""
+    monkeypatch.setattr(live, "PAUSE", 1e9)
+    monkeypatch.setattr("kernling.serve.service.TICK", 1e6)
+
+
 def block(rows, requests=1):
     km = np.arange(rows) / rows
     return Block({"km": km}, ["late" if one > 0.5 else "early" for one in km.tolist()], (rows // requests,) * requests)
@@ -99,7 +105,7 @@ def test_a_block_that_fails_is_taken_back_with_and_without_a_copy(model, monkeyp
 
 
 def test_requests_are_checked_against_the_model_itself_not_its_copy(start, monkeypatch):
-    monkeypatch.setattr(live, "PAUSE", 1e9)
+    nothing_asks(monkeypatch)
     service = start(Settings(first_rows=20, snapshot_seconds=3600.0, classes=4))
     send(service, events(40), 40)
     held = service.models["flights"]
@@ -113,7 +119,7 @@ def test_requests_are_checked_against_the_model_itself_not_its_copy(start, monke
 
 
 def test_a_kill_before_the_copy_is_made_loses_nothing(start, monkeypatch):
-    monkeypatch.setattr(live, "PAUSE", 1e9)
+    nothing_asks(monkeypatch)
     service = start()
     send(service, events(60), 30)
     send(service, events(60, seed=1), 20)
