@@ -322,9 +322,10 @@ class LiveModel:
     def learning(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         """Do the same in turns: each item of the generator is a moment at which other models may learn."""
         with self._learning:
+            begun = self._state.model is not None
             outcomes = yield from self._replaying(position, block)
             self._is_crowded = len(block.pieces) > 1
-            if self._is_due():
+            if self._is_due() or not begun:
                 self.publish()
         return outcomes
 
