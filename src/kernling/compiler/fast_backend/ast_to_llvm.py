@@ -49,10 +49,12 @@ from .values import (
 class _Scope:
     """A function that is being translated."""
 
-    def __init__(self, function: Any, path: tuple):
-        self.globals, self.path = function.__globals__, path
-        self.slots: dict[str, Any] = {}  # of variables: type and addresses
+    def __init__(self, function: Any, assigned_once: frozenset, path: tuple):
+        self.globals, self.assigned_once, self.path = function.__globals__, assigned_once, path
+        self.fixed: dict[str, Any] = {}  # variables that are assigned once: their values
+        self.slots: dict[str, Any] = {}  # others: type and addresses
         self.statics: dict[str, Static] = {}
+        self.returns: set[bool] = set()  # whether the ends of the function return a value
         self.loops: list[tuple] = []  # blocks for continue and break
         self.end: Any = None  # block after the function
         self.result: Any = None
@@ -77,26 +79,26 @@ class Front(Calls):
     def emit(self, target: ir.Function) -> bool:
         """Write the body of a function; return False if types were wrong, and it must be repeated."""
         self.stale, self.depth, self.allocated, self.may_fail = False, 0, [], False
-        assumed = self.result
         self.entry = target.append_basic_block("entry")
         self.builder = ir.IRBuilder(target.append_basic_block("begin"))
         self.slots_of_entry = ir.IRBuilder(self.entry)
         leaves = iter(target.args[2:])
         arguments = [self._from_leaves(kind, leaves) for kind in self.kinds]
         value = self._run(self.function, (), self.freedoms, arguments)
+        pointer = self.builder.bitcast(target.args[0], self.context.call_conv.get_return_type(self.result))
         if value is None:
-            self.builder.store(ir.Constant(ADDRESS, None), self.builder.bitcast(target.args[0], ADDRESS.as_pointer()))
-        elif value.kind == assumed:
-            self._save(value, target.args[0])
+            self.builder.store(ir.Constant(ADDRESS, None), pointer)
+        else:
+            self._save(value, pointer)
         self._free()
         self.builder.ret(ir.Constant(ir.IntType(32), 0))
         self.slots_of_entry.branch(target.blocks[1])
-        return not self.stale and assumed == self.result
+        return not self.stale
 
     def _run(self, function: Any, path: tuple, flags: tuple, arguments: list) -> Any:
         """Translate a function here; return what it returns, or None."""
-        scope = _Scope(function, path)
-        node = syntax_of(function)
+        node, assigned_once = syntax_of(function)
+        scope = _Scope(function, assigned_once, path)
         names = [argument.arg for argument in node.args.args]
         if len(names) != len(arguments) or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
             raise Unsupported("other than positional arguments")
@@ -107,9 +109,7 @@ class Front(Calls):
             self._assign(name, argument)
         self._block(node.body)
         if not self.builder.block.is_terminated:
-            if (scope.path, "return") in self.facts:
-                raise Unsupported("a function that may or may not return a value")
-            self.builder.branch(scope.end)
+            self._leave(None)
         self.builder.position_at_end(scope.end)
         self.scope, self.flags = outer
         return None if scope.result is None else self._loaded(scope.result)
@@ -148,15 +148,20 @@ class Front(Calls):
     def _assign(self, name: str, value: Any) -> None:
         scope = self.scope
         if isinstance(value, Static):
-            if name in scope.slots or scope.statics.setdefault(name, value) != value:
+            if name in scope.slots or name in scope.fixed or scope.statics.setdefault(name, value) != value:
                 raise Unsupported(f"{name} with several meanings")
             return
         if name in scope.statics:
             raise Unsupported(f"{name} with several meanings")
+        if name in scope.assigned_once:
+            scope.fixed[name] = value._replace(constant=None) if isinstance(value, Number) else value
+            return
         scope.slots[name] = self._kept(scope.slots.get(name), (scope.path, name), value)
 
     def _named(self, name: str) -> Any:
         scope = self.scope
+        if name in scope.fixed:
+            return scope.fixed[name]
         if name in scope.slots:
             return self._loaded(scope.slots[name])
         if name in scope.statics:
@@ -220,11 +225,16 @@ class Front(Calls):
             raise Unsupported("assignment")
 
     def _do_Return(self, node: ast.Return) -> None:
+        self._leave(node.value)
+
+    def _leave(self, node: ast.expr | None) -> None:
+        """Leave the function, with the value of an expression."""
         scope = self.scope
-        if node.value is not None:
-            scope.result = self._kept(scope.result, (scope.path, "return"), self._value(node.value))
-        elif (scope.path, "return") in self.facts:
+        scope.returns.add(node is not None)
+        if len(scope.returns) > 1:
             raise Unsupported("a function that may or may not return a value")
+        if node is not None:
+            scope.result = self._kept(scope.result, (scope.path, "return"), self._value(node))
         self.builder.branch(scope.end)
 
     def _do_If(self, node: ast.If) -> None:

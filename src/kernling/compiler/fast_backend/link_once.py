@@ -113,11 +113,12 @@ class _Lean(Compiler):
         done = False
         while not done:
             description = PythonFunctionDescriptor.from_specialized_function(
-                described, kinds, front.result, {}, context.mangler, flags.forceinline, False, [flags.get_mangle_string()]
+                described, kinds, types.none, {}, context.mangler, flags.forceinline, False, [flags.get_mangle_string()]
             )
             module = state.library.create_ir_module(description.unique_name)
             context.declare_env_global(module, context.get_env_name(description))
             done = front.emit(context.declare_function(module, description))
+        description.restype = front.result
         library = state.library
         for callee in front.libraries:
             library.add_linking_library(callee)
@@ -232,7 +233,6 @@ def run_canary(function, values, n):
     context, kinds, result, name = cpu_target.target_context, (types.float64[::1], types.int64), types.int64, "kernling_canary"
     cpu_target.typing_context.refresh()
     front = Front(function, kinds, set(), context, is_part_of_callers)
-    front.facts[(), "return"] = result  # so one pass is enough
     module = context.create_module(name)
     if not front.emit(ir.Function(module, context.call_conv.get_function_type(result, kinds), name)):
         raise ValueError("a small program has other types than expected")
