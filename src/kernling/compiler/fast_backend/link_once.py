@@ -14,8 +14,9 @@ import ctypes
 import gc
 from types import SimpleNamespace
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from llvmlite.ir.values import FunctionAttributes
+from numba import config
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -47,8 +48,11 @@ class _Unit(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        options = binding.create_pipeline_tuning_options(int(config.OPT))
+        options.loop_vectorization = bool(config.LOOP_VECTORIZE)
+        options.loop_unrolling = False  # loops on vectors are interleaved anyway; others would only be longer to compile
+        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 class _Fragment(_Unit):
@@ -151,20 +155,15 @@ class _Lean(Compiler):
         )
 
     def _wrap(self, description, environment):
-        """Write the function that Python calls."""
+        """Let Numba write the function that Python calls, unless ours is enough: it is written when Python calls it."""
         from numba.core.runtime import rtsys
 
-        from .wrapper import Unsupported, Wrapper
+        from .wrapper import can_wrap, name_of
 
         state, library = self.state, self.state.library
-        try:
-            if description.mangled_name in cannot_fail:
-                wrapper = Wrapper(state.targetctx, description)
-                library.add_ir_module(wrapper.module)
-                wrappers[description.mangled_name] = wrapper.name
-                return
-        except Unsupported:
-            pass
+        if description.mangled_name in cannot_fail and can_wrap(description):
+            wrappers[description.mangled_name] = name_of(description)
+            return
         library.add_linking_library(rtsys.library)
         state.targetctx.create_cpython_wrapper(library, description, environment, None, release_gil=state.flags.release_gil)
 
@@ -223,6 +222,20 @@ class FragmentCompiler(_Lean):
 
 
 COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentCompiler}
+
+
+def wrapper_library(result):
+    """Return the library of the function that Python calls instead of a compiled one."""
+    from .wrapper import Wrapper
+
+    context = cpu_target.target_context
+    wrapper = Wrapper(context, result.fndesc)
+    library = _Unit(context.codegen(), wrapper.module.name)
+    library.enable_object_caching()
+    library.add_linking_library(result.library)
+    library.add_ir_module(wrapper.module)
+    library.finalize()
+    return library
 
 
 @global_compiler_lock

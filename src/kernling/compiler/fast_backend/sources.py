@@ -60,7 +60,7 @@ def _assigned_once(function: ast.FunctionDef) -> frozenset[str]:
     """Return the variables that are assigned once, before all that reads them, so that they need no memory."""
     places = count()
     reads: dict[str, list[int]] = {}
-    spans = {argument.arg: [range(sys.maxsize)] for argument in function.args.args}  # from an assignment to the end of its block
+    spans = {argument.arg: [range(sys.maxsize)] for argument in function.args.args}  # from assignment to end of block
 
     def follow(statements: list, assigned: Any = ()) -> None:
         begins = [(name, next(places)) for name in assigned]
