@@ -34,7 +34,7 @@ class Calibrated:
     calibrate: bool = parameter(
         default=False,
         allowed=SWITCH,
-        doc="Whether errors before learning are followed, for intervals and sets that contain a given share of the targets.",
+        doc="Whether prediction errors are followed, for ``predict_interval`` and ``predict_set``.",
     )
     _errors: Any  # an Errors, or None
     _fitted: Callable[[], Any]

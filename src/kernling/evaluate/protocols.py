@@ -15,6 +15,7 @@ from ..estimators.checking import is_fitted
 from ..io import Stream, stream
 from ..io.base import Chunk, cut_chunk, first_rows
 from ..tables import Table
+from .label_metrics import Counts
 from .measuring import (
     chosen_metrics,
     copy_with_seed,
@@ -26,9 +27,10 @@ from .measuring import (
     warm_up,
     weights_of_experts,
 )
-from .metrics import Batch, Counts, Window, metric, metric_class
+from .metrics import Window, metric, metric_class
 from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
+from .running import Batch
 from .summary import Summary
 
 FINEST, FEWEST = (

@@ -34,7 +34,6 @@ from ..components.least_squares import (
     FEATURES,
     FIXED,
     LARGEST,
-    REGRET,
     LeastSquares,
     Ridge,
     class_targets,
@@ -42,7 +41,7 @@ from ..components.least_squares import (
     new_least_squares,
     until_due,
 )
-from ..components.pending import commit, write_leverages, write_weights
+from ..components.pending import REGRET, commit, write_leverages, write_weights
 from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
 from ..core import state as states
 from ..core.blas import one_thread

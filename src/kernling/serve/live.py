@@ -19,7 +19,7 @@ from ..tables.table import Table
 from ..tables.telling import telling_columns
 from .blocks import Block, farther, joined
 from .learners import share
-from .progress import Progress
+from .progress import RunningLosses
 from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings
@@ -56,7 +56,7 @@ class State(NamedTuple):
     """A model after a block.  Published states are never modified: predictions, facts and snapshots use them."""
 
     model: Any = None  # None until enough rows have arrived
-    progress: Progress | None = None  # None before the first event
+    progress: RunningLosses | None = None  # None before the first event
     position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
     obstacle: str | None = None  # why the model cannot start with the rows that it has
     telling: tuple[str, ...] = ()  # columns each of which predicted the targets of the first rows by itself
@@ -302,7 +302,7 @@ class LiveModel:
 
     def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
-        progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
+        progress = self._state.progress or RunningLosses(str(self.traits.targets.task), self.settings.window)
         offsets = farther(self._state.offsets, block.offsets)
         self._state = self._state._replace(progress=progress, position=position, offsets=offsets)
         try:
@@ -384,7 +384,7 @@ class LiveModel:
         if self._state.model is None:
             self._gather(block)
             return
-        model, progress = self._state.model, cast("Progress", self._state.progress)
+        model, progress = self._state.model, cast("RunningLosses", self._state.progress)
         before, targets = copy.copy(last_step(model)), self.traits.targets.array(block.targets)
         predicted = model.predict_then_learn(as_rows(model, block.columns), targets)
         progress.update(block.targets, predicted.tolist())
