@@ -13,10 +13,11 @@ from __future__ import annotations
 import ctypes
 import gc
 from types import SimpleNamespace
+from typing import Any
 
 from llvmlite import binding, ir
 from llvmlite.ir.values import FunctionAttributes
-from numba import config
+from numba import config as numba_config
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -27,6 +28,7 @@ from ..loader import cannot_fail, wrappers
 from ..private_parts import check
 from ..progress import compiling
 
+settings: Any = numba_config  # declared without its attributes
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
 WIDEST = '"prefer-vector-width"="512"'
@@ -48,8 +50,8 @@ class _Unit(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        options = binding.create_pipeline_tuning_options(int(config.OPT))
-        options.loop_vectorization = bool(config.LOOP_VECTORIZE)
+        options = binding.create_pipeline_tuning_options(int(settings.OPT))
+        options.loop_vectorization = bool(settings.LOOP_VECTORIZE)
         options.loop_unrolling = False  # loops on vectors are interleaved anyway; others would only be longer to compile
         builder = binding.create_pass_builder(self._codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)

@@ -73,7 +73,7 @@ def _assigned_once(function: ast.FunctionDef) -> frozenset[str]:
             stored = [one.id for one in names if isinstance(one.ctx, ast.Store)]
             is_loop = isinstance(statement, ast.For)
             for part in ("body", "orelse"):
-                follow(getattr(statement, part, ()), stored if is_loop else ())
+                follow(getattr(statement, part, []), stored if is_loop else ())
             begins += [] if is_loop else [(name, next(places)) for name in stored]
         for name, begin in begins:
             spans.setdefault(name, []).append(range(begin, next(places)))
