@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import jit_exact
+from ..compiler import by_address, jit_exact
 from ..core import state as states
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room
@@ -267,7 +267,7 @@ def class_targets(targets, columns):
 def current_weights(sums: LeastSquares) -> np.ndarray:
     """Return W after all events, (outputs, features)."""
     W = np.empty((len(sums.weights), sums.count))
-    write_weights(sums, W)
+    write_weights(by_address(sums), W)
     return W
 
 
@@ -307,7 +307,7 @@ def settle(sums: LeastSquares) -> None:
 def fold(sums: LeastSquares, restore: bool = False) -> None:
     """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again."""
     n, waiting, keep, pending = sums.count, int(sums.size[WAITING]), sums.record[KEEP], sums.pending
-    widen_sums(sums, n)
+    widen_sums(by_address(sums), n)
     if waiting:
         fade = keep**waiting
         Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[:, :waiting]
