@@ -328,7 +328,7 @@ def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
         sums.size[WAITING] = 0
     if restore:
         sums.record[RHO] = sums.record[FULL]
-    if even:
+    if even and n:
         sums.record[RHO] = sums.record[FULL] / _evenness(sums)
     renew(sums)
 

@@ -9,7 +9,8 @@ of another: a stack learns how large it is, by the probability that each label w
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
-little more.  The share is smaller where a class is rare: otherwise the weights would be even again before its next event.  Nothing is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
+little more.  The share is smaller where a class is rare: otherwise weights would be even again before its next event.  Nothing
+is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
 """
 
 from __future__ import annotations
