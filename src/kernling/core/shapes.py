@@ -103,6 +103,7 @@ def declared(
 
     def declare(part: type[Part]) -> type[Part]:
         part.ARRAYS = Arrays(found, used, lengths or {})  # type: ignore[attr-defined]
+        # not issubclass(part, PerPoint): Python would remember that the part was none before it had the methods
         if not hasattr(part, "grown") and any(STORED in entry.shape for entry in found.values()):
             part.grown, part.trimmed = _grown, _trimmed  # type: ignore[attr-defined]
         return part
