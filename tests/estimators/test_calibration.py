@@ -187,6 +187,9 @@ def test_saved_pickled_and_merged(model, folder):
         ("errors.allowed", lambda array: array + 5.0, "errors.allowed"),
         ("errors.record", lambda array: array[:3], "errors.record"),
         ("errors.factors", lambda array: array * np.nan, "errors.factors"),
+        ("errors.factors", lambda array: array + 1e300, "errors.factors"),  # intervals would be infinite
+        ("errors.record", lambda array: array - [0.0, 0.0, 0.0, 1e300, 0.0], "errors.record"),
+        ("errors.record", lambda array: array * [1.0, 1.0, 1e-300, 1.0, 1.0], "errors without weight"),
         ("errors.tally", lambda array: None, "errors.tally is missing"),
     ],
 )

@@ -233,6 +233,7 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
         self._prose: tuple[Prose, ...] = ()  # of each text
         is_usual = self.missing == "impute" and type(scale) is Standardise
         self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
+        self._has_table = is_usual and len(self._measured) == len(scaled) > 1
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
@@ -312,7 +313,7 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
         if found is None:
             return self.transform(one_row(x))[0]
         row, values = found
-        return self._joined(row, self._transformed(self._fill.filled(values) if np.isnan(values).any() else values))
+        return self._joined(row, self._scaled_row(values))
 
     def learn_transform_one(self, x: Any, y: Any = None, task: str | None = None) -> np.ndarray:
         """Learn one event and return it encoded with the updated state; prose is scored before it is learned."""
@@ -320,7 +321,7 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
         if found is None:
             return self.learn_transform(one_row(x), None if y is None else [y], task)[0]
         row, values = found
-        return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
+        return self._joined(row, self._learned_row(values))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Return an event without its values, and its values, NaN where missing; None if it is unusual (the fast path).
