@@ -158,6 +158,15 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
 
 
+@pytest.mark.parametrize("positives", [128, 32, 1, 0])
+def test_the_ridge_of_the_kernel_expert_is_larger_if_a_class_is_rare(positives):
+    X, _ = rare(256)
+    y = np.where(np.arange(256) < positives, 1, 0)
+    model = kl.AutoClassifier(points=40).partial_fit(X, y, classes=[0, 1])
+    evenness = 4.0 * y.mean() * (1.0 - y.mean())
+    assert model._fitted().kernel_squares.rho == pytest.approx(0.1 / max(evenness, 0.01))
+
+
 @pytest.mark.parametrize("weights", ["balanced", {0: 0.5, 1: 3.0, 2: 40.0}], ids=str)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_class_weights_multiply_probabilities(classes, weights):

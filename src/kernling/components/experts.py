@@ -202,8 +202,9 @@ def clear(experts: Experts) -> None:
 
 
 def fold(experts: Experts) -> None:
-    """Fold events into the sums of least squares where it is time."""
-    for part in (experts.kernel_squares, experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
+    """Fold events into the sums of least squares where it is time; the kernel expert's ridge is larger for a rare class."""
+    least_squares.settle(experts.kernel_squares, even=isinstance(experts.mixture, Mixture))
+    for part in (experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 NARROW = 32  # features, up to which events do not wait
 RENEW = 1024  # events that have not waited, after which L and W are computed from the sums
+UNEVEN = 0.01  # the least variance of classes over that of equally frequent ones
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 
 
@@ -217,7 +218,7 @@ class LeastSquares(NamedTuple):
         losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
         record[FULL:] = self.record[FULL:]
-        record[RHO] = record[FULL]
+        record[RHO] = max(record[FULL], self.record[RHO], other.record[RHO])  # not what forgetting has left of it
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         size = np.array([n, *self.size[FIXED : MOST + 1], n, 0])
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
@@ -296,16 +297,19 @@ def until_due(sums):
     return max(ahead, 1)  # also with the numbers of a file
 
 
-def settle(sums: LeastSquares) -> None:
-    """Fold events, or restore the ridge and the accuracy of the factor, if it is time."""
+def settle(sums: LeastSquares, even: bool = False) -> None:
+    """Fold events, or restore the ridge and the accuracy of the factor, if it is time; for ``even`` see ``fold``."""
     period, events = int(sums.record[PERIOD]), int(sums.record[EVENTS])
     due = bool(period) and events % period == 0
     if due or sums.size[WAITING] == BLOCK or not (sums.waits or events % RENEW):
-        fold(sums, restore=due)
+        fold(sums, restore=due, even=even)
 
 
-def fold(sums: LeastSquares, restore: bool = False) -> None:
-    """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again."""
+def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
+    """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again.
+
+    With ``even``, the ridge is that of classes that are equally frequent, over how even they are.
+    """
     n, waiting, keep, pending = sums.count, int(sums.size[WAITING]), sums.record[KEEP], sums.pending
     widen_sums(by_address(sums), n)
     if waiting:
@@ -324,7 +328,16 @@ def fold(sums: LeastSquares, restore: bool = False) -> None:
         sums.size[WAITING] = 0
     if restore:
         sums.record[RHO] = sums.record[FULL]
+    if even and n:
+        sums.record[RHO] = sums.record[FULL] / _evenness(sums)
     renew(sums)
+
+
+def _evenness(sums: LeastSquares) -> float:
+    """Return the variance of the classes so far over that of equally frequent ones, at least UNEVEN."""
+    shares = 0.5 + 0.5 * sums.moments[:, 0] / sums.squares[0]  # the first feature is 1, and the targets are -1 and 1
+    share = 1.0 / max(2, len(shares))
+    return max(float(np.mean(shares * (1.0 - shares))) / (share * (1.0 - share)), UNEVEN)
 
 
 def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
