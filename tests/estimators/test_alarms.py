@@ -5,13 +5,27 @@ import pickle
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from river.drift import ADWIN
 from scipy import sparse
+from scipy.stats import f
 
 import kernling as kl
 from commands import call
-from forgery import refuse_change
-from kernling.components.columns import WIDEST, new_columns, watch_rows
+from forgery import forged, refuse_change
+from kernling.components.adwin import BUCKETS, ROWS
+from kernling.components.alarms import (
+    CONSTANT,
+    ERROR,
+    Alarm,
+    changes,
+    compare,
+    compare_labels,
+    new_losses,
+    new_watch,
+    watch_events,
+)
+from kernling.components.columns import WIDEST, _chances, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
 
@@ -184,12 +198,46 @@ def test_a_merged_model_has_the_alarms_of_the_one_that_has_seen_more():
         ("watch.columns.edges", lambda array: -array, "not in order"),
         ("watch.columns.size", lambda array: array + 1.0, "shape"),
         ("watch.columns.latest", lambda array: array * np.nan, "watch.columns.latest"),
+        ("watch.columns.usual", lambda array: array + 1e300, "watch.columns.usual"),
         ("watch.losses.counts", lambda array: array[:1], "watch.losses.counts"),
+        ("watch.losses.spans", lambda array: np.where(np.isin(array, 0.0), 0.5, array), "not whole"),  # places of windows held
+        ("watch.losses.spans", lambda array: array + 1e300, "watch.losses.spans"),
+        ("watch.losses.record", lambda array: array - 1e300, "watch.losses.record"),
         ("watch.losses.record", lambda array: None, "is missing"),
     ],
 )
 def test_files_with_other_contents_are_refused(folder, name, change, told):
     refuse_change(new(MODELS[2]).partial_fit(X, LABELS), name, change, told, folder / "m.kern")
+
+
+def test_a_detector_that_is_full_is_refused(folder):
+    """One more number would be written behind the last row of buckets."""
+    kl.save(new(MODELS[2]).partial_fit(X[:50], LABELS[:50]), "m.kern")
+
+    def fill(header, arrays):
+        counts = np.full_like(arrays["watch.losses.adwin.counts"], BUCKETS)
+        arrays["watch.losses.adwin.counts"] = counts
+        arrays["watch.losses.adwin.record"] = np.array([counts @ 2.0 ** np.arange(ROWS), 0.0, 0.0, 0.0])
+
+    (folder / "m.kern").write_bytes(forged((folder / "m.kern").read_bytes(), fill))
+    with pytest.raises(ValueError, match=r"watch\.losses\.adwin\.record"):
+        kl.load("m.kern")
+
+
+@pytest.mark.parametrize("model", [new(MODELS[2]), kl.StreamPipeline([("scale", Standardise()), ("model", new(MODELS[2]))])])
+def test_columns_of_a_wider_model_are_refused(folder, model):
+    kl.save(new(MODELS[2]).partial_fit(np.hstack([X, X])[:500], LABELS[:500]), "wide.kern")
+    kl.save(model.partial_fit(X[:500], LABELS[:500]), "m.kern")
+    theirs = safetensors.numpy.load((folder / "wide.kern").read_bytes())
+
+    def swap(header, arrays):
+        for name in arrays:
+            if "watch.columns." in name:
+                arrays[name] = theirs[name[name.index("watch.") :]]
+
+    (folder / "m.kern").write_bytes(forged((folder / "m.kern").read_bytes(), swap))
+    with pytest.raises(ValueError, match="6 columns are watched, but 3 of the rows"):
+        kl.load("m.kern")
 
 
 def test_a_call_that_fails_changes_nothing():
@@ -277,6 +325,37 @@ def test_pipelines_of_plain_numbers_watch_them_as_they_are():
     assert [list(one.columns) for one in own] == [["b"]]
     assert [list(one.columns) for one in other] == [[1]]
     assert np.array_equal(arrays.model_._watch.columns.latest[:100], X[6000:6100])
+
+
+def test_alarms_of_one_call_are_in_the_order_of_their_events():
+    found = [(5, ERROR, 0.1, 0.2, 0.0), (2, CONSTANT, 0.1, 0.2, 0.0), (2, ERROR, 0.1, 0.3, 0.0)]
+    alarms = watch_events(new_watch(2), found, np.zeros((6, 1))).latest()
+    assert [(one.event, one.what) for one in alarms] == [(2, "error"), (2, "constant"), (5, "error")]
+
+
+def test_the_constant_answer_is_the_first_of_the_most_frequent_classes():
+    usual = np.empty(4)
+    compare_labels(np.zeros(2), np.array([1, 0, 1, 1]), usual)
+    np.testing.assert_array_equal(usual, [1, 1, 1, 0])
+
+
+def test_nobody_fails_where_nobody_is_ever_wrong():
+    none = np.zeros(3000)
+    assert compare(new_losses(2).record, none, none, 0, np.empty(3)) == -1
+    assert compare(new_losses(2).record, none + 0.5, none + 0.5, 0, np.empty(3)) == 1999  # after the first window
+
+
+def test_the_chance_of_a_column_is_the_tail_of_an_f_distribution():
+    usual = np.array([[10.0, 20.0, 50.0, 3.0, 1.0]])  # ten windows with the mean 2 and the variance 1: 2 * 4 / 1 degrees
+    assert _chances(np.array([6.0]), usual) == pytest.approx(f.sf(3.0, 8.0, 80.0))
+
+
+def test_a_change_lasts_a_thousand_events_from_its_first_alarm():
+    alarms = [Alarm(event, "error", 0.1, 0.2, 0.99) for event in (100, 900, 1100, 1101, 2101)]
+    assert [line.split(":")[0] for line in changes(alarms, of_values=False)] == [
+        "changed at event 100",
+        "changed at event 1,101",
+    ]
 
 
 def test_a_run_tells_what_has_changed(folder):

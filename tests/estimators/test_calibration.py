@@ -187,6 +187,9 @@ def test_saved_pickled_and_merged(model, folder):
         ("errors.allowed", lambda array: array + 5.0, "errors.allowed"),
         ("errors.record", lambda array: array[:3], "errors.record"),
         ("errors.factors", lambda array: array * np.nan, "errors.factors"),
+        ("errors.factors", lambda array: array + 1e300, "errors.factors"),  # intervals would be infinite
+        ("errors.record", lambda array: array - [0.0, 0.0, 0.0, 1e300, 0.0], "errors.record"),
+        ("errors.record", lambda array: array * [1.0, 1.0, 1e-300, 1.0, 1.0], "errors without weight"),
         ("errors.tally", lambda array: None, "errors.tally is missing"),
     ],
 )
@@ -206,8 +209,9 @@ def test_what_is_asked_for_too_early_or_in_vain_is_told():
     plain = kl.AVMRegressor(gamma=0.5).partial_fit(X, Y)
     assert not hasattr(plain, "predict_interval")
     assert not hasattr(plain, "calibration_")
-    with pytest.raises(AttributeError, match="predict_interval"):
-        plain.predict_interval(X)
+    for without in (plain, kl.StreamPipeline([("model", plain)])):
+        with pytest.raises(AttributeError, match="calibrate=True"):
+            without.predict_interval(X)
     with pytest.raises(AttributeError, match="calibrate=True"):
         _ = plain.calibration_
     model = kl.AVMRegressor(gamma=0.5, calibrate=True)
@@ -232,6 +236,10 @@ def test_pipelines_and_dictionaries():
     other = kl.StreamPipeline.auto(kl.AVMClassifier(gamma=0.5, delta=0.5, calibrate=True)).partial_fit(rows, LABELS)
     assert other.predict_set(rows[:4]).shape == (4, 3)
     assert not hasattr(other, "predict_interval")
+    chosen = kl.StreamPipeline.auto(calibrate=True, watch=True).partial_fit(rows, Y)  # the model is chosen later
+    assert chosen.predict_interval(rows[:4]).shape == (4, 2)
+    assert chosen.alarm_count_ == 0
+    assert kl.StreamPipeline.auto(kl.AVMRegressor(calibrate=True), watch=True).steps[-1][1].calibrate
 
 
 def test_the_command_line_tells_how_many_targets_were_inside(folder):

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 import checks
 import kernling
-from kernling import AVMClassifier, AVMRegressor
+from kernling import AVMClassifier, AVMRegressor, SPAClassifier
 from kernling.estimators import labels
 from kernling.estimators.tasks import OnlineWithClasses
 from kernling.tables import Standardise
@@ -100,6 +100,19 @@ def test_a_single_event_of_a_late_class_copies_nothing_but_what_has_outputs():
     assert model.classes_[-1] == 17
     assert np.shares_memory(model.state_.model.points, points)
     assert model.state_.model.outputs == len(model.classes_)
+
+
+@pytest.mark.parametrize("cls", [AVMClassifier, SPAClassifier])
+def test_late_classes_copy_the_coefficients_rarely(cls):
+    """Room for further outputs and points grows with their number, so that all copies together are linear in it."""
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    model, copies = cls(gamma=0.5).partial_fit(X[:20], np.arange(20) % 2), 0
+    for label, x in enumerate(X[20:], start=2):
+        before = model._state.model.coef
+        model.learn_one(x, label)
+        copies += not np.shares_memory(model._state.model.coef, before)
+    assert len(model.classes_) == 102
+    assert copies < 20
 
 
 @pytest.mark.parametrize(

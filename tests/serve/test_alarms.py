@@ -113,12 +113,19 @@ def test_nobody_listens_and_nothing_waits(receive, monkeypatch):
     hook = Webhook(receiver.address, lambda *words: told.append(words), pauses=[3600.0])
     for number in range(6):
         hook.send("m", {"number": number})
+    assert len(hook._waiting) <= 3
     hook.stop()
     hook.send("m", {"number": 6})
     assert hook.counts["sent"] == 0
     assert hook.counts["lost"] == len(told) == 7
     assert any("3 are waiting" in words for _, words in told)
     assert "the service is stopping" in told[-1][1]
+
+
+def test_pauses_grow_from_half_a_second_to_half_a_minute(receive):
+    hook = Webhook(receive(200).address, lambda *words: None)
+    hook.stop()
+    assert hook._pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org/", "example.org", "http://", "http://user:word@example.org/"])

@@ -110,6 +110,7 @@ def test_a_new_name_is_kept_and_the_old_one_is_free(start):
     fill(service)
     before = contents_of(service, "flights")
     assert service.rename("flights", "departures").result() == {"name": "departures"}
+    assert service.models["departures"].renamed == 1  # as in the journal: of two names, that which was given later counts
     assert contents_of(service, "departures") == before
     assert service.learn("departures", events(60)).result()["learned"] == 0  # its ids are known
     assert service.learn("flights", events(5)).result()["learned"] == 5

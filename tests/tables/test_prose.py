@@ -15,7 +15,7 @@ from sklearn.linear_model import SGDClassifier
 import kernling as kl
 from kernling.serve.service import Service
 from kernling.tables import Encode, Standardise
-from kernling.tables.prose import NOISE, OUTPUTS, PLACES, Prose
+from kernling.tables.prose import NOISE, OUTPUTS, PLACES, Prose, _shared
 
 
 def tickets(n, seed=0, classes=3, keys=20):
@@ -64,6 +64,13 @@ def test_scores_are_those_of_the_oracle():
         targets = np.where(begun, np.where(y == label, 1.0, -1.0), np.nan)
         np.testing.assert_allclose(scores[:, output], np.clip(oracle(texts, targets), -5.0, 5.0), atol=2e-4)
     assert not scores[:, 3:].any()
+
+
+def test_labels_without_an_output_share_two_that_differ_for_most():
+    shared = [_shared(str(label)) for label in range(300)]
+    assert {len(one) for one in shared} == {2}
+    assert set.union(*shared) == set(range(OUTPUTS))
+    assert len(set(map(tuple, map(sorted, shared)))) > 100  # of 120 pairs
 
 
 def test_values_are_standardised_as_they_come():

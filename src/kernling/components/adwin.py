@@ -35,7 +35,7 @@ WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: the window's numbe
 BEFORE, AFTER, CHANCE = range(3)  # what is found: means on both sides of the border, and at most how likely that is by chance
 
 
-@declared(totals="0..1e16: rows buckets", counts=f"0..{BUCKETS}: rows", record="not negative: record")
+@declared(totals="0..1e16: rows buckets", counts=f"0..{BUCKETS}: rows", record=("counts", "0..1e16", "0..1e16", "counts"))
 class Adwin(NamedTuple):
     totals: np.ndarray  # sums of buckets of 1, 2, 4, ... numbers, the oldest of a row first
     counts: np.ndarray  # buckets in each row

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler import inline_exact, jit_exact
+from ..core.limits import SCORE
 from ..core.shapes import declared
 from .adwin import AFTER, BEFORE, CHANCE, REACH, Adwin, follow_unit, new_adwin, relative, watch
-from .columns import Columns, Moved, new_columns, watch_rows
+from .columns import WIDEST, Columns, Moved, new_columns, watch_rows
 
 KEPT = 16  # alarms
 SHOWN = 8  # names of columns in a line
@@ -102,9 +103,19 @@ def _column(name: Any) -> str:
 
 @declared(
     counts="counts: classes",
-    spans=(f"0..{SPAN - 1.0}", "not negative", f"0..{TRIES}", "0..1", f"0..{TRIES - 1}", "counts", *["not negative"] * 3),
+    spans=(
+        f"index of {int(SPAN)}",
+        f"0..{SPAN}",
+        f"index of {TRIES + 1}",
+        "0..1",
+        f"index of {TRIES}",
+        "counts",
+        f"0..{2.0 / (1.0 - KEEP)}",
+        "0..1",
+        "0..1",
+    ),
     held=f"0..1: {TRIES}",
-    record=("counts", *["not negative"] * 3, "0..1", "numbers", "not negative", "counts"),
+    record=("counts", *["not negative"] * 3, "0..1", f"{-SCORE}..{SCORE}", f"0..{SCORE**3}", "counts"),
 )
 class Losses(NamedTuple):
     adwin: Adwin
@@ -123,7 +134,10 @@ class Watch(NamedTuple):
     noted: np.ndarray  # alarms and events so far
 
     def check(self, dimensions: Mapping[str, int]) -> None:
-        """Raise unless alarms are of known kinds, and name columns that there are."""
+        """Raise unless the columns are those of the rows that are given, and alarms of known kinds and of these columns."""
+        given = dimensions["given"] if self.noted[TIME] and dimensions["given"] <= WIDEST else 0
+        if self.columns.number != given:
+            raise ValueError(f"{self.columns.number} columns are watched, but {given} of the rows would be")
         kinds, places = self.alarms[:, KIND], self.moved[:, :, 0]
         if not np.isin(kinds, range(len(WORDS))).all() or not np.isin(places, range(-1, self.columns.number)).all():
             raise ValueError("an alarm is of no known kind, or of no known column")

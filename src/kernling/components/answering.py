@@ -184,7 +184,7 @@ class Answering:
     def _answer(self, rows: Rows, part: range) -> tuple[np.ndarray, Seen]:
         out = np.empty((self._said.model.outputs, len(part)))
         seen = Seen(self._said, len(part))
-        ANSWER[self._kind[0]](self._side, self._answers, by_address(seen), rows, part.start, out)
+        ANSWER[self._kind[0]](self._side, self._answers, by_address(seen), by_address(rows), part.start, out)
         return out, seen
 
     def of_event(self, x: np.ndarray, largest: float) -> np.ndarray | None:

@@ -46,11 +46,11 @@ class Moved(NamedTuple):
 
 
 @declared(
-    size=("counts", f"0..{WINDOW - 1}"),
+    size=("counts", f"index of {WINDOW}"),
     latest=f"numbers: {WINDOW} watched",
     edges=f"numbers: watched {EDGES}",
     past=f"counts: watched {BINS}",
-    usual="not negative: watched 5",
+    usual="0..1e30: watched 5",
     lengths={"watched": ("size", WATCHED)},
 )
 class Columns(NamedTuple):

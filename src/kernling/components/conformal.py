@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiler import inline_exact, jit_exact
+from ..core.limits import SCORE
 from ..core.shapes import declared
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # coverages that are followed; thresholds for others lie between
@@ -48,8 +49,8 @@ INSIDE, SIZE = range(2)  # what tally holds for each level: errors up to the thr
     latest=f"0..{FAR}: {WINDOW}",
     ordered=f"0..{FAR}: {WINDOW}",
     allowed="-1..1: levels",
-    record=("counts", "not negative", "not negative", "numbers", "not negative"),
-    factors="not negative: 2 bins",
+    record=("counts", f"0..{SCORE**3}", f"0..{2.0 / RECENT}", f"{-SCORE}..{SCORE}", "not negative"),
+    factors=f"0..{2.0 * REACH / FADE}: 2 bins",
     tally="not negative: levels 2",
 )
 class Errors(NamedTuple):
@@ -61,10 +62,12 @@ class Errors(NamedTuple):
     tally: np.ndarray  # (levels, 2): see INSIDE and SIZE
 
     def check(self, dimensions: Mapping[str, int]) -> None:
-        """Raise unless the errors in order are the latest ones."""
+        """Raise unless the errors in order are the latest ones, and their mean can be computed."""
         n = int(min(self.record[EVENTS], WINDOW))
         if not np.array_equal(np.sort(self.latest[:n]), self.ordered[:n]) or self.ordered[n:].any() or self.latest[n:].any():
             raise ValueError("the sorted errors are not the latest ones")
+        if self.record[TOTAL] > 0.0 and self.record[WEIGHT] < 1.0:
+            raise ValueError("there are errors without weight")
 
     @property
     def summary(self) -> list[tuple[float, float, float]]:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import jit_exact
+from ..compiler import by_address, jit_exact
 from ..core import state as states
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room
@@ -268,7 +268,7 @@ def class_targets(targets, columns):
 def current_weights(sums: LeastSquares) -> np.ndarray:
     """Return W after all events, (outputs, features)."""
     W = np.empty((len(sums.weights), sums.count))
-    write_weights(sums, W)
+    write_weights(by_address(sums), W)
     return W
 
 
@@ -311,7 +311,7 @@ def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
     With ``even``, the ridge is that of classes that are equally frequent, over how even they are.
     """
     n, waiting, keep, pending = sums.count, int(sums.size[WAITING]), sums.record[KEEP], sums.pending
-    widen_sums(sums, n)
+    widen_sums(by_address(sums), n)
     if waiting:
         fade = keep**waiting
         Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[:, :waiting]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compiler import inline_exact, inner_exact
+from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.votes import TIE
 from .adwin import AFTER, BEFORE, CHANCE, REACH, Adwin, follow_unit, new_adwin, relative, watch
@@ -46,7 +47,11 @@ class Rise(NamedTuple):
     replaced: int | None  # the event at which a successor took over; None if none did, or not yet
 
 
-@declared(alarms=f"not negative: {KEPT} 5", noted="counts: 1", contest="numbers: contest")
+@declared(
+    alarms=f"not negative: {KEPT} 5",
+    noted="counts: 1",
+    contest=("-5..5", "-1e4..1e4", "0..1e5", "0..1e4", "0..1e4", "counts", f"0..{SCORE**3}", "counts"),
+)
 class Succession(NamedTuple):
     adwin: Adwin
     alarms: np.ndarray  # the latest, as a ring

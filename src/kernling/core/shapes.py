@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .limits import COEFFICIENT, LARGEST, TARGET, WEIGHT, in_range
-from .state import PerPoint, padded
+from .state import padded
 
 Part = TypeVar("Part")
 HIGHEST = float(np.finfo(np.float64).max)
@@ -103,7 +103,8 @@ def declared(
 
     def declare(part: type[Part]) -> type[Part]:
         part.ARRAYS = Arrays(found, used, lengths or {})  # type: ignore[attr-defined]
-        if not issubclass(part, PerPoint) and any(STORED in entry.shape for entry in found.values()):
+        # not issubclass(part, PerPoint): Python would remember that the part was none before it had the methods
+        if not hasattr(part, "grown") and any(STORED in entry.shape for entry in found.values()):
             part.grown, part.trimmed = _grown, _trimmed  # type: ignore[attr-defined]
         return part
 

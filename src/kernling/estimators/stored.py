@@ -76,8 +76,11 @@ class Stored:
 
     @classmethod
     @one_thread
-    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        """Restore an estimator from its contents; raise before much memory is allocated if they are inconsistent."""
+    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], given: int | None = None) -> Any:
+        """Restore an estimator from its contents; raise before much memory is allocated if they are inconsistent.
+
+        ``given`` is the number of columns that it may watch, if it is part of a pipeline: those that the pipeline is given.
+        """
         model: Any = cls(**{name: unplain(value) for name, value in entry(header, "params", dict).items()})
         cls.check_parameters(model.get_params(deep=False))
         columns, outputs = entry(header, "columns", int), entry(header, "outputs", int)
@@ -101,7 +104,8 @@ class Stored:
             verify(model._errors, unknown, {}, "errors")
         if model._watch is not None:
             unseen, model._watch = model._watch, fill(model._watch, arrays, "watch")
-            verify(model._watch, unseen, {"classes": len(getattr(model, "classes_", ()))}, "watch")
+            dimensions = {"classes": len(getattr(model, "classes_", ())), "given": columns if given is None else given}
+            verify(model._watch, unseen, dimensions, "watch")
         model._largest = model._largest_entry()
         model._rng.bit_generator.state = _generator_state(entry(header, "random", dict))
         model._merged = _merge_record(entry(header, "merged", list))

@@ -128,9 +128,8 @@ def held_out(
         Increasing fractions of the training at which the model is evaluated, up to 1.
     permutations, seed : int
         See :func:`online`.
-    metrics : sequence of str, optional
-    on_row : callable, optional
-        Called with each row of results.
+    metrics, on_row
+        See :func:`test_then_train`.
 
     Examples
     --------
@@ -189,9 +188,8 @@ def folds(
     data : (X, y), Stream or Dataset
     n_folds : int
         Number of folds, stratified for classification.
-    metrics : sequence of str, optional
-    on_row : callable, optional
-        Called with each row of results.
+    metrics, on_row
+        See :func:`test_then_train`.
 
     Examples
     --------

@@ -215,7 +215,7 @@ def settle(setup: Setup, params: Params, state: State) -> None:
 def write_coefficients(params: Params, state: State) -> None:
     """Write the solution of the least squares problem into the model that predicts."""
     W = np.empty((len(state.squares.weights), int(state.squares.size[FIXED]) + params.most))
-    _write_coefficients(state, params.unit, W)
+    _write_coefficients(by_address(state), params.unit, W)
 
 
 @jit_exact

@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..atomic import read_regular, replaced
+from ..text import check_texts
 from .blocks import Block
 from .refusal import Refused
 
@@ -96,7 +97,7 @@ def _read_plain(path: Path) -> list[dict[str, Any]]:
     """Return the attempts in a file, one for each thread; a damaged one is none."""
     found = []
     for line in _read_text(path).splitlines():
-        with suppress(ValueError, AttributeError):
+        with suppress(ValueError, AttributeError, RecursionError):
             held = json.loads(line)
             types = {"model": int, "what": str, "thread": int, "deaths": int}
             if {name: type(held.get(name)) for name in types} == types:
@@ -116,8 +117,9 @@ class DeadLetters:
                 held = json.loads(read_regular(path))
                 if {name: type(held[name]) for name in KEYS} != KEYS:
                     raise ValueError("its values are not of the types that they should be")
+                check_texts("its reason", [held["reason"]])
                 self._held[held["model"]].append(held | {"file": f"{folder.name}/{path.name}"})
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 self.damage.append(
                     f"{folder.name}/{path.name} is damaged: rows that brought the process down may be learned again"
                 )

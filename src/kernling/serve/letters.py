@@ -18,6 +18,10 @@ TABLE = """
 CREATE TABLE IF NOT EXISTS letters (number INTEGER PRIMARY KEY, model INTEGER NOT NULL, source TEXT NOT NULL,
     place TEXT NOT NULL, time REAL NOT NULL, reason TEXT NOT NULL, event BLOB NOT NULL, UNIQUE (model, source, place))
 """
+SHOW = """
+SELECT CAST(source AS TEXT), CAST(place AS TEXT), CAST(time AS REAL), CAST(reason AS TEXT), CAST(event AS BLOB)
+    FROM letters WHERE model = ? ORDER BY number DESC LIMIT ?
+"""  # whatever damage has made of them
 SHOWN = 5  # in the facts
 LONGEST = 2**16  # bytes of an event that are kept
 TEXT = 200  # characters of an event in the facts
@@ -66,6 +70,7 @@ class Letters:
 
     def _open(self, path: Path) -> sqlite3.Connection:
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        database.text_factory = lambda text: text.decode(errors="replace")  # SQLite does not notice damage to a text
         try:
             database.execute("PRAGMA journal_mode=WAL")
             found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -102,9 +107,8 @@ class Letters:
         """Return how many events of a model were set aside, and the last of them."""
         found: list[Any] = []
         if self._database is not None:
-            query = "SELECT source, place, time, reason, event FROM letters WHERE model = ? ORDER BY number DESC LIMIT ?"
             with self._lock:
-                found = self._database.execute(query, (model, SHOWN)).fetchall()
+                found = self._database.execute(SHOW, (model, SHOWN)).fetchall()
         names = ("source", "place", "time", "reason")
         last = [dict(zip(names, row, strict=False)) | {"event": row[4].decode(errors="replace")[:TEXT]} for row in found]
         return {"count": self.counts[model], "last": last}

@@ -51,12 +51,14 @@ class StoredSteps(Steps):
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Restore a pipeline from the result of ``to_contents``."""
-        steps = []
+        steps: list[tuple[str, Any]] = []
         for place, (name, held) in enumerate(described_steps(header)):
             own = {key.removeprefix(f"{place}."): array for key, array in arrays.items() if key.startswith(f"{place}.")}
-            steps.append(
-                (name, restored_part(name, held, own) if "part" in held else estimator_class(held).from_contents(held, own))
-            )
+            if "part" in held:
+                steps.append((name, restored_part(name, held, own)))
+            else:
+                given = watched_columns(steps[0][1]) if steps else None
+                steps.append((name, estimator_class(held).from_contents(held, own, given)))
         pipeline = cls([(name, clone(step)) for name, step in steps])
         pipeline._check()
         check_chain(steps)
@@ -91,6 +93,11 @@ def restored_part(name: str, held: dict[str, Any], arrays: dict[str, np.ndarray]
         return part_from_state(held, arrays)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"step {name!r} has an entry that is missing or of another type") from error
+
+
+def watched_columns(first: Any) -> int:
+    """Return how many of the columns that a pipeline is given its last step may watch, by its first step."""
+    return len(first.watched_names) if hasattr(first, "watched") else first.n_features_in_
 
 
 def check_chain(steps: list[tuple[str, Any]]) -> None:
