@@ -1,18 +1,19 @@
 """Intervals of regressors: how many targets they contain, overall and in every 2,000 events, and how wide they are.
 
-    python -m benchmarks.intervals [--streams casp,bike] [--rows 20000] [--coverage 0.9]
+    python -m benchmarks.intervals [--streams casp,bike] [--rows 20000] [--coverage 0.9] [--mapie]
 
 Of Auto's and KRLS's own intervals (``calibrate=True``), each just before its event is learned, and of two others: KRLS's
 Gaussian intervals, and split-conformal intervals of scikit-learn's boosted trees, refitted every 1,000 events on the latest
-5,000, a quarter of which calibrates; both times the factor that gives the same coverage in hindsight.  Widths are means over
-standard deviations of the target.  Streams are those of regression in benchmarks.peers and the arena with at least 2,000
-rows, and changes of benchmarks.changes with noise.  The constants of components/conformal.py were chosen on the first of
-these at odd places, 1 to 7, and on changes with seed 1.
+5,000, a quarter of which calibrates; with ``--mapie``, of the package MAPIE as well, around the same trees: split-conformal
+ones, and conformalised quantile regression.  All of these times the factor that gives the same coverage in hindsight.  Widths
+are means over standard deviations of the target.  Streams are those of regression in benchmarks.peers and the arena with at
+least 2,000 rows, and changes of benchmarks.changes with noise.  The constants of components/conformal.py were chosen on the
+first of these at odd places, 1 to 7, and on changes with seed 1.
 """
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,18 +114,42 @@ def deviations(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found
 
 
-def split_conformal(X: np.ndarray, y: np.ndarray, coverage: float) -> Intervals:
-    """Return the intervals of boosted trees that are refitted on the latest events."""
+def of_trees(fitted, held, rows: np.ndarray, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the split-conformal limits of rows, given rows and targets that are fitted, and those that calibrate."""
+    model = HistGradientBoostingRegressor(random_state=0).fit(*fitted)
+    errors = np.sort(np.abs(held[1] - model.predict(held[0])))
+    half = errors[min(int(np.ceil(coverage * (len(errors) + 1))), len(errors)) - 1]
+    said = model.predict(rows)
+    return said - half, said + half
+
+
+def of_mapie(fitted, held, rows: np.ndarray, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same limits as MAPIE computes them."""
+    from mapie.regression import SplitConformalRegressor
+
+    model = SplitConformalRegressor(HistGradientBoostingRegressor(random_state=0), coverage, prefit=False)
+    limits = model.fit(*fitted).conformalize(*held).predict_interval(rows)[1]
+    return limits[:, 0, 0], limits[:, 1, 0]
+
+
+def of_quantiles(fitted, held, rows: np.ndarray, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the limits of MAPIE's conformalised quantile regression."""
+    from mapie.regression import ConformalizedQuantileRegressor
+
+    trees = HistGradientBoostingRegressor(loss="quantile", quantile=0.5, random_state=0)
+    model = ConformalizedQuantileRegressor(trees, coverage).fit(*fitted).conformalize(*held)
+    limits = model.predict_interval(rows)[1]
+    return limits[:, 0, 0], limits[:, 1, 0]
+
+
+def refitted(limits: Callable, X: np.ndarray, y: np.ndarray, coverage: float) -> Intervals:
+    """Return intervals that are fitted again on the latest events, a part of which calibrates."""
     low, high, rng = np.full(len(y), -1.0), np.full(len(y), 1.0), np.random.default_rng(0)
     for rows in pieces(len(y), REFIT):
         if rows.start:
             known = rng.permutation(np.arange(max(0, rows.start - LATEST), rows.start))
             held, fitted = np.split(known, [int(HELD * len(known))])
-            model = HistGradientBoostingRegressor(random_state=0).fit(X[fitted], y[fitted])
-            errors = np.sort(np.abs(y[held] - model.predict(X[held])))
-            half = errors[min(int(np.ceil(coverage * (len(errors) + 1))), len(errors)) - 1]
-            said = model.predict(X[rows])
-            low[rows], high[rows] = said - half, said + half
+            low[rows], high[rows] = limits((X[fitted], y[fitted]), (X[held], y[held]), X[rows], coverage)
     return Intervals(low, high)
 
 
@@ -133,19 +158,28 @@ def main() -> None:
     parser.add_argument("--streams", default=",".join(NAMES))
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--coverage", type=float, default=0.9)
+    parser.add_argument("--mapie", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    heads = "".join(f"{title:27s}" for title in ("Auto", "KRLS", "KRLS, Gaussian", "boosted trees, split"))
-    print(f"{'':20s} {heads}\n{'stream':20s} " + 4 * "  all   low  high  width   ")
+    others = {"boosted trees, split": of_trees} | (
+        {"MAPIE, split": of_mapie, "MAPIE, quantiles": of_quantiles} if given.mapie else {}
+    )
+    heads = ["Auto", "KRLS", "KRLS, Gaussian", *others]
+    print(
+        " " * 21
+        + "".join(f"{title:27s}" for title in heads)
+        + f"\n{'stream':20s} "
+        + len(heads) * "  all   low  high  width   "
+    )
     for name in given.streams.split(","):
         X, y = read(name, given.rows)
         auto = of_model(kl.AutoRegressor(standardise=False, calibrate=True), X, y, given.coverage)[0]
         krls, said = of_model(kl.KRLSRegressor(calibrate=True), X, y, given.coverage)
         spread = deviations(X, y)
-        others = Intervals(said - spread, said + spread), split_conformal(X, y, given.coverage)
-        all_four = auto, krls, *(one.stretched(y, given.coverage) for one in others)
+        found = [Intervals(said - spread, said + spread), *(refitted(one, X, y, given.coverage) for one in others.values())]
+        found = [auto, krls, *(one.stretched(y, given.coverage) for one in found)]
         place = NAMES.index(name) + 1 if name in NAMES else 0
-        print(f"{place:2d} {name:18s}" + "".join(f"{found.told(y)}   " for found in all_four), flush=True)
+        print(f"{place:2d} {name:18s}" + "".join(f"{one.told(y)}   " for one in found), flush=True)
 
 
 if __name__ == "__main__":

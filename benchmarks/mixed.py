@@ -1,11 +1,11 @@
 """Public tables, with nothing but the target: our pipeline, and boosted trees that are refitted as rows arrive.
 
-    python -m benchmarks.mixed [rows]
+    python -m benchmarks.mixed [rows] [table.csv:target ...]
 
 Each row is predicted before it is learned.  Auto learns every row; scikit-learn's HistGradientBoosting is fitted again on all
 rows so far after 500, 1,000, 2,000 and then every 2,000 rows, with categories as its own type, and predicts the next ones.
 Prints mistakes, or root mean squared errors over the deviation of the targets, and seconds of processor time.  The tables are
-those of KERNLING_DATA.  See README.md in this folder.
+those that are named, or those of KERNLING_DATA.  See README.md in this folder.
 """
 
 from benchmarks.timing import best  # noqa: F401 - first: it sets the number of threads  # isort: skip
@@ -64,6 +64,17 @@ def last_column(name: str) -> Callable[[int], tuple[pandas.DataFrame, Any]]:
     return read
 
 
+def named(argument: str) -> Callable[[int], tuple[pandas.DataFrame, Any]]:
+    """A CSV file and its target, path.csv:target."""
+    path, _, target = argument.rpartition(":")
+
+    def read(rows: int) -> tuple[pandas.DataFrame, Any]:
+        frame = pandas.read_csv(path, nrows=rows).dropna(subset=target)
+        return frame.drop(columns=target), np.array(frame[target].tolist())
+
+    return read
+
+
 TABLES: dict[str, Callable[[int], tuple[pandas.DataFrame, Any]]] = {
     "late flights": late_flights,
     "time in the air": air_time,
@@ -91,7 +102,7 @@ def boosted(frame: pandas.DataFrame, y: Any) -> np.ndarray:
     frame = frame[[name for name in frame if frame[name].dtype != "category" or len(frame[name].cat.categories) <= 255]]
     values, counts = np.unique(y[: FIRST[0]], return_counts=True)
     is_regression = y.dtype.kind == "f"
-    found = np.full(len(y), y[: FIRST[0]].mean() if is_regression else values[counts.argmax()])
+    found = np.full(len(y), y[: FIRST[0]].mean() if is_regression else values[counts.argmax()], dtype=y.dtype)
     ends = [*FIRST, *range(FIRST[-1] + EVERY, len(y), EVERY), len(y)]
     for begin, end in pairwise(ends):
         kind = HistGradientBoostingRegressor if is_regression else HistGradientBoostingClassifier
@@ -103,7 +114,8 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     print("| table | rows | Auto | boosted trees | seconds | boosted trees |")
     print("|---|---|---|---|---|---|")
-    for name, read in TABLES.items():
+    tables = {Path(one).stem: named(one) for one in sys.argv[2:]} or TABLES
+    for name, read in tables.items():
         frame, y = read(rows)
         y = y.astype(float) if y.dtype.kind in "if" and len(np.unique(y)) > 20 else y
         cells = []

@@ -53,8 +53,11 @@ def table(results: Results, base: Results, contestants: list[Contestant]) -> Tab
             made.add_row(stream, *(cell(results.get((stream, one.name)), least) for one in shown))
     made.add_section()
     for task in ("classification", "regression"):
-        means = (mean_ratio(results, one.name, base, REFERENCE, task) for one in shown)
-        made.add_row(f"{task}, relative to base AVM", *("" if mean is None else f"{mean:.2f}" for mean in means))
+        for label, means in (
+            ("relative to base AVM", (mean_ratio(results, one.name, base, REFERENCE, task) for one in shown)),
+            ("relative to Auto", (mean_ratio(results, one.name, results, "auto", task) for one in shown)),
+        ):
+            made.add_row(f"{task}, {label}", *("" if mean is None else f"{mean:.2f}" for mean in means))
     for label, name, scale, whole in (
         ("µs per event, median", "microseconds", 1.0, np.median),
         ("kB, largest", "bytes", 1e-3, max),

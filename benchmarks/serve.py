@@ -79,10 +79,10 @@ def rows(n: int, seed: int) -> list[dict]:
     return [dict(zip(names, x, strict=True)) | {"target": f"class {w % 2}"} for x, w in zip(X.tolist(), which, strict=True)]
 
 
-def bodies(seed: int, count: int) -> list[bytes]:
-    """Return requests of 100 rows each."""
-    found = rows(ROWS * count, seed)
-    return [json.dumps(found[first : first + ROWS]).encode() for first in range(0, len(found), ROWS)]
+def bodies(seed: int, count: int, size: int = ROWS) -> list[bytes]:
+    """Return requests of so many rows each."""
+    found = rows(size * count, seed)
+    return [json.dumps(found[first : first + size]).encode() for first in range(0, len(found), size)]
 
 
 class Connection:
@@ -109,8 +109,10 @@ class Connection:
         return int(head.split(None, 2)[1])
 
 
-async def learn(address: str, name: str, requests: list[bytes], seconds: float, rate: float | None) -> dict[str, float]:
-    """Send rows as fast as they are accepted, or at a given number of events per second."""
+async def learn(
+    address: str, name: str, requests: list[bytes], seconds: float, rate: float | None, size: int = ROWS
+) -> dict[str, float]:
+    """Send requests of ``size`` rows as fast as they are accepted, or at a given number of events per second."""
     sent = refused = 0
     begin = time.perf_counter()
 
@@ -119,7 +121,7 @@ async def learn(address: str, name: str, requests: list[bytes], seconds: float, 
         place = first
         async with Connection(address, f"/models/{name}/learn") as connection:
             while (now := time.perf_counter()) < begin + seconds:
-                due = begin + place * ROWS / rate if rate else now
+                due = begin + place * size / rate if rate else now
                 if due > now:
                     await asyncio.sleep(due - now)
                 status = await connection.post(requests[place % len(requests)])
@@ -128,7 +130,7 @@ async def learn(address: str, name: str, requests: list[bytes], seconds: float, 
                 place += CLIENTS
 
     await asyncio.gather(*map(client, range(CLIENTS)))
-    return {"events": sent * ROWS / (time.perf_counter() - begin), "refused": refused}
+    return {"events": sent * size / (time.perf_counter() - begin), "refused": refused}
 
 
 async def predict(address: str, name: str, seconds: float, rate: float) -> dict[str, float]:
@@ -182,20 +184,28 @@ def measure(name: str, seconds: float, rate: float, predictions: float) -> None:
             httpx.post(f"{service.address}/models/{name}/learn", content=body, timeout=300.0).raise_for_status()
         facts = httpx.get(f"{service.address}/models/{name}").json()
         print(f"{name}: {facts['estimator']}, {facts['points']} points, {COLUMNS} columns, mistakes {facts['lately']:.1%}")
-        before, requests = service.seconds, bodies(1, 200)
-        fast = aside(learn, service.address, name, requests, seconds, None)()
-        used = 1e6 * (service.seconds - before) / (fast["events"] * seconds)
-        print(
-            f"  learning alone, requests of {ROWS} rows from {CLIENTS} clients: {fast['events']:,.0f} events a second, "
-            f"{used:.1f} µs of the processor for each"
-        )
-        alone = aside(predict, service.address, name, seconds, predictions)()
-        learning = aside(learn, service.address, name, requests, seconds + 1.0, min(rate, fast["events"] / 2.0))
-        beside = aside(predict, service.address, name, seconds, predictions)()
-        learned = learning()
-        for what, times in (("alone", alone), (f"while {learned['events']:,.0f} events a second are learned", beside)):
-            shown = ", ".join(f"{share} {value:.1f} ms" for share, value in times.items())
-            print(f"  predicting single rows, {predictions:g} requests a second, {what}: {shown}")
+        for size in (ROWS, 1):
+            measure_learning(service, name, size, seconds, rate, predictions)
+        times = aside(predict, service.address, name, seconds, predictions)()
+        print(f"  predicting single rows, {predictions:g} requests a second, alone: {_shown(times)}")
+
+
+def measure_learning(service: Service, name: str, size: int, seconds: float, rate: float, predictions: float) -> None:
+    """Print how fast requests of so many rows are learned, and how long predictions take meanwhile, at half of that rate."""
+    before, requests = service.seconds, bodies(1, 20_000 // size, size)
+    fast = aside(learn, service.address, name, requests, seconds, None, size)()
+    used = 1e6 * (service.seconds - before) / (fast["events"] * seconds)
+    print(
+        f"  learning alone, requests of {size} rows from {CLIENTS} clients: {fast['events']:,.0f} events a second, "
+        f"{used:.1f} µs of the processor for each"
+    )
+    learning = aside(learn, service.address, name, requests, seconds + 1.0, min(rate, fast["events"] / 2.0), size)
+    times, learned = aside(predict, service.address, name, seconds, predictions)(), learning()
+    print(f"  predicting single rows meanwhile, {learned['events']:,.0f} events a second: {_shown(times)}")
+
+
+def _shown(times: dict[str, float]) -> str:
+    return ", ".join(f"{share} {value:.1f} ms" for share, value in times.items())
 
 
 def soak(minutes: float, rate: float, predictions: float) -> None:

@@ -211,7 +211,7 @@ def check_memory(cls, case):
     covered = allocated(model)
     for _ in range(20):
         learn(model, X, y)
-        has_successor = isinstance(model, Mixed) and model._state.successor.has_begun
+        has_successor = isinstance(model, Mixed) and model.state_.successor.has_begun
         assert model.nbytes_ <= allocated(model)
         assert covered <= allocated(model) <= 2 * covered if has_successor else allocated(model) == covered
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import copy
 import json
-import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import safetensors.numpy
 import checks
 import hostile
 import kernling
+from costs import little_memory
 from kernling import models
 
 Change = Callable[[dict, dict[str, np.ndarray]], Any]  # of a file's header and arrays, in place
@@ -32,17 +31,6 @@ def refuse(data: bytes, path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ValueError, match=path.name.replace(".", r"\.")):
         kernling.load(path)
-
-
-@contextmanager
-def little_memory(most: int) -> Iterator[None]:
-    """Raise if more than so many bytes are taken at any time within."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 # ---------------------------------------------------------------------- accidents
@@ -107,6 +95,14 @@ def with_array(whole: bytes, name: str, change: Callable[[np.ndarray], np.ndarra
             arrays[name] = np.ascontiguousarray(changed)
 
     return forged(whole, replace)
+
+
+def refuse_change(model: Any, name: str, change: Callable[[np.ndarray], np.ndarray | None], told: str, path: Path) -> None:
+    """Loading the model after a change of one array raises an error with these words."""
+    kernling.save(model, path)
+    path.write_bytes(with_array(path.read_bytes(), name, change))
+    with pytest.raises(ValueError, match=told):
+        kernling.load(path)
 
 
 def signed(arrays: dict[str, np.ndarray], text: str) -> bytes:

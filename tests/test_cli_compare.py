@@ -18,7 +18,7 @@ import kernling
 from commands import call
 from kernling.cli import Early, main
 from kernling.cli.interrupts import Interrupts
-from kernling.cli.status import Progress, fitted
+from kernling.cli.status import RunProgress, fitted
 from kernling.evaluate import ProgressiveRun, read_rows, test_then_train
 from kernling.io import stream, synthetic, write
 
@@ -231,15 +231,15 @@ def test_compare_refuses_names_of_nobody(options, message):
 
 def test_progress_has_a_line_for_each_method_that_fits_the_terminal():
     runs = {name: ProgressiveRun(kernling.AVMClassifier(), {}, every=500) for name in ("one", "two")}
-    assert str(Progress(runs)).splitlines() == ["one: compiling", "two: compiling"]
+    assert str(RunProgress(runs)).splitlines() == ["one: compiling", "two: compiling"]
     X, y = synthetic("spirals", 300).load()
     runs["two"].learn(X, y)
-    line = str(Progress(runs)).splitlines()[1]
+    line = str(RunProgress(runs)).splitlines()[1]
     assert line.startswith("two: 300 events, mistakes ")
     assert "points" in line
     late = runs["two"]
     late.events, late.seconds = 12_345_678, 123.4
-    alone, named = (str(Progress({name: late})) for name in ("", "dualsvrg"))
+    alone, named = (str(RunProgress({name: late})) for name in ("", "dualsvrg"))
     wrong = 100 * late.value("mistakes")
     facts = f"12,345,678 events, mistakes {wrong:.2f} % (window {wrong:.2f} %)"
     assert fitted(alone, 80) == f"{facts}, 100,046 per second"

@@ -72,6 +72,11 @@ name = "AVM"
 learner = "avm"
 risk = true
 params = { gamma = 4.0, delta = 0.5 }
+
+[[methods]]
+name = "LIBSVM"
+learner = "batch.libsvm"
+params = { gamma = 4.0 }
 """
 SWEEP = """
 title = "A sweep"
@@ -158,6 +163,8 @@ def test_kept_cells_are_not_run_again_unless_asked_or_changed(table):
 def test_figures_are_measured_at_moments_or_over_values_and_drawn(table):
     pytest.importorskip("matplotlib")
     call("reproduce", "one", "--only", "board", "--data", "data", code=1)  # a paper's tables have data sets of their own
+    call("reproduce", "one/figure1", "--record", "--methods", "LIBSVM")  # a single point, without a risk
+    assert [path.name for path in (table / "figures").iterdir()] == ["one-figure1-board-mistakes-events.png"]
     call("reproduce", "one/figure1", "--record")
     call("reproduce", "one/figure2", "--record")
     curve = kept(table / "one/figure1.jsonl")["board", "AVM"]["curve"]

@@ -1,29 +1,15 @@
 """Costs that must not grow faster than what they are for: counts of instructions, copies and bytes."""
 
-import sys
-import tracemalloc
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import checks
 import kernling as kl
-from interrupting import HOME
+from costs import instructions_of, little_memory
 from kernling.core.state import Widening
 from kernling.estimators.resolve import auto_delta, warn_if_uneven
 from kernling.io import stream
-
-
-@contextmanager
-def little_memory(most=2**28):
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
@@ -48,26 +34,6 @@ def test_late_classes_seldom_copy_the_coefficients(monkeypatch):
 def read_wide(path):
     X, _ = stream(path, target="y", missing="keep").load()
     kl.StreamPipeline.auto(kl.AVMClassifier(gamma=1.0, delta=1.0)).begin(X)
-
-
-def instructions_of(act, *arguments):
-    """Return how many instructions of Python were executed in kernling's functions."""
-    executed = [0]
-
-    def count(frame, event, _argument):
-        if not frame.f_code.co_filename.startswith(HOME):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        executed[0] += event == "opcode"
-        return count
-
-    usual = sys.gettrace()
-    sys.settrace(count)
-    try:
-        act(*arguments)
-    finally:
-        sys.settrace(usual)
-    return executed[0]
 
 
 def test_wide_csv_costs_what_its_columns_cost(tmp_path):
@@ -102,7 +68,7 @@ def rows_of(columns, n=200):
 @pytest.mark.parametrize("cls", [kl.AVMClassifier, kl.SPAClassifier, kl.POLKClassifier, kl.DualSVRGClassifier])
 def test_rows_too_wide_to_store_are_refused_before_the_work(cls):
     X, y = rows_of(2**20), np.arange(200) % 2
-    with little_memory(), pytest.raises(ValueError, match=r"rows of 1048576 columns are too wide .* 262144 columns: hash"):
+    with little_memory(2**28), pytest.raises(ValueError, match=r"rows of 1048576 columns are too wide .* 262144 columns: hash"):
         cls().partial_fit(X, y)
 
 
@@ -113,7 +79,7 @@ def test_the_cure_for_wide_rows_works():
 
 def test_auto_delta_makes_no_wide_rows_dense():
     X = rows_of(2**24, 1000)
-    with little_memory():
+    with little_memory(2**28):
         delta = auto_delta(X, {"gamma": 1.0})
     used = np.unique(X.indices)
     assert delta == auto_delta(np.asarray(X[:, used].todense()), {"gamma": 1.0})

@@ -14,6 +14,7 @@ import checks
 import forgery
 import hostile
 import kernling
+from costs import little_memory
 from forgery import forged, refuse, refuse_damaged, signed
 from kernling import models, registry
 from kernling.baselines import BPANNClassifier
@@ -322,7 +323,7 @@ def saved(cls, path):
 
 
 MAIN = [entry.classes()[0] for entry in registry.METHODS.values() if entry.is_main]
-FEW, SOME = 13, 3  # primes, so that all ways to forge have their turn
+FEW, SOME = 31, 7  # primes, so that all ways to forge have their turn
 FORGED = [pytest.param(cls, FEW if "Auto" in cls.__name__ else SOME, id=cls.__name__) for cls in MAIN]  # Auto has 170 arrays
 FORGED += [pytest.param(cls, 1, marks=pytest.mark.long, id=f"{cls.__name__}, all") for cls in ESTIMATORS]
 
@@ -367,7 +368,7 @@ def test_parameters_that_were_changed_since_the_first_event(path, name):
 @pytest.mark.parametrize("cls", MAIN)
 def test_forged_headers(cls, path):
     whole, X, y = saved(cls, path)
-    with forgery.little_memory(30 * 10**6):
+    with little_memory(30 * 10**6):
         forgery.use_all(whole, forgery.of_headers(whole), path, X, y)
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import forgery
 import kernling
+from costs import little_memory
 from kernling.tables import Encode, MinMax, Standardise
 from oracles import stream
 
@@ -63,7 +64,7 @@ def test_forged_arrays(saved, path, name, ways):
 
 def use_forged_headers(saved, path, name, every=1):
     whole, X, y = saved(name)
-    with forgery.little_memory(30 * 10**6):
+    with little_memory(30 * 10**6):
         forgery.use_all(whole, itertools.islice(forgery.of_headers(whole), 0, None, every), path, X, y)
 
 

@@ -73,8 +73,9 @@ def differences(program: str, other: str = "", **environment: str) -> dict[str, 
     return {name: (plain.get(name), found.get(name)) for name in sorted(names) if plain.get(name) != found.get(name)}
 
 
-def test_importing_changes_nothing():
-    assert differences(IMPORT) == {}
+@pytest.mark.parametrize("program", [IMPORT, pytest.param("import kernling.serve.app", marks=pytest.mark.long)])
+def test_importing_changes_nothing(program):
+    assert differences(program) == {}
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ SLOW = load("oracles.slow_qklms", FOLDER / "slow_qklms.py")
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setitem(registry.METHODS, "qklms", registry.Entry("qklms", "QKLMSRegressor"))
+    monkeypatch.setitem(registry.METHODS, "qklms", registry.Method("qklms", "QKLMSRegressor"))
 
 
 @pytest.fixture

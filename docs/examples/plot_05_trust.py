@@ -57,9 +57,10 @@ for panel in (error, width):
     for alarm in model.alarms_:
         panel.axvline(alarm.event, color="tab:red", linestyle="--", linewidth=1.0, label="alarm")
     labels = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))  # each once
-    panel.legend(labels.values(), labels.keys(), frameon=False, loc="upper left")
+    panel.legend(labels.values(), labels.keys(), frameon=True, framealpha=1.0, loc="upper left")
     panel.set(xlabel="flights", ylim=(0, 1.35 * panel.get_ylim()[1]))
     panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.set_xticks(range(0, 13_000, 4_000))
 order = np.argsort(np.abs(why.values[0]))
 reasons.barh([why.columns[one] for one in order], why.values[0][order], color=COLOURS[0])
 title = f"{why.score[0]:.0f} minutes, {why.base:.0f} on average; it took {minutes[9000]:.0f}"

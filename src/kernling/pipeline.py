@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -10,36 +11,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from .components.scaling import REACH
 from .driver.events import Interrupted, events_of
+from .estimators.available import there_if
 from .estimators.base import OnlineEstimator
-from .estimators.checking import checked
 from .estimators.facts import ShowsFacts
 from .estimators.snapshot import Snapshot, StepsSnapshot
 from .estimators.task_choice import TaskDeferred, scales_itself, without_own_scales
-from .estimators.turns import TakesTurns, learning, predicting
+from .estimators.turns import TakesTurns, learning
 from .tables.encode import Encode
 from .tables.explained_steps import ExplainsColumns
 from .tables.frames import named_row, one_row
+from .tables.predicting_steps import PredictsRows
 from .tables.scalers import Standardise
-from .tables.steps import last_has, learned_and_transformed
+from .tables.steps import dense, last_has, learned_and_transformed, present
 from .tables.stored_steps import StoredSteps
 from .tables.table import Table
 
 
-def _scores(name: str, what: str):
-    """Return a method that transforms rows and calls a method of the last step."""
-
-    def method(self, X):
-        return getattr(self._learned(), name)(self.passed(X))
-
-    method.__name__, method.__doc__ = name, what
-    return last_has(name)(predicting(method))
-
-
-class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
+class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, StoredSteps):
     """Pipeline for streams: preprocessing steps and a final model (or transformer) that learn together.
 
     All methods of the last step are available: ``fit``, ``partial_fit``, ``predict_then_learn``, ``learn_one``, ``predict``,
@@ -83,7 +74,7 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
     """
 
     @classmethod
-    def auto(cls, model=None, *, task=None, **columns) -> StreamPipeline:
+    def auto(cls, model=None, *, task=None, calibrate=None, watch=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
         Numbers are scaled once, and outliers clipped: by ``Encode``, which knows what is a number, in the way of the model if
@@ -96,6 +87,9 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         task : {"classification", "regression"}, optional
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events are learned one by one from the start.
+        calibrate, watch : bool, optional
+            Parameters of the model: whether it follows its errors, for intervals and sets, and whether it watches for changes,
+            for alarms.  By default as the model has them, or False.
         **columns
             Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.  With a
             ``scale``, the model itself does not scale.
@@ -114,6 +108,9 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         """
         if model is None:
             model = TaskDeferred() if task is None else TaskDeferred().model_of(task)
+        trust = present(calibrate=calibrate, watch=watch)
+        if trust:
+            model = clone(model).set_params(**trust)
         scale = columns.pop("scale", Standardise(clip=REACH, keep_units=scales_itself(model)))
         encode = Encode(**{"scale": scale, "missing": "impute"} | columns)
         return cls([("encode", encode), ("model", model if scale is None else without_own_scales(model))])
@@ -132,13 +129,13 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
                 X = part.fit_transform(X, y, self._task) if is_table else part.fit(X, y).transform(X)
             self._remember_columns()
             with self._watching(given):
-                self.steps_[-1][1].fit(X, y, **_given(sample_weight=sample_weight))
+                self.steps_[-1][1].fit(X, y, **present(sample_weight=sample_weight))
         return self
 
     @learning
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Update all steps with the rows."""
-        options = _given(classes=classes, sample_weight=sample_weight)
+        options = present(classes=classes, sample_weight=sample_weight)
         self._learn(lambda last, X: last.partial_fit(X, y, **options), X, y)
         return self
 
@@ -153,7 +150,7 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
 
         With ``return_rows``, the result is a pair: this output, and the rows as the last step has received them.
         """
-        options = _given(method=method, classes=classes, sample_weight=sample_weight)
+        options = present(method=method, classes=classes, sample_weight=sample_weight)
         found = self._learn(lambda last, X: last.predict_then_learn(X, y, **options), X, y)
         return found if return_rows else found[0]
 
@@ -239,20 +236,11 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         """Same for an event as a table or array of one row, which the last step is given as such: it may be sparse."""
 
         def act(last, X):
-            found = None if how == "learn_one" else last.said_of(_dense(X)[0], method)
+            found = None if how == "learn_one" else last.said_of(dense(X)[0], method)
             last.partial_fit(X, y, sample_weight=[sample_weight])
             return found
 
         return self._learn(act, X, y)[0]
-
-    def _quick_steps(self) -> tuple[Any, Any]:
-        """Return an ``Encode`` and the estimator after it, if these are all steps; otherwise None and None."""
-        steps = self.__dict__.get("steps_", ())
-        if len(steps) == 2:
-            (_, encode), (_, last) = steps
-            if type(encode) is Encode and isinstance(last, OnlineEstimator):  # others may keep the event, which is in a buffer
-                return encode, last
-        return None, None
 
     @learning
     def begin(self, X, y=None):
@@ -323,95 +311,6 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         self._remember_columns()
         return X
 
-    # ------------------------------------------------------------------ predicting
-
-    predict = _scores("predict", "Predict the label or value of each row.")
-    decision_function = _scores("decision_function", "Return the last step's scores of the rows.")
-    score_samples = _scores("score_samples", "Return how similar each row is to the learned events.")
-    predict_proba = _scores("predict_proba", "Return the probability of each class, (rows, classes).")
-    rank_scores = _scores("rank_scores", "Return the ranking scores, without subtracting a threshold.")
-    transform = _scores("transform", "Transform the rows by all steps.")
-
-    @last_has("predict_interval")
-    @predicting
-    def predict_interval(self, X, coverage=0.9):
-        """Return an interval for the value of each row, (rows, 2), that contains this share of the values in the long run."""
-        return self._learned().predict_interval(self.passed(X), coverage)
-
-    @last_has("predict_set")
-    @predicting
-    def predict_set(self, X, coverage=0.9):
-        """Return which labels each row may have, (rows, classes): its own is one of them with this share in the long run."""
-        return self._learned().predict_set(self.passed(X), coverage)
-
-    @last_has("fit_predict")
-    def fit_predict(self, X, y=None):
-        """Fit to the rows and predict which are outliers."""
-        return self.fit(X).predict(X)
-
-    @last_has("transform")
-    def fit_transform(self, X, y=None, **options):
-        """Fit to the rows and transform them."""
-        return self.fit(X, y, **options).transform(X)
-
-    @last_has("score")
-    @predicting
-    def score(self, X, y=None, sample_weight=None):
-        """Return the last step's score."""
-        return self._learned().score(self.passed(X), y, **_given(sample_weight=sample_weight))
-
-    @last_has("predict_one")
-    def predict_one(self, x):
-        """Predict the label or value of one event; None before any learning."""
-        with self._turns.lock:
-            last, x = self._passed_one(x)
-            return None if last is None else last.predict_one(x)
-
-    @last_has("predict_interval_one")
-    def predict_interval_one(self, x, coverage=0.9):
-        """Predict an interval for the value of one event: a pair, or None before any learning."""
-        with self._turns.lock:
-            last, x = self._passed_one(x)
-            return None if last is None else last.predict_interval_one(x, coverage)
-
-    @last_has("predict_proba_one")
-    def predict_proba_one(self, x):
-        """Predict the probability of each class for one event: a dictionary, which is empty before any learning."""
-        with self._turns.lock:
-            last, x = self._passed_one(x)
-            return {} if last is None else last.predict_proba_one(x)
-
-    @last_has("score_one")
-    def score_one(self, x):
-        """Return the last step's score of one event; 0 before any learning."""
-        with self._turns.lock:
-            last, x = self._passed_one(x)
-            return 0.0 if last is None else last.score_one(x)
-
-    def passed(self, X) -> Any:
-        """Return the rows as the last step receives them, without learning."""
-        self._learned()
-        X = self._rows(X, reset=False)
-        for _, part in self.steps_[:-1]:
-            X = part.transform(X)
-        return X
-
-    def _passed_one(self, x) -> tuple[Any, Any]:
-        """Return the last step and an event as it receives it; None before any learning."""
-        encode, last = self._quick_steps()
-        found = None if encode is None else encode.scaled_numbers(x)
-        if found is not None:
-            return last, found
-        if "steps_" not in self.__dict__:
-            return None, x
-        *parts, (_, last) = self.steps_
-        if not self._is_quick:
-            return last, _dense(self.passed(one_row(x)))[0]
-        x = named_row(x)
-        for _, part in parts:
-            x = part.transform_one(x)
-        return last, x
-
     # ------------------------------------------------------------------ what it is now
 
     @property
@@ -444,23 +343,13 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         parts = [part for _, part in (self.steps_ if hasattr(self, "steps_") else self.steps)[:-1]]
         return any(getattr(part, "is_running", hasattr(part, "partial_fit")) for part in parts)
 
-    @property
-    def _last(self) -> Any:
-        return (self.__dict__.get("steps_") or self.steps)[-1][1]
-
-    def _learned(self) -> Any:
-        check_is_fitted(self, "steps_")
-        return self.steps_[-1][1]
-
-    @property
-    def _is_quick(self) -> bool:
-        """Whether all steps have fast paths for single events."""
-        return all(hasattr(part, "transform_one") and not getattr(part, "hash", None) for _, part in self.steps_[:-1])
-
     def __getattr__(self, name: str) -> Any:
         """Delegate attributes to the last step: classes_, task, t_, n_stored_, nbytes_, certificate() and the like."""
         if name in _DELEGATED:
             return getattr(self._last, name)
+        method = inspect.getattr_static(type(self), name, None)
+        if isinstance(method, there_if):
+            method.check(self)  # says why it is not there
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -484,12 +373,6 @@ class StreamPipeline(TakesTurns, ExplainsColumns, ShowsFacts, StoredSteps):
         return tags
 
     # ------------------------------------------------------------------ input
-
-    def _rows(self, X, reset: bool) -> Any:
-        """Validate rows; tables are returned unchanged if the first step takes them."""
-        if getattr(self.steps_[0][1], "takes_tables", False):
-            return X
-        return checked(self, X, reset=reset, dtype=np.float64)
 
     def _remember_columns(self) -> None:
         """Take the column names from the first step, which has validated them."""
@@ -549,11 +432,3 @@ _DELEGATED = frozenset(
         "set_among",
     )
 )
-
-
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

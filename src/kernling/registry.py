@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, init=False)
-class Entry:
+class Method:
     """A method: its name, which is also that of its file, and its estimator classes."""
 
     name: str
@@ -45,41 +45,41 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry("auto", "AutoClassifier", "AutoRegressor", main=True),
-    Entry("avm", "AVMClassifier", "AVMRegressor", main=True),
-    Entry("polk", "POLKClassifier", "POLKRegressor", main=True),
-    Entry("spa", "SPAClassifier", "SPARegressor", "SPAOneClass", main=True),
-    Entry("dualsvrg", "DualSVRGClassifier", "DualSVRGRegressor", main=True),
-    Entry("aogd", "AOGDClassifier", main=True),
-    Entry("aogd_rank", "AOGDRanker", main=True),
-    Entry("aogd_metric", "AOGDMetric", main=True),
-    Entry("krls", "KRLSClassifier", "KRLSRegressor", main=True),
-    Entry("passive_aggressive", "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "PassiveAggressiveOneClass"),
-    Entry("oskl", "OSKLClassifier", "OSKLRegressor"),
-    Entry("perceptron", "PerceptronClassifier", "PerceptronRegressor"),
-    Entry("ogd", "OGDClassifier", "OGDRegressor"),
-    Entry("norma", "NORMAClassifier", "NORMARegressor"),
-    Entry("pegasos", "PegasosClassifier", "PegasosRegressor"),
-    Entry("rbp", "RBPClassifier", "RBPRegressor"),
-    Entry("forgetron", "ForgetronClassifier", "ForgetronRegressor"),
-    Entry("nogd", "NOGDClassifier", "NOGDRegressor"),
-    Entry("dualsgd", "DualSGDClassifier", "DualSGDRegressor"),
-    Entry("budget_perceptron", "BudgetPerceptronClassifier"),
-    Entry("projectron", "ProjectronClassifier", "ProjectronRegressor"),
-    Entry("projectron_plus_plus", "ProjectronPlusPlusClassifier"),
-    Entry("bpas", "BPASClassifier", "BPASRegressor"),
-    Entry("bpann", "BPANNClassifier", "BPANNRegressor"),
-    Entry("bogd", "BOGDClassifier", "BOGDRegressor"),
-    Entry("bsgd", "BSGDClassifier", "BSGDRegressor"),
-    Entry("npbsgd", "NPBSGDClassifier", "NPBSGDRegressor"),
-    Entry("fogd", "FOGDClassifier", "FOGDRegressor"),
-    Entry("last_point_ogd", "LastPointOGDClassifier"),
-    Entry("buffered_ogd", "BufferedOGDClassifier"),
-    Entry("oam", "OAMClassifier"),
-    Entry("spamnet", "SPAMNetClassifier"),
-    Entry("solam", "SOLAMClassifier"),
-    Entry("opauc", "OPAUCClassifier"),
-    Entry("koil", "KOILClassifier"),
+    Method("auto", "AutoClassifier", "AutoRegressor", main=True),
+    Method("avm", "AVMClassifier", "AVMRegressor", main=True),
+    Method("polk", "POLKClassifier", "POLKRegressor", main=True),
+    Method("spa", "SPAClassifier", "SPARegressor", "SPAOneClass", main=True),
+    Method("dualsvrg", "DualSVRGClassifier", "DualSVRGRegressor", main=True),
+    Method("aogd", "AOGDClassifier", main=True),
+    Method("aogd_rank", "AOGDRanker", main=True),
+    Method("aogd_metric", "AOGDMetric", main=True),
+    Method("krls", "KRLSClassifier", "KRLSRegressor", main=True),
+    Method("passive_aggressive", "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "PassiveAggressiveOneClass"),
+    Method("oskl", "OSKLClassifier", "OSKLRegressor"),
+    Method("perceptron", "PerceptronClassifier", "PerceptronRegressor"),
+    Method("ogd", "OGDClassifier", "OGDRegressor"),
+    Method("norma", "NORMAClassifier", "NORMARegressor"),
+    Method("pegasos", "PegasosClassifier", "PegasosRegressor"),
+    Method("rbp", "RBPClassifier", "RBPRegressor"),
+    Method("forgetron", "ForgetronClassifier", "ForgetronRegressor"),
+    Method("nogd", "NOGDClassifier", "NOGDRegressor"),
+    Method("dualsgd", "DualSGDClassifier", "DualSGDRegressor"),
+    Method("budget_perceptron", "BudgetPerceptronClassifier"),
+    Method("projectron", "ProjectronClassifier", "ProjectronRegressor"),
+    Method("projectron_plus_plus", "ProjectronPlusPlusClassifier"),
+    Method("bpas", "BPASClassifier", "BPASRegressor"),
+    Method("bpann", "BPANNClassifier", "BPANNRegressor"),
+    Method("bogd", "BOGDClassifier", "BOGDRegressor"),
+    Method("bsgd", "BSGDClassifier", "BSGDRegressor"),
+    Method("npbsgd", "NPBSGDClassifier", "NPBSGDRegressor"),
+    Method("fogd", "FOGDClassifier", "FOGDRegressor"),
+    Method("last_point_ogd", "LastPointOGDClassifier"),
+    Method("buffered_ogd", "BufferedOGDClassifier"),
+    Method("oam", "OAMClassifier"),
+    Method("spamnet", "SPAMNetClassifier"),
+    Method("solam", "SOLAMClassifier"),
+    Method("opauc", "OPAUCClassifier"),
+    Method("koil", "KOILClassifier"),
 )
 METHODS = {entry.name: entry for entry in _ENTRIES}
 DEFAULT = "auto"  # the method where none is asked for
@@ -88,7 +88,7 @@ DEFAULT = "auto"  # the method where none is asked for
 AROUND = {"StreamPipeline": "pipeline"}
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> Method:
     """Return the entry of this name."""
     try:
         return METHODS[name]

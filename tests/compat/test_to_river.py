@@ -50,7 +50,7 @@ def at_defaults():
         yield pytest.param(model, marks=marks)
 
 
-QUICK = [kernling.AVMClassifier(loss="logistic"), kernling.AVMRegressor(), kernling.SPAOneClass()]
+QUICK = [kernling.AVMClassifier(loss="logistic"), pytest.param(kernling.SPAOneClass(), marks=pytest.mark.long)]
 DIVERGES = "its steps are linear in columns, which reach 250 in one of River's data sets: as they come it diverges, and says so"
 GROWS = "of columns that are not scaled every row is far from all others and is stored, and kernel values fill a square"
 EXPECTED = {

@@ -1,8 +1,9 @@
 """Random programs in the language of the fast backend, compared with plain Python and with Numba.
 
-    python tests/compiler/programs.py SEED COUNT NUMBA
+    python tests/compiler/programs.py SEED COUNT NUMBA MOST
 
-writes COUNT programs, runs each of them, and every NUMBA-th of them compiled by Numba alone; it prints those that differ.
+writes COUNT programs of at most MOST statements at their top, runs each of them, and every NUMBA-th of them compiled by Numba
+alone; it prints those that differ.
 Numbers are small multiples of 1/8 and nothing may be reordered, so results are the same; compiled code and Numba compute cubes
 by two products, which round twice, so the last bits of floats may differ.  An index lies within
 all arrays by construction: variables j0 and j1 are between -4 and 3, and no array has fewer than 4 rows or columns.
@@ -69,7 +70,8 @@ LEFT_TO_NUMBA = {
 class Writer:
     """Writes one program."""
 
-    def __init__(self, seed: int, number: int):
+    def __init__(self, seed: int, number: int, most: int):
+        self.most = most
         self.random = random.Random(f"{seed} {number}")
         self.name, self.lines, self.depth, self.loops = f"program_{number}", [], 1, 0
         self.callees: list[tuple[str, str]] = []
@@ -364,7 +366,7 @@ class Writer:
             "    t = n, x",
             f"    w = np.{self.pick('zeros(5)', 'zeros(4)')}",
         ]
-        for _ in range(self.random.randint(3, 7)):
+        for _ in range(self.random.randint(3, self.most)):
             self.statement(2)
         if self.is_left_to_numba:
             self.lines += [f"    {line}" for line in (*LEFT_TO_NUMBA[self.name[-2:]], "f0 = s")]
@@ -449,13 +451,13 @@ def by_numba(compiled, module):
     return names[compiled.py_func.__name__]
 
 
-def main(seed: int, count: int, numba: int) -> list[str]:
+def main(seed: int, count: int, numba: int, most: int) -> list[str]:
     """Run programs; return descriptions of those that differ."""
     from kernling.compiler import by_address, compiling
 
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        writers = [Writer(seed, number) for number in range(count)]
+        writers = [Writer(seed, number, most) for number in range(count)]
         sources = [writer.program() for writer in writers]
         for writer, source in zip(writers, sources, strict=True):
             module = load(Path(folder), HEAD + source, f"fuzzed_{seed}_{writer.name}")
@@ -479,5 +481,5 @@ def same(found, expected) -> bool:
 
 
 if __name__ == "__main__":
-    differences = main(*map(int, sys.argv[1:4]))
+    differences = main(*map(int, sys.argv[1:5]))
     print("\n".join(differences) or "all the same")

@@ -13,7 +13,7 @@ from kernling.components.gram import Gram
 from kernling.components.pruning import PROBE, Pruning, add_and_prune
 from kernling.core.expansion import Expansion, new_expansion
 from kernling.core.shapes import verify
-from oracles.polk import permutation, projection, pruned
+from oracles.polk import permutation, projections, pruned
 
 
 @jit
@@ -126,7 +126,7 @@ def test_pursuit_equals_brute_force(u):
     order = np.argsort(points.who)
     np.testing.assert_array_equal(points.who[order], expected)
     np.testing.assert_allclose(points.coef[order], expected_coef, atol=1e-9)
-    assert error**2 == pytest.approx(projection(K, coef, expected)[1], abs=1e-10)
+    assert error**2 == pytest.approx(projections(K, coef, np.array([expected]))[1][0], abs=1e-10)
 
 
 def test_at_most_so_many_points_remain():

@@ -7,6 +7,7 @@ import pytest
 
 import checks
 from kernling.core.shapes import declared, verify
+from kernling.core.state import grown, trimmed
 from oracles import CASES, stream
 
 DIMENSIONS = {"stored": 4, "columns": 3, "outputs": 2, "classes": 2}
@@ -111,3 +112,31 @@ def test_all_arrays_are_declared(cls):
         assert entry is not None, name
         assert len(entry.shape) == array.ndim, name
     model.verify_state()
+
+
+@declared(used="record", matrix="numbers: stored stored", scores="numbers: outputs stored", record="counts: record")
+class PerPoint(NamedTuple):
+    matrix: np.ndarray
+    scores: np.ndarray
+    record: np.ndarray
+
+
+class Points(NamedTuple):
+    stored: int
+
+
+class Whole(NamedTuple):
+    model: Points
+    needed: PerPoint
+    unused: PerPoint
+
+
+def test_parts_grow_and_shrink_as_declared():
+    needed = PerPoint(np.ones((2, 2)), np.ones((3, 2)), np.ones(1))
+    unused = PerPoint(np.empty((0, 0)), np.empty((3, 0)), np.empty(0))
+    wider = grown(Whole(Points(2), needed, unused), 5)
+    assert [array.shape for array in (*wider.needed, *wider.unused)] == [(5, 5), (3, 5), (1,), (0, 0), (3, 0), (0,)]
+    assert wider.needed.matrix.sum() == 4.0
+    again = trimmed(wider)
+    for part, same in zip((*again.needed, *again.unused), (*needed, *unused), strict=True):
+        assert np.array_equal(part, same)

@@ -1,9 +1,12 @@
 """Outputs that are added to arrays."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
-from kernling.core.state import Widening
+from kernling.core.shapes import declared
+from kernling.core.state import Widening, grown
 
 
 def added(outputs, place):
@@ -51,3 +54,14 @@ def test_columns_stay_where_they_are_and_outputs_know_them():
         if failed[0] is coef:
             coef[:, places[place]] = expected[:, place]
     assert copies < 20
+
+
+def test_a_part_with_an_entry_for_each_point_grows_from_the_first_call_on():
+    @declared(values="numbers: stored")
+    class Part(NamedTuple):
+        values: np.ndarray
+
+    class State(NamedTuple):
+        part: Part
+
+    assert len(grown(State(Part(np.ones(2))), 5).part.values) == 5

@@ -9,7 +9,7 @@ import pytest
 
 import kernling as kl
 from commands import call
-from forgery import with_array
+from forgery import refuse_change
 from kernling.components.conformal import LEVELS, follow, levels, new_errors
 from kernling.estimators.calibrated import losses_of
 from kernling.estimators.labels import decide
@@ -194,10 +194,7 @@ def test_saved_pickled_and_merged(model, folder):
     ],
 )
 def test_files_with_other_errors_are_refused(folder, name, change, told):
-    kl.save(new(REGRESSORS[0]).partial_fit(X, Y), "m.kern")
-    (folder / "m.kern").write_bytes(with_array((folder / "m.kern").read_bytes(), name, change))
-    with pytest.raises(ValueError, match=told):
-        kl.load("m.kern")
+    refuse_change(new(REGRESSORS[0]).partial_fit(X, Y), name, change, told, folder / "m.kern")
 
 
 def test_a_call_that_fails_follows_nothing():
@@ -212,8 +209,9 @@ def test_what_is_asked_for_too_early_or_in_vain_is_told():
     plain = kl.AVMRegressor(gamma=0.5).partial_fit(X, Y)
     assert not hasattr(plain, "predict_interval")
     assert not hasattr(plain, "calibration_")
-    with pytest.raises(AttributeError, match="predict_interval"):
-        plain.predict_interval(X)
+    for without in (plain, kl.StreamPipeline([("model", plain)])):
+        with pytest.raises(AttributeError, match="calibrate=True"):
+            without.predict_interval(X)
     with pytest.raises(AttributeError, match="calibrate=True"):
         _ = plain.calibration_
     model = kl.AVMRegressor(gamma=0.5, calibrate=True)
@@ -238,6 +236,10 @@ def test_pipelines_and_dictionaries():
     other = kl.StreamPipeline.auto(kl.AVMClassifier(gamma=0.5, delta=0.5, calibrate=True)).partial_fit(rows, LABELS)
     assert other.predict_set(rows[:4]).shape == (4, 3)
     assert not hasattr(other, "predict_interval")
+    chosen = kl.StreamPipeline.auto(calibrate=True, watch=True).partial_fit(rows, Y)  # the model is chosen later
+    assert chosen.predict_interval(rows[:4]).shape == (4, 2)
+    assert chosen.alarm_count_ == 0
+    assert kl.StreamPipeline.auto(kl.AVMRegressor(calibrate=True), watch=True).steps[-1][1].calibrate
 
 
 def test_the_command_line_tells_how_many_targets_were_inside(folder):

@@ -94,12 +94,12 @@ def test_a_single_event_of_a_late_class_copies_nothing_but_what_has_outputs():
     """The points stay where they are: learning one event changes all or nothing."""
     X, y = stream("multiclass", 60)
     model = classifier().partial_fit(X, y)
-    points = model._state.model.points
-    assert model._state.model.has_room(1)
+    points = model.state_.model.points
+    assert model.state_.model.has_room(1)
     model.learn_one(X[0] + 3.0, 17)
     assert model.classes_[-1] == 17
-    assert model._state.model.points is points
-    assert model._state.model.outputs == len(model.classes_)
+    assert np.shares_memory(model.state_.model.points, points)
+    assert model.state_.model.outputs == len(model.classes_)
 
 
 @pytest.mark.parametrize("cls", [AVMClassifier, SPAClassifier])

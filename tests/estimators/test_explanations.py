@@ -195,6 +195,7 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
         noise=np.array([0.01, 0.1, 0.2]),
         trust=np.array([0.2, 0.3, 0.5]),
         losses=np.zeros(stacks),
+        seen=np.ones(classes),
         record=np.zeros(2),
     )
     shares = [exact(rng.normal(size=(1, players, classes)), rng.normal(size=classes)) for _ in range(experts)]

@@ -60,7 +60,7 @@ TABLE = "--target class --categorical kind --missing drop"
             f"run board.parquet {TABLE} --features kind,b --shuffle 3 --every 70 --learner spa", marks=pytest.mark.long
         ),
         pytest.param("run board.csv --target class --features b --delimiter , --learner polk --seed 3", marks=pytest.mark.long),
-        "run one.libsvm two.libsvm --n-features 3 --dense",
+        pytest.param("run one.libsvm two.libsvm --n-features 3 --dense", marks=pytest.mark.long),
         "compare spirals --rows 900 --seed 7 --permutations 2 --learners avm,dualsvrg",
         pytest.param("compare spirals --rows 900 --shuffle 5 --skip 500 --learners avm,dualsvrg", marks=pytest.mark.long),
         "tune spirals --rows 900 --candidates 4 --first 300 --learner dualsvrg --set eta=0.1",  # large steps amplify rounding

@@ -93,7 +93,7 @@ def test_measurements_are_spread_over_any_stream(rows):
         feed(run, data)
     spread, cut = ([row["events"] for row in run.end()] for run in runs)
     assert spread[-1] == rows
-    assert (rows < 5000 and len(spread) == -(-rows // 100)) or 50 <= len(spread) <= 101
+    assert (rows < 1000 and len(spread) == -(-rows // 20)) or 50 <= len(spread) <= 101
     assert len(set(np.diff(spread[:-1]))) <= 1
     both = set(spread) & set(cut)
     for events in both - {rows}:

@@ -71,7 +71,7 @@ def test_memory_is_constant_from_the_first_event_on():
     model = kl.AutoClassifier(**SMALL).partial_fit(X[:1], y[:1], classes=[0, 1])
 
     def allocated() -> int:
-        return sum(array.nbytes for array in flatten(model._state).values())
+        return sum(array.nbytes for array in flatten(model.state_).values())
 
     first = allocated()
     for part in np.array_split(np.arange(1, 3000), 7):
@@ -158,6 +158,15 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
 
 
+@pytest.mark.parametrize("positives", [128, 32, 1, 0])
+def test_the_ridge_of_the_kernel_expert_is_larger_if_a_class_is_rare(positives):
+    X, _ = rare(256)
+    y = np.where(np.arange(256) < positives, 1, 0)
+    model = kl.AutoClassifier(points=40).partial_fit(X, y, classes=[0, 1])
+    evenness = 4.0 * y.mean() * (1.0 - y.mean())
+    assert model._fitted().kernel_squares.rho == pytest.approx(0.1 / max(evenness, 0.01))
+
+
 @pytest.mark.parametrize("weights", ["balanced", {0: 0.5, 1: 3.0, 2: 40.0}], ids=str)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_class_weights_multiply_probabilities(classes, weights):
@@ -240,7 +249,7 @@ def test_wide_sparse_rows_give_the_model_of_dense_ones(cls):
     y = (X[:, :300].sum(axis=1) > 0.0).astype(int)
     dense, wide = cls(**SMALL).fit(X, y), cls(**SMALL).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(wide._scores(X), dense._scores(X), rtol=1e-8, atol=1e-8)
-    assert dense._state.linear.squares.shape == (601,)  # the diagonal only
+    assert dense.state_.linear.squares.shape == (601,)  # the diagonal only
 
 
 def test_wide_lines_take_steps_on_the_diagonal():
@@ -315,7 +324,7 @@ def test_least_squares_of_merged_models_are_those_of_all_events():
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 400
     assert np.isfinite(merged.predict(X)).all()
-    kept, *sums = (np.triu(model._state.linear.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
+    kept, *sums = (np.triu(model.state_.linear.squares[:25].reshape(5, 5)) for model in (start, *parts, merged))
     np.testing.assert_allclose(sums[2], sums[0] + sums[1] - kept)
 
 
@@ -327,7 +336,7 @@ def test_losses_of_merged_mixtures_add_up():
     merged = kl.merge(parts, start=start)
     found, begun, *others = (model.certificate()["log_loss"] for model in (merged, start, *parts))
     assert found == pytest.approx(sum(others) - begun)
-    found, begun, *others = (model._state.mixture.losses for model in (merged, start, *parts))
+    found, begun, *others = (model.state_.mixture.losses for model in (merged, start, *parts))
     np.testing.assert_allclose(found, sum(others) - begun)
     assert merged.certificate()["log_loss_bound"] == pytest.approx(found.min() + np.log(3.0) - 600 * np.log1p(-0.001))
 
@@ -340,12 +349,12 @@ def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first
     merged = kl.merge(parts, start=start)
 
     def latest() -> set[int]:
-        state = merged._state
+        state = merged.state_
         rows = state.window.columns.T[: state.window.stored] / state.early.stretch + state.model.centre
         return {int(np.abs(X - row).sum(axis=1).argmin()) for row in rows}
 
     assert latest() == {28, 29, 30, 50, 51, 52}
-    assert merged._state.early.count[0] == 20 + 11 + 13  # events of the common start are kept once
+    assert merged.state_.early.count[0] == 20 + 11 + 13  # events of the common start are kept once
     merged.partial_fit(X[54:56], y[54:56])
     assert latest() == {29, 30, 51, 52, 54, 55}
 
@@ -434,7 +443,7 @@ def test_columns_that_do_not_matter_count_less():
     X, y = boxes(3000)
     model = kl.AutoClassifier(points=60, window=300)
     said = model.predict_then_learn(X, y)
-    stretch = model._state.early.stretch
+    stretch = model.state_.early.stretch
     assert stretch[:2].min() > 1.5 * stretch[2:].max()
     assert np.square(stretch).mean() == pytest.approx(1.0, rel=0.05)  # distances keep their size
     plain = kl.AutoClassifier(points=60, window=300)

@@ -391,6 +391,17 @@ def both_parts(folder, name, n_features):
     return sparse.csr_array(sparse.vstack([X for X, _ in parts])), np.concatenate([y for _, y in parts])
 
 
+@pytest.mark.parametrize("coverage", ["sphere", "box", "printed_box"])
+def test_sparse_rows_fall_into_the_same_cells(coverage):
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 6)) * (rng.random((300, 6)) < 0.5)
+    y = X[:, 0] + X[:, 1] > 0.5
+    settings = {"gamma": 2.0, "lam": 1e-2, "delta": 0.7, "coverage": coverage}
+    dense, thin = (AVMClassifier(**settings).fit(rows, y) for rows in (X, sparse.csr_array(X)))
+    assert dense.n_cells_ == thin.n_cells_
+    np.testing.assert_allclose(dense.decision_function(X), thin.decision_function(X), atol=1e-10)
+
+
 @pytest.mark.parametrize(("output", "expected"), [("last", 17.51), ("average", 17.46)])
 def test_a9a(data_folder, output, expected):
     X, y = both_parts(data_folder, "a9a", 123)

@@ -74,7 +74,7 @@ def test_single_events_follow_what_batches_have_settled(name):
     i = 100
     while i < len(y):
         mixed.learn_one(X[i], y[i])
-        n = events_ahead(mixed._state)
+        n = events_ahead(mixed.state_)
         mixed.partial_fit(X[i + 1 : i + 1 + n], y[i + 1 : i + 1 + n])
         i += 1 + n
         if i < len(y):

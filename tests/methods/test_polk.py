@@ -266,12 +266,12 @@ def test_multidist(seed):
 
 
 def test_mnist(data_folder):
-    """A tenth of a pass."""
+    """A twentieth of a pass."""
     if not list(data_folder.glob("mnist-*")):
         pytest.skip("the folder KERNLING_DATA names has no MNIST")
     data = dataset("mnist")
     X, y = data.load("train")
-    X, y = X[:6000], y[:6000]
+    X, y = X[:3000], y[:3000]
     X_test, y_test = data.load("test")
     model = POLKClassifier(eta=24.0, parsimony=2.2 / 24.0**1.5, gamma=1.0 / 32.0, max_points=None, dtype="float32").fit(X, y)
     assert model.score(X_test, y_test) > 0.93

@@ -81,7 +81,7 @@ def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
         kl.save(cut, tmp_path / "cut.kern")
         cut = kl.load(tmp_path / "cut.kern")
     assert whole.rises_
-    own, other = flatten(kl.merge([whole])._state), flatten(cut._state)
+    own, other = flatten(kl.merge([whole]).state_), flatten(cut.state_)
     np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
     assert own.keys() == other.keys()
     assert cut.rises_ == whole.rises_
@@ -92,7 +92,7 @@ def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
     model = kl.AutoClassifier(**SMALL).partial_fit(X[:300], y[:300])
 
     def allocated() -> int:
-        return sum(array.nbytes for array in flatten(model._state).values())
+        return sum(array.nbytes for array in flatten(model.state_).values())
 
     first, most = allocated(), 0
     for part in np.array_split(np.arange(300, 1800), 30):
@@ -115,7 +115,7 @@ def test_a_class_that_comes_while_there_is_a_successor_is_learned(soon):
     y[800:][X[800:, 0] > 1.0] = 2
     model = kl.AutoClassifier(**SMALL)
     model.predict_then_learn(X[:620], y[:620])
-    assert model._state.successor.has_begun
+    assert model.state_.successor.has_begun
     said = model.predict_then_learn(X[620:], y[620:])
     assert (said != y[620:])[-300:].mean() < 0.25
 
@@ -127,7 +127,7 @@ def test_models_are_merged_by_what_answers(soon):
     assert any(part.has_succeeded for part in parts)
     merged = kl.merge(parts, start=start)
     assert merged.t_ == 1400
-    assert not merged._state.successor.has_begun
+    assert not merged.state_.successor.has_begun
     events = {alarm.event for part in parts for alarm in part.rises_}
     assert {alarm.event for alarm in merged.rises_} == events
     errors = [(model.predict(X[1000:]) != y[1000:]).mean() for model in (merged, *parts, start)]

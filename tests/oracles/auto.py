@@ -29,9 +29,18 @@ class Restored(KRLS):
 class Stretched(Restored):
     """The same with a kernel that sees each column times a factor."""
 
-    def __init__(self, params: dict[str, Any], d: int, outputs: int, stretch: np.ndarray):
+    def __init__(self, params: dict[str, Any], d: int, outputs: int, stretch: np.ndarray, of_classes: bool):
         self.stretch = stretch
+        self.fold = (256 if 1 + d + params["points"] > 32 else 1024) if of_classes else 0
         super().__init__(params, d, outputs)
+
+    def learn(self, x, y, weight, u):
+        super().learn(x, y, weight, u)
+        if self.fold and len(self.rows) % self.fold == 0:
+            shares = 0.5 + 0.5 * np.average(self.targets, axis=0, weights=self.weights)
+            shares = np.array([1.0 - shares[0], shares[0]]) if len(shares) == 1 else shares
+            self.params = self.params | {"ridge": 0.1 / max(evenness(shares), 0.01)}
+            self.changed()
 
     def k(self, P, x):
         return super().k(P * self.stretch, x * self.stretch)
@@ -241,7 +250,7 @@ class Auto:
 
     def begin(self) -> None:
         o = self.params | {"gamma": self.gamma, "novelty": 0.02, "features": "points", "ridge": 0.1}
-        self.kernel_squares = Stretched(o, self.d, self.outputs, self.stretch)
+        self.kernel_squares = Stretched(o, self.d, self.outputs, self.stretch, self.powers == 2)
         linear = Restored(o | {"features": "linear", "ridge": 1.0}, self.d, self.outputs)
         linear_recent = Restored(o | {"features": "linear"}, self.d, self.outputs, 0.998, 1000)
         binned = Restored(o | {"features": "linear", "ridge": 1.0}, len(self.edges), self.outputs, 0.998, 1000)
@@ -318,7 +327,7 @@ class AutoClasses(Auto):
         K, M = max(2, outputs), 10
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
         self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
-        self.trust = np.full(3, 1 / 3)
+        self.trust, self.labels = np.full(3, 1 / 3), np.ones(K)
 
     def columns(self) -> int:
         return self.outputs
@@ -346,10 +355,18 @@ class AutoClasses(Auto):
         for stack in self.stacks:
             stack.learn(compressed(away, self.spread), label, weight, len(self.events))
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
-        self.trust = 0.999 * trust / trust.sum() + 0.001 / 3
+        share = 0.001 * evenness(self.labels)
+        self.trust = (1.0 - share) * trust / trust.sum() + share / 3
+        self.labels[label] += 1.0
         rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
         self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
         self.mean = (1.0 - rate) * self.mean + rate * scores
+
+
+def evenness(labels: np.ndarray) -> float:
+    """The variance of classes over that of equally frequent ones."""
+    shares = labels / labels.sum()
+    return (shares @ (1.0 - shares)) / (1.0 - 1.0 / len(labels))
 
 
 def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:

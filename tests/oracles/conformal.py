@@ -15,6 +15,7 @@ class Thresholds:
     def __init__(self, of_values: bool):
         self.of_values = of_values
         self.errors: list[float] = []  # in units
+        self.recent: list[float] = []  # the latest of them, in order
         self.said: list[float] = []
         self.centre, self.spread = 0.0, 0.0  # mean and deviation of what was said
         self.allowed = {level: 1.0 - level for level in LEVELS}
@@ -39,7 +40,7 @@ class Thresholds:
         return (total / weight if weight else 0.0) * self.factor(said)
 
     def threshold(self, said: float, level: float) -> float:
-        recent = sorted(self.errors[-500:])
+        recent = self.recent
         if not recent:
             return math.inf
         n, share = len(recent), 1.0 - self.allowed[level]
@@ -60,6 +61,7 @@ class Thresholds:
             self.errors.append(1.0)
         else:
             self.errors.append(min(error / unit, 100.0) if unit > 0.0 else 100.0 * (error > 0.0))
+        self.recent = sorted(self.errors[-500:])
         if self.of_values:
             total, weight = self.mean
             latest = total / weight if weight else 0.0

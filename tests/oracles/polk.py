@@ -11,12 +11,12 @@ from scipy.special import softmax
 from .common import Case, decay_of, kernel_values, loss_gradient
 
 
-def projection(K: np.ndarray, target: np.ndarray, kept: list[int]) -> tuple[np.ndarray, float]:
-    """The combination of the kept points that is nearest to the target, by least squares, and its squared distance."""
-    coef = np.linalg.solve(K[np.ix_(kept, kept)], K[kept] @ target) if kept else np.zeros((0, target.shape[1]))
-    rest = target.copy()
-    rest[kept] -= coef
-    return coef, float(np.sum(rest * (K @ rest)))
+def projections(K: np.ndarray, target: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each row of kept points, the combination of them that is nearest to the target, and its squared distance."""
+    coef = np.linalg.solve(K[kept[:, :, None], kept[:, None, :]], (K @ target)[kept])
+    rest = np.repeat(target[None], len(kept), axis=0)
+    rest[np.arange(len(kept))[:, None], kept] -= coef
+    return coef, np.sum(rest * (K @ rest), axis=(1, 2))
 
 
 def pruned(
@@ -27,12 +27,13 @@ def pruned(
     coef = target
     for turn in range(len(target)):
         tries = kept if order is None else [int(order[turn])]
-        found = [(*projection(K, target, [k for k in kept if k != j]), j) for j in tries]
-        best, distance, j = min(found, key=lambda each: each[1])
-        if distance > eps**2 and len(kept) <= most:
+        without = np.array([[k for k in kept if k != j] for j in tries], int)
+        found, distances = projections(K, target, without)
+        best = int(np.argmin(distances))
+        if distances[best] > eps**2 and len(kept) <= most:
             break
-        coef = best
-        kept.remove(j)
+        coef = found[best]
+        kept.remove(tries[best])
     return kept, coef
 
 

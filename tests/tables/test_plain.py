@@ -56,9 +56,14 @@ def test_texts_gaps_and_dates_of_events_are_encoded_as_in_tables():
     odd = [{"town": "Rome"}, {**rows[200], "when": "soon"}, {**rows[201], "c": None}, {**rows[202], "town": "Vaduz"}]
     odd += [{name: rows[203][name] for name in ("a", "c", "when")} | {"late": 1.0, "later": 2.0}, {"a": 1.0, "b": np.nan}]
     single, table = begun(rows[:100], y[:100]), begun(rows[:100], y[:100])
-    encode, usual = single.steps_[0][1], 0
+    single, usual = pickle.loads(pickle.dumps(copy.deepcopy(single.learn_one(rows[0], 1)))), 0
+    table.partial_fit(rows[:1], [1])
+    encode = single.steps_[0][1]
+    assert encode._has_table
     for row, label in zip([*rows[100:], *odd, *rows[:20]], y, strict=False):
         usual += encode._plain_row(row) is not None
+        with pytest.raises(ValueError, match="sample_weight"):
+            single.learn_one(row, label, sample_weight=-1.0)  # known to be wrong when the row has been encoded
         np.testing.assert_array_equal(encode.transform_one(row), table.passed([row])[0])
         single.learn_one(row, label)
         table.partial_fit([row], [label])

@@ -59,6 +59,13 @@ def test_the_range_is_kept():
 
 
 @pytest.mark.parametrize("make", PARTS)
+def test_rows_can_be_scaled_back(make):
+    X = rows(300)
+    part = make().fit(X)
+    np.testing.assert_allclose(part.inverse_transform(part.transform(X)), X, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", PARTS)
 def test_the_state_is_data(make):
     X = rows(300)
     part = make()

@@ -178,6 +178,7 @@ def test_a_key_that_comes_later_is_learned(start):
         model.learn_one(row, label)
     assert np.mean([model.predict_one(row) == label for row, label in zip(rows[1050:], labels[1050:], strict=True)]) > 0.95
     model.learn_one(rows[0] | {"later": 1.0}, "up")
+    assert model.predict_one({"later": 1.0}) in ("up", "down")  # all that it has is known, though not from the first rows
     assert model.n_features_in_ == 4
     assert "k" in model.feature_names_in_
     encode = model.steps_[0][1]

@@ -16,7 +16,7 @@ from ..tables.written import numbers
 from .data import with_targets
 
 if TYPE_CHECKING:
-    from ..evaluate.metrics import Batch
+    from ..evaluate.running import Batch
     from ..io.base import Chunk
 
 STANDARD_OUTPUT = Path("-")

@@ -12,8 +12,8 @@ from ..registry import DEFAULT
 from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Every, Report, Results, WindowSize, _check_outputs
-from .status import Progress, Status
+from .learn import Data, Every, Report, Results, WindowSize, check_outputs
+from .status import RunProgress, Status
 
 SetOption = Annotated[
     list[str],
@@ -39,7 +39,7 @@ def compare(
     report: Report = None,
 ) -> None:
     """Compare several methods on the same rows, in one pass."""
-    _check_outputs(None, results, report)
+    check_outputs(None, results, report)
     if permutations > 1 and data == "-":
         raise typer.BadParameter("standard input can be read only once: use 1 or a file", param_hint="--permutations")
     names = settings.names_of(learners) or []
@@ -63,7 +63,7 @@ def compare(
                 pipelines = {name: source.pipeline(model, X) for name, model in models.items()}
                 runs = _progressive_runs(pipelines, source, measuring, failed)
                 runs.begin(X, y)
-                progress = partial(status.show, Progress(runs.running))
+                progress = partial(status.show, RunProgress(runs.running))
                 feed(runs, chunks, cut=PIECE, guard=interrupts.deferred, after=progress)
             failed |= runs.failed
             rows += [row for run in runs.running.values() if run.events for row in run.end()]

@@ -207,11 +207,12 @@ class Source:
         import numpy as np
 
         from ..io import Stream
+        from ..io.base import rows_of
         from ..tables import Table
 
         X, y = rows.load()
         order = np.random.default_rng(self.reading.shuffle).permutation(X.shape[0])
-        whole = X[order], None if y is None else y[order]
+        whole = rows_of(X, y, order)
         if isinstance(X, Table):
             whole[0].places = None
         info = {**rows.info, "order": self.reading.shuffle}
@@ -222,7 +223,7 @@ class Source:
         return self._asked_for(self._after_skip())
 
     def _after_skip(self) -> "Iterator[Chunk]":
-        from ..io.base import CHUNK
+        from ..io.base import CHUNK, rows_of
         from ..tables.table import places_of
 
         given = 0
@@ -233,12 +234,13 @@ class Source:
                 self.ends.add(int(places[-1]) + 1)
             kept = places >= self.skip
             if kept.any():
-                yield (X, y) if kept.all() else (X[kept], None if y is None else y[kept])
+                yield (X, y) if kept.all() else rows_of(X, y, kept)
 
     def _asked_for(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
         """Limit the rows to --rows, and count those that are learned."""
         import numpy as np
 
+        from ..io.base import rows_of
         from ..tables.table import missing, places_of
 
         last = np.inf if self._last is None else self._last
@@ -248,7 +250,7 @@ class Source:
             given += X.shape[0]
             asked = places < last
             if asked.any():
-                X, y = (X, y) if asked.all() else (X[asked], None if y is None else y[asked])
+                X, y = (X, y) if asked.all() else rows_of(X, y, asked)
                 labelled = np.ones(X.shape[0], dtype=bool) if y is None else ~missing(y)
                 self._events += len(self._labelled)
                 self._labelled, self.rows = places[asked][labelled], int(places[asked][-1]) + 1

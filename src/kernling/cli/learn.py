@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,7 +16,7 @@ from . import settings
 from .data import Reading, Source, takes_reading
 from .interrupts import Interrupts
 from .resume import Keeper, Start, advice, start
-from .status import Progress, Status
+from .status import RunProgress, Status
 
 WHAT = "A file, '-' for standard input, a stream of a broker (redis://, kafka://), a named data set or a synthetic stream."
 Data = Annotated[str, typer.Argument(help=WHAT)]
@@ -26,6 +26,15 @@ WindowSize = Annotated[int, typer.Option(min=1, help="Size of the sliding window
 CHANGES = 8  # of a stream, the latest of which are shown
 Results = Annotated[Path | None, typer.Option(help="Write all measurements to this .csv or .parquet file.")]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML report with figures (needs matplotlib).")]
+
+
+class Outputs(NamedTuple):
+    """The files that a run writes."""
+
+    save: Path | None
+    predictions: Path | None
+    results: Path | None
+    report: Path | None
 
 
 @takes_reading  # each option of the command is an argument
@@ -63,8 +72,9 @@ def run(
     """
     if checkpoint_every and not save:
         raise typer.BadParameter("needs --save", param_hint="--checkpoint-every")
-    _check_outputs(save, results, report)
-    _check_outputs(predictions, None, None)
+    outputs = Outputs(save, predictions, results, report)
+    check_outputs(save, results, report)
+    check_outputs(predictions)
     given = settings.split_pairs(set, "--set")
     saved = _resumed(resume, learner, given) if resume else None
     if interval and saved:
@@ -80,8 +90,8 @@ def run(
         return source.pipeline(model, X)
 
     if dask:
-        outputs = {"results": results, "report": report, "predictions": predictions}
-        spread.check(reading, {"checkpoint_every": checkpoint_every, "metrics": metrics} | outputs)
+        others = {"results": results, "report": report, "predictions": predictions}
+        spread.check(reading, {"checkpoint_every": checkpoint_every, "metrics": metrics} | others)
         reading = replace(reading, scale="none", missing=reading.missing or "error")  # nothing that adapts to the rows
         cluster = spread.Cluster(dask, rounds, merge_every, parts, skip_bad)
         spread.learn(data, reading, cluster, make, saved, save)
@@ -96,7 +106,7 @@ def run(
     measuring = {"metrics": settings.names_of(metrics), "window": window, "linear": True}
     measuring["every"] = 0 if every is None and (results or report) else every
     measuring |= {"row": source.skip, "again": begin.measured, "summarise": True}
-    _learn(source, make, measuring, save, checkpoint_every, predictions, results, report, interval)
+    _learn(source, make, measuring, outputs, checkpoint_every, interval)
 
 
 def _resumed(path: Path, learner: str, given: dict[str, str]) -> Any:
@@ -132,11 +142,8 @@ def _learn(
     source: Source,
     make: Callable[..., Any],
     measuring: dict[str, Any],
-    save: Path | None,
+    outputs: Outputs,
     checkpoint_every: int | None,
-    predictions: Path | None,
-    results: Path | None,
-    report: Path | None,
     interval: float | None,
 ) -> None:
     """Test and learn the rows; however it ends, the model is saved and the results so far are shown."""
@@ -147,16 +154,16 @@ def _learn(
     told: list[str] = []
     keeper: Keeper | None = None
 
-    def keep() -> None:
-        if save and keeper and keeper.events:
-            keeper.save(save)
+    def save_model() -> None:
+        if outputs.save and keeper and keeper.events:
+            keeper.save(outputs.save)
 
     def after() -> None:
-        status.show(Progress({"": course} if course else {}))
+        status.show(RunProgress({"": course} if course else {}))
         if course and checkpoint_every and course.row % checkpoint_every == 0:
-            keep()
+            save_model()
 
-    answers = Answers(predictions, source.skip, source.again)
+    answers = Answers(outputs.predictions, source.skip, source.again)
     with Interrupts() as interrupts, Status("waiting for rows") as status, answers:
         with interrupts.held_back():
             (X, y), chunks = source.begin()
@@ -167,28 +174,28 @@ def _learn(
             rows = answers.learnable(course.model, chunks)
             feed(keeper, rows, cut=checkpoint_every, start=source.skip, guard=interrupts.deferred, after=after)
             answers.end(source.rows)
-        keep()
+        save_model()
     if course and course.events:
-        _tell(course, results, report, source, interval)
+        _tell(course, outputs, source, interval)
         for line in told:
             typer.echo(line)
         if interrupts.stopped:
-            where_it_stopped(course.events, source, save, mend=interrupts.failure is not None)
+            where_it_stopped(course.events, source, outputs.save, mend=interrupts.failure is not None)
     interrupts.let_go()
 
 
-def _check_outputs(*paths: Path | None) -> None:
+def check_outputs(file: Path | None, results: Path | None = None, report: Path | None = None) -> None:
     """Check before training that the output files can be written."""
-    for path in paths:
+    for path in (file, results, report):
         if path and not path.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
         if path and path.is_dir():
             raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it")
-    if paths[1] and paths[1].suffix not in (".csv", ".parquet"):
+    if results and results.suffix not in (".csv", ".parquet"):
         raise typer.BadParameter("must end in .csv or .parquet", param_hint="--results")
-    if paths[-1] and paths[-1].suffix not in (".html", ".htm"):
+    if report and report.suffix not in (".html", ".htm"):
         raise typer.BadParameter("must end in .html: it is a page with figures", param_hint="--report")
-    if paths[-1]:
+    if report:
         from ..report.figures import need_matplotlib
 
         need_matplotlib()
@@ -204,7 +211,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _tell(course: Any, results: Path | None, report: Path | None, source: Source, interval: float | None) -> None:
+def _tell(course: Any, outputs: Outputs, source: Source, interval: float | None) -> None:
     from ..evaluate import write_rows
     from ..pipeline import last_step
     from ..report import decisions, page, show, surface, upright
@@ -217,13 +224,13 @@ def _tell(course: Any, results: Path | None, report: Path | None, source: Source
         typer.echo(line)
     for line in _remarks(course.model, source):
         typer.echo(line)
-    if results:
-        write_rows(rows, results)
-    if report:
+    if outputs.results:
+        write_rows(rows, outputs.results)
+    if outputs.report:
         names = source.stream.names or ("x1", "x2")
         drawable = model.n_features_in_ == 2 and hasattr(model, "support_vectors_") and model.task == "classification"
         figures = [("Decision surface and stored points", surface(model, names=names))] if drawable else []
-        page(rows, report, title, figures, getattr(course.model, "alarms_", ()))
+        page(rows, outputs.report, title, figures, getattr(course.model, "alarms_", ()))
 
 
 def _calibration(model: Any, interval: float | None) -> list[str]:
@@ -279,7 +286,7 @@ def _telling(model: Any, X: Any, y: Any) -> list[str]:
     return [f"{name!r} alone predicts the target: is it known in time?" for name in telling_columns(X, schema, y, model.task)]
 
 
-@takes_reading
+@takes_reading  # each option of the command is an argument
 def predict(
     model: Model,
     data: Data,
@@ -299,7 +306,6 @@ def predict(
     from .. import models
     from ..evaluate import Batch, ConstantAnswer, metric
     from ..evaluate.record import column
-    from ..pipeline import last_step
     from ..report import tables
     from ..tables.table import missing
     from .answers import STANDARD_OUTPUT, Answers, predictions
@@ -307,15 +313,7 @@ def predict(
     saved = models.read(model)
     method = "predict_proba" if probabilities else "decision_function" if scores else "predict"
     method = method if interval is None else "predict_interval"
-    if not hasattr(saved.model, method):
-        learned = type(last_step(saved.model)).__name__
-        cause = "a regressor has no scores"
-        if interval is not None:
-            cause = "train a regressor with --interval, or --set calibrate=true"
-        elif probabilities:
-            cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
-            cause = cause if saved.model.task == "classification" else "only classifiers have probabilities"
-        raise ValueError(f"{learned} in {model} has no {method}: {cause}")
+    _check_method(saved.model, method, model)
     source = Source([data], reading, saved=saved, every_row=True)
     name = "mistakes" if saved.model.task == "classification" else "rmse"
     measured, beside, constant = metric(name), metric(name), ConstantAnswer(saved.model.task)
@@ -337,6 +335,21 @@ def predict(
     if rows:
         own, other = (tables.text(name, float(one.value)) for one in (measured, beside))
         typer.echo(f"{_counted(rows, 'row')}, {column(name).label} {own}, constant answer {other}", err=True)
+
+
+def _check_method(model: Any, method: str, path: Path) -> None:
+    """Raise if a model does not have the method that the options ask for."""
+    from ..pipeline import last_step
+
+    if hasattr(model, method):
+        return
+    cause = {
+        "predict_interval": "train a regressor with --interval, or --set calibrate=true",
+        "predict_proba": "only classifiers have probabilities",
+    }.get(method, "a regressor has no scores")
+    if method == "predict_proba" and model.task == "classification":
+        cause = "train it with --set loss=logistic, or loss=softmax for more than two classes"
+    raise ValueError(f"{type(last_step(model)).__name__} in {path} has no {method}: {cause}")
 
 
 def info(model: Model) -> None:

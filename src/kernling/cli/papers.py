@@ -22,7 +22,7 @@ def papers() -> None:
     show(Cells(["name", "what", "methods run", "data sets"], rows, [False] * 4))
 
 
-def reproduce(
+def reproduce(  # each option of the command is an argument
     name: Annotated[
         str | None,
         typer.Argument(metavar="TABLE", help="A table or figure, such as avm/table4, a paper, or all; see 'kernling papers'."),

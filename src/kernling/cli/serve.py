@@ -34,7 +34,7 @@ def _limits(pairs: list[str]) -> dict[str, float]:
     return found
 
 
-def serve(
+def serve(  # each option of the command is an argument
     data: Annotated[Path | None, typer.Option(help=DATA, file_okay=False)] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; all but loopback addresses need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8042,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 QUIET = 1.0  # seconds without other news after which the progress of reading is shown
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """The progress of runs as text, one line per run."""
 
     runs: Mapping[str, Any]

@@ -10,7 +10,7 @@ from ..registry import DEFAULT
 from . import settings
 from .data import MODEL, Reading, Source, takes_reading, with_targets
 from .interrupts import PIECE, Interrupts
-from .learn import Data, Results, _check_outputs, where_it_stopped
+from .learn import Data, Results, check_outputs, where_it_stopped
 from .resume import place_of
 from .status import Status
 
@@ -50,7 +50,7 @@ def tune(
 
     Many candidates learn the same rows, and the worse ones are dropped along the way.
     """
-    _check_outputs(save, results, None)
+    check_outputs(save, results)
     fixed = settings.split_pairs(set, "--set")
     asked = _ranges(settings.split_pairs(range, "--range"), fixed)
     from ..evaluate import Search, feed  # now: errors above come at once

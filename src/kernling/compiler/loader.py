@@ -25,14 +25,14 @@ _lock = threading.RLock()
 _loaded: set[str] = set()  # symbols of functions whose code is in the engine below
 units: dict[str, str] = {}  # symbols of functions that are called by symbol, and the entries with their code
 cannot_fail: set[str] = set()  # symbols of functions that never report an error
-wrappers: dict[str, str] = {}  # symbols of functions, and of those that Python calls, or that are called by address, instead
+wrappers: dict[str, str] = {}  # symbols of functions, and of those that are called from Python or by address instead
 
 
 class Entry(NamedTuple):
     """The content of a file of the cache."""
 
     symbol: str  # of the function
-    wrapper: str  # symbol of the function to be called from Python, or by address; empty if only Numba can make one
+    wrapper: str  # symbol of what is called by address, or from Python (an entry of its own); empty if only Numba can make one
     callees: dict[str, str]  # symbols of the functions that it calls, and their entries
     needs_numba: bool  # whether the code calls Numba's runtime
     cannot_fail: bool

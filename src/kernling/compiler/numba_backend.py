@@ -13,7 +13,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from . import loader
-from .backends import FAST, NUMBA
+from .backends import FAST, NUMBA, fast_backend
 from .cache import cache_folder, write_entry
 from .decorators import ENTRY, FRAGMENT, UNIT, Compiled
 from .keys import shared_hash
@@ -80,16 +80,39 @@ def compiled(function: Compiled, kinds: tuple) -> tuple[Any, str]:
         if by_address:
             return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), ""
         return result.entry_point, ""
-    address = _address(result.library, loader.wrappers[symbol])
     saved = getattr(function.dispatcher, "_cache", None)
     name = saved.entry_name(signature, result.library.codegen) if isinstance(saved, _DiskCache) else ""
-    return address if by_address else loader.python_function(function.py_func.__name__, address), name
+    if by_address:
+        return _address(result.library, loader.wrappers[symbol]), name
+    wrapper, library = loader.wrappers[symbol], fast_backend().wrapper_library(result)
+    if name:
+        name = f"{name}.python"
+        _save(name, wrapper, wrapper, library, library.serialize_using_object_code())
+    return loader.python_function(function.py_func.__name__, _address(library, wrapper)), name
 
 
 def _address(library: Any, symbol: str) -> int:
     """Return the address of a function that is certainly there; Numba itself does not know of all in the cache."""
     library._ensure_finalized()
     return library.codegen._engine.get_function_address(symbol)
+
+
+def _save(name: str, symbol: str, wrapper: str, library: Any, code: Any, description: bytes = b"") -> None:
+    """Write an entry of the cache."""
+    from numba.core.serialize import dumps
+
+    declared = {function.name for function in library._final_module.functions if function.is_declaration}
+    callees = {one: loader.units[one] for one in declared & loader.units.keys()}
+    entry = Entry(
+        symbol=symbol,
+        wrapper=wrapper,
+        callees=callees,
+        needs_numba=not all(one in callees or one.startswith(KNOWN) for one in declared),
+        cannot_fail=symbol in loader.cannot_fail,
+        code=code,
+        description=description,
+    )
+    write_entry(shared_hash(), name, dumps(tuple(entry)))
 
 
 @cache
@@ -186,21 +209,10 @@ class _DiskCache:
     def _write(self, name: str, result: Any) -> None:
         from numba.core.serialize import dumps
 
-        symbol = result.fndesc.mangled_name
-        declared = {function.name for function in result.library._final_module.functions if function.is_declaration}
-        callees = {one: loader.units[one] for one in declared & loader.units.keys()}
         code, *description, environments = self._reduce(self, result)  # type: ignore[arg-type]
         used = tuple(one for one in environments if one.consts)  # the others would only import the modules of Numba's functions
-        entry = Entry(
-            symbol=symbol,
-            wrapper=loader.wrappers.get(symbol, ""),
-            callees=callees,
-            needs_numba=not all(one in callees or one.startswith(KNOWN) for one in declared),
-            cannot_fail=symbol in loader.cannot_fail,
-            code=code,
-            description=dumps((*description, used)),
-        )
-        write_entry(shared_hash(), name, dumps(tuple(entry)))
+        symbol = result.fndesc.mangled_name
+        _save(name, symbol, loader.wrappers.get(symbol, ""), result.library, code, dumps((*description, used)))
 
     def flush(self) -> None:
         """Do nothing: Numba calls it when a function is recompiled, but entries are named by content."""

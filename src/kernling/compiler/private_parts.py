@@ -25,7 +25,6 @@ PARTS = {
         "Numba compiles alone, after one warning",
         (
             "llvmlite.ir.values:FunctionAttributes.add",
-            "numba.core.codegen:CPUCodegen._module_pass_manager",
             "numba.core.codegen:JITCodeLibrary._finalize_dynamic_globals",
             "numba.core.codegen:JITCodeLibrary._finalize_final_module",
             "numba.core.codegen:JITCodeLibrary._optimize_final_module",
@@ -41,7 +40,7 @@ PARTS = {
             "numba.core.runtime:rtsys",
             "numba.core.typing:signature",
         ),
-        ("_codegen", "_data_layout", "_final_module", "_finalized"),
+        ("_codegen", "_data_layout", "_final_module", "_finalized", "_tm"),
     ),
     "records": Parts(
         "Numba learns about records by address, beyond what numba.extending offers",

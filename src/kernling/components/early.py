@@ -115,7 +115,7 @@ def next_settling(early: Early, events: float) -> int:
 
 
 @jit_exact
-def keep(early, X, targets, weights):
+def store(early, X, targets, weights):
     """Store events of positive weight while there is room."""
     n = early.count[0]
     for j in range(targets.size):

@@ -17,7 +17,7 @@ from ..core.expansion import EVENTS
 from ..core.kernels import is_isotropic, self_value
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
-from ..core.state import Widening, padded, recoded
+from ..core.state import Widening, recoded
 from ..core.updates import insert, replace
 
 if TYPE_CHECKING:
@@ -146,14 +146,6 @@ class Values(NamedTuple):
 
     scores: np.ndarray
 
-    def grown(self, capacity: int) -> Values:
-        """Return a copy with room for more points."""
-        return Values(padded(self.scores, 1, capacity))
-
-    def trimmed(self, size: int) -> Values:
-        """Return a copy without spare room."""
-        return Values(self.scores[:, :size].copy())
-
     def widened(self, change: Widening) -> Values:
         """Convert to the outputs of ``change``."""
         return Values(change.of(self.scores))
@@ -168,14 +160,6 @@ class Labels(NamedTuple):
     """The target of each stored point."""
 
     targets: np.ndarray
-
-    def grown(self, capacity: int) -> Labels:
-        """Return a copy with room for more points."""
-        return Labels(padded(self.targets, 0, capacity))
-
-    def trimmed(self, size: int) -> Labels:
-        """Return a copy without spare room."""
-        return Labels(self.targets[:size].copy())
 
     def widened(self, change: Widening) -> Labels:
         """Recode the targets for the outputs of ``change``."""
@@ -195,14 +179,6 @@ class Pairs(NamedTuple):
 
     matrix: np.ndarray
     nearest: np.ndarray
-
-    def grown(self, capacity: int) -> Pairs:
-        """Return a copy with room for more points."""
-        return Pairs(padded(padded(self.matrix, 0, capacity), 1, capacity), padded(self.nearest, 0, capacity))
-
-    def trimmed(self, size: int) -> Pairs:
-        """Return a copy without spare room."""
-        return Pairs(self.matrix[:size, :size].copy(), self.nearest[:size].copy())
 
     def merged(self, other: Pairs, start: Pairs | None, merging: Merging) -> Pairs:
         """Return the pairs of the merged model's points."""

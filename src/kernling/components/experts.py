@@ -27,7 +27,7 @@ from .least_squares import BLOCK, LeastSquares, Ridge, new_least_squares
 from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
-from .scaling import Scales, keep, new_scales
+from .scaling import Scales, new_scales, set_scales
 from .succession import leads
 from .whitened import Whitening, coefficients, new_whitening, point_factor
 from .window import VALUES, Window, new_window
@@ -202,8 +202,9 @@ def clear(experts: Experts) -> None:
 
 
 def fold(experts: Experts) -> None:
-    """Fold events into the sums of least squares where it is time."""
-    for part in (experts.kernel_squares, experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
+    """Fold events into the sums of least squares where it is time; the kernel expert's ridge is larger for a rare class."""
+    least_squares.settle(experts.kernel_squares, even=isinstance(experts.mixture, Mixture))
+    for part in (experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
 
@@ -223,7 +224,7 @@ def begin(experts: Experts, events: float, gamma: float) -> None:
     else:
         least_squares.clear(experts.mixture)
     for scales in (experts.scales, experts.target):
-        keep(scales, new_scales(len(scales.mean)))
+        set_scales(scales, new_scales(len(scales.mean)))
     experts.bins.columns[:], experts.bins.edges[:] = 0, bins.NEVER
     experts.model.clock[EVENTS] = experts.early.begun[0] = events
     experts.latest.count[0] = 0

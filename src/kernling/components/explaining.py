@@ -26,7 +26,7 @@ from .experts import SQUARES, Answers, Experts, stretched
 from .mixture import Mixture
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
-from .walks import Steps, along_memory, along_window
+from .walks import Paths, along_memory, along_window
 
 NODES = 32  # on the line from the base scores to those of a row
 ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the slope
@@ -132,8 +132,8 @@ def _of_values(
     def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         rows = _scaled(experts, standardise, np.vstack([row, starts]))
         centred, stored = stretched(experts, rows), rows * experts.early.stretch
-        found = along_window(experts, kernel, Steps(centred[0], centred[1:], ranks, game.players), weights[in_window])
-        memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), 0)
+        found = along_window(experts, kernel, Paths(centred[0], centred[1:], ranks, game.players), weights[in_window])
+        memory = along_memory(experts.archive, Paths(stored[0], stored[1:], ranks, game.players), 0)
         return (found + memory[..., 0] @ weights[-VIEWS:])[..., np.newaxis]
 
     total = shapley.sampled(game, beyond, *sampling, along if has_kernel else None)
@@ -162,7 +162,7 @@ def _of_classes(
 
     def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         stored = _scaled(experts, standardise, np.vstack([row, starts])) * experts.early.stretch
-        memory = along_memory(experts.archive, Steps(stored[0], stored[1:], ranks, game.players), outputs)
+        memory = along_memory(experts.archive, Paths(stored[0], stored[1:], ranks, game.players), outputs)
         return memory.reshape(*memory.shape[:3], -1)
 
     if rest:

@@ -13,7 +13,6 @@ import numpy as np
 from ..compiler import add_product, by_address, inline, inner, jit, shaped
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
-from ..core.state import padded
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -35,19 +34,6 @@ class Gram(NamedTuple):
     matrix: np.ndarray  # kernel values of the stored points, zero beyond them
     inverse: np.ndarray
     record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
-
-    def grown(self, capacity: int) -> Gram:
-        """Return a copy with room for more points."""
-        if not len(self.record):
-            return self
-        return self._replace(
-            matrix=padded(padded(self.matrix, 0, capacity), 1, capacity),
-            inverse=padded(padded(self.inverse, 0, capacity), 1, capacity),
-        )
-
-    def trimmed(self, size: int) -> Gram:
-        """Return a copy without spare room."""
-        return self._replace(matrix=self.matrix[:size, :size].copy(), inverse=self.inverse[:size, :size].copy())
 
     def merged(self, other: Gram, start: Gram | None, merging: Merging) -> Gram:
         """Return the matrix of the merged model's points."""

@@ -1,4 +1,4 @@
-"""How experts learn and answer: an event or a block of events is one compiled call, which changes nothing if it diverges.
+"""How experts learn: an event or a block of events is one compiled call, which changes nothing if it diverges.
 
 Each number is computed by the same operations in the same order, however many events there are: results do not depend on how
 events are divided among calls.
@@ -16,17 +16,15 @@ from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
-from ..core.matrices import values_in_order
 from ..core.rows import row_of
-from ..core.triangles import solve_back, write_scores
-from . import archive, bins, early, least_squares, line, window
+from . import archive, bins, early, least_squares, line, one_by_one, window
 from .combination import REACH, mean_of
 from .early import Early
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
 from .latest import keep_latest
 from .least_squares import RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
-from .pending import FEATURES, FIXED, MOST, commit, write_weights
+from .pending import FEATURES, FIXED, MOST, commit
 from .scaling import scale, scale_targets, targets_as_known
 from .succession import PENDING
 from .whitened import admit, whiten
@@ -122,7 +120,7 @@ def _centre(experts, X, centred, norms):
 
 
 @inner_exact
-def _write_fixed(side, columns, fixed, Z):
+def write_fixed(side, columns, fixed, Z):
     """Write the features of the kernel expert that are always there: 1 and the columns."""
     root = math.sqrt(side.kernel.gamma)
     for k in range(fixed):
@@ -141,7 +139,7 @@ def _learn_squares(side, seen, b, scores):
     room = min(experts.whitening.most[0], known + b)
     weights, T, columns = seen.weights[:b], shaped(seen.T, (scores.shape[1], b)), shaped(seen.columns, (1 + d, b))
     Z, X, norms, new = shaped(seen.Z, (fixed + room, b)), shaped(seen.centred, (b, d)), seen.norms[:b], seen.new[:b]
-    _write_fixed(side, columns, fixed, Z)
+    write_fixed(side, columns, fixed, Z)
     whiten(experts.whitening, side.kernel, model, X, norms, Z[fixed:], new)
     n = admit(experts.whitening, side.kernel, model, X, norms, weights, new, NOVELTY, Z[fixed:])
     first = least_squares.learn(squares, Z[: fixed + n], T, weights, scores[0])
@@ -179,16 +177,16 @@ def learn_square_lines(experts, seen, columns, T, weights, scores):
     """Let linear experts with a whole matrix learn."""
     waits = experts.linear.size[FIXED] > least_squares.NARROW
     if not waits:
-        least_squares.save(experts.linear, seen.linear)
-        least_squares.save(experts.linear_recent, seen.linear_recent)
+        one_by_one.save(experts.linear, seen.linear)
+        one_by_one.save(experts.linear_recent, seen.linear_recent)
     first = least_squares.learn(experts.linear, columns, T, weights, scores[1])
     last = least_squares.learn(experts.linear_recent, columns, T, weights, scores[2]) if first >= 0 else -1
     if last >= 0:
         commit(experts.linear, first)
         commit(experts.linear_recent, last)
     elif not waits:
-        least_squares.save(seen.linear, experts.linear)
-        least_squares.save(seen.linear_recent, experts.linear_recent)
+        one_by_one.save(seen.linear, experts.linear)
+        one_by_one.save(seen.linear_recent, experts.linear_recent)
     return last >= 0
 
 
@@ -204,7 +202,7 @@ def _finish(side, seen, b):
     for c in range(after.mean.size):
         experts.scales.mean[c], experts.scales.squares[c] = after.mean[c], after.squares[c]
         experts.scales.kind[c] = after.kind[c]
-    early.keep(experts.early, seen.rows[:b], seen.targets[:b], seen.weights[:b])
+    early.store(experts.early, seen.rows[:b], seen.targets[:b], seen.weights[:b])
     keep_latest(experts.latest, seen.rows[:b], seen.weights[:b])
     for j in range(b):
         if seen.weights[j] > 0.0:
@@ -260,7 +258,7 @@ def _learn_values(side, seen, b, out, fresh):
     for j in range(b):
         rest[j] = scaled[j] - predictions[0, j]  # the memory holds what the kernel expert left over of each value
     archive.learn(experts.archive, shaped(seen.stored, (b, d)), rest, weights, 0, whole[last:n])
-    _add_to_kernel(predictions, last, n)
+    add_to_kernel(predictions, last, n)
     if fresh:
         _combine(experts, seen, b, predictions, out)
         for j in range(b):
@@ -277,7 +275,7 @@ def _copy(source, to):
 
 
 @inner_exact
-def _add_to_kernel(predictions, first, last):
+def add_to_kernel(predictions, first, last):
     for m in range(first, last):
         for j in range(predictions.shape[1]):
             predictions[m, j] += predictions[0, j]
@@ -397,133 +395,6 @@ def _until_due(experts, events, settlings):
         if age < settlings[i] <= experts.early.count[1]:
             ahead = min(ahead, settlings[i] - age)
     return ahead
-
-
-# ---------------------------------------------------------------------- answering
-
-
-@inner_exact
-def _answer_squares(side, answers, seen, b, scores):
-    """Write the scores of the experts of least squares."""
-    experts, d = side.experts, seen.rows.shape[1]
-    model, n, outputs = experts.model, side.experts.model.size[0], scores.shape[1]
-    columns, fixed = shaped(seen.columns, (1 + d, b)), experts.kernel_squares.size[FIXED]
-    Z, known = shaped(seen.Z, (max(fixed, n), b)), shaped(seen.out, (outputs, b))
-    X, norms = shaped(seen.centred, (b, d)), seen.norms[:b]
-    _write_fixed(side, columns, fixed, Z)
-    write_scores(answers.kernel, fixed, Z, known)
-    values_in_order(side.kernel, model.points[:n], model.norms[:n], X, norms, Z)
-    write_scores(answers.points, n, Z, scores[0])
-    for o in range(outputs):
-        for j in range(b):
-            scores[0, o, j] += known[o, j]
-    write_scores(answers.linear, 1 + d, columns, scores[1])
-    write_scores(answers.linear_recent, 1 + d, columns, scores[2])
-    steps = shaped(seen.steps, (1 + experts.bins.edges.size, b))
-    write_scores(answers.bins, steps.shape[0], steps, scores[3])
-
-
-def write_line(line, W):
-    """Placeholder: write the weights of a linear expert."""
-
-
-def _prepare(side, answers):
-    """Write the weights that predictions need."""
-    experts, n = side.experts, side.experts.model.size[0]
-    fixed = experts.kernel_squares.size[FIXED]
-    write_weights(experts.kernel_squares, answers.kernel)
-    for o in range(answers.kernel.shape[0]):
-        for k in range(n):
-            answers.points[o, k] = answers.kernel[o, fixed + k]
-        solve_back(experts.whitening.factor, answers.points[o], n)
-    write_line(experts.linear, answers.linear)
-    write_line(experts.linear_recent, answers.linear_recent)
-    write_weights(experts.bins.sums, answers.bins)
-
-
-def _prepare_values(side, answers):
-    """Same for a regression."""
-    prepare(side, answers)
-    write_weights(side.experts.mixture, answers.mixture)
-
-
-def prepare(side, answers):
-    """Placeholder for ``_prepare``."""
-
-
-@inner_exact
-def _answer_classes(side, answers, seen, b, out):
-    """Write the outputs of the rows of ``seen``, whose weights and targets are 0, (outputs, rows)."""
-    experts, outputs, d = side.experts, side.experts.model.places.size, seen.rows.shape[1]
-    scores, views = shaped(seen.scores, (experts.mixture.mean.shape[0], outputs, b)), experts.window.coef.shape[0]
-    targets, weights = seen.targets[:b], seen.weights[:b]
-    scale_block(side, seen, b)
-    look(side, seen, b)
-    _answer_squares(side, answers, seen, b, scores)
-    X, norms = shaped(seen.centred, (b, d)), seen.norms[:b]
-    window.learn_classes(experts.window, side.kernel, X, norms, targets, weights, scores[SQUARES : SQUARES + views])
-    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, outputs, scores[SQUARES + views :])
-    learn_mixed(experts.mixture, seen.fades, scores, targets, weights, out)
-
-
-@inner_exact
-def _answer_values(side, answers, seen, b, out):
-    """Same for a regression."""
-    experts, d, n = side.experts, seen.rows.shape[1], side.experts.mixture.size[FIXED]
-    predictions, whole = shaped(seen.scores, (n + 1, b)), shaped(seen.scores, (n + 1, 1, b))
-    targets, weights, last = seen.targets[:b], seen.weights[:b], n - archive.VIEWS
-    scale_block(side, seen, b)
-    look(side, seen, b)
-    _answer_squares(side, answers, seen, b, whole)
-    X, norms, stretch = shaped(seen.centred, (b, d)), seen.norms[:b], experts.early.stretch
-    window.learn_values(experts.window, side.kernel, X, norms, stretch, targets, weights, predictions[SQUARES:last])
-    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, 0, whole[last:n])
-    _add_to_kernel(predictions, last, n)
-    mean_of(predictions)
-    write_scores(answers.mixture, n, predictions, out)
-    scales = experts.target
-    width = math.sqrt(scales.squares[0] / max(scales.count[0], 1.0))
-    for j in range(b):
-        out[0, j] = scales.mean[0] + width * min(max(predictions[n, j] + out[0, j], -REACH), REACH)
-
-
-_PREPARE = {
-    wide: bind(_prepare, exact=True, write_line=lines) for wide, lines in ((False, write_weights), (True, line.save_weights))
-}
-PREPARE = {
-    (values, wide): bind(_prepare_values, exact=True, prepare=_PREPARE[wide]) if values else _PREPARE[wide]
-    for values in (False, True)
-    for wide in (False, True)
-}
-
-
-def answer(side, answers, seen, b, out):
-    """Placeholder for one of the functions above."""
-
-
-def _answer_rows(side, answers, seen, rows, first, out):
-    """Write the outputs of rows from ``first`` on."""
-    for j in range(out.shape[1]):
-        row_of(rows, first + j, seen.rows[j])
-        seen.targets[j] = seen.weights[j] = 0.0
-    if out.shape[1] > 0:
-        answer(side, answers, seen, out.shape[1], out)
-
-
-def _answer_event(side, answers, seen, x, largest, out):
-    """Write the outputs of an event; return whether all its numbers are finite and within the limit."""
-    for c in range(x.size):
-        if not abs(x[c]) <= largest:
-            return False
-        seen.rows[0, c] = x[c]
-    seen.targets[0] = seen.weights[0] = 0.0
-    answer(side, answers, seen, 1, out)
-    return True
-
-
-_BY_TASK = {False: _answer_classes, True: _answer_values}
-ANSWER = {values: bind(_answer_rows, exact=True, answer=one) for values, one in _BY_TASK.items()}
-ANSWER_ONE = {values: bind(_answer_event, exact=True, answer=one) for values, one in _BY_TASK.items()}
 
 
 def kind_of(experts: Experts) -> tuple[bool, bool]:

@@ -30,15 +30,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import inline_exact, inner_exact, jit_exact
+from ..compiler import by_address, jit_exact
 from ..core import state as states
 from ..core.blas import blas, lapack
 from ..core.expansion import check_room
-from ..core.limits import SCORE, Diverged
+from ..core.limits import Diverged
 from ..core.matrices import kernel_matrix, squared_norms
 from ..core.shapes import declared
 from ..core.state import Widening, added, padded
 from ..core.triangles import solve
+from .one_by_one import learn_each, widen_sums
 from .pending import (
     BASE,
     BLOCK,
@@ -52,7 +53,6 @@ from .pending import (
     MOST,
     PERIOD,
     RECORDS,
-    REGRET,
     RHO,
     WAITING,
     Pending,
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 NARROW = 32  # features, up to which events do not wait
 RENEW = 1024  # events that have not waited, after which L and W are computed from the sums
-UNHEARD = 1e200  # noise of an event that is only scored
+UNEVEN = 0.01  # the least variance of classes over that of equally frequent ones
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 
 
@@ -218,7 +218,7 @@ class LeastSquares(NamedTuple):
         losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
         record[FULL:] = self.record[FULL:]
-        record[RHO] = record[FULL]
+        record[RHO] = max(record[FULL], self.record[RHO], other.record[RHO])  # not what forgetting has left of it
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])
         size = np.array([n, *self.size[FIXED : MOST + 1], n, 0])
         same = merging.model.stored == merging.a.model.stored == merging.b.model.stored and (merging.places >= 0).all()
@@ -268,7 +268,7 @@ def class_targets(targets, columns):
 def current_weights(sums: LeastSquares) -> np.ndarray:
     """Return W after all events, (outputs, features)."""
     W = np.empty((len(sums.weights), sums.count))
-    write_weights(sums, W)
+    write_weights(by_address(sums), W)
     return W
 
 
@@ -285,7 +285,7 @@ def learn(sums, Z, targets, weights, scores):
     if sums.size[FIXED] + sums.size[MOST] > NARROW:
         return stage(sums, Z, targets, weights, scores)
     widen_sums(sums, Z.shape[0])
-    return 0 if _learn_each(sums, Z, targets, weights, scores) else -1
+    return 0 if learn_each(sums, Z, targets, weights, scores) else -1
 
 
 @jit_exact
@@ -297,100 +297,21 @@ def until_due(sums):
     return max(ahead, 1)  # also with the numbers of a file
 
 
-@jit_exact
-def save(sums, to):
-    """Copy sums of events that do not wait."""
-    for i in range(sums.size[BASE] * sums.size[BASE]):
-        to.factor[i], to.squares[i] = sums.factor[i], sums.squares[i]
-    for o in range(sums.losses.size):
-        to.losses[o] = sums.losses[o]
-        for k in range(sums.size[FEATURES]):
-            to.weights[o, k], to.moments[o, k] = sums.weights[o, k], sums.moments[o, k]
-    for i in range(sums.size.size):
-        to.size[i] = sums.size[i]
-    for i in range(sums.record.size):
-        to.record[i] = sums.record[i]
-
-
-def settle(sums: LeastSquares) -> None:
-    """Fold events, or restore the ridge and the accuracy of the factor, if it is time."""
+def settle(sums: LeastSquares, even: bool = False) -> None:
+    """Fold events, or restore the ridge and the accuracy of the factor, if it is time; for ``even`` see ``fold``."""
     period, events = int(sums.record[PERIOD]), int(sums.record[EVENTS])
     due = bool(period) and events % period == 0
     if due or sums.size[WAITING] == BLOCK or not (sums.waits or events % RENEW):
-        fold(sums, restore=due)
+        fold(sums, restore=due, even=even)
 
 
-@jit_exact
-def _learn_each(sums, Z, targets, weights, scores):
-    """Learn events one by one; return whether all scores are within their limit."""
-    n, keep = Z.shape[0], sums.record[KEEP]
-    z, left, gain = np.empty(n), np.empty(n), np.empty(n)
-    for e in range(weights.size):
-        for i in range(n):
-            z[i] = Z[i, e]
-        for o in range(scores.shape[0]):
-            total = 0.0
-            for i in range(n):
-                total += sums.weights[o, i] * z[i]
-            scores[o, e] = total
-            if weights[e] > 0.0 and not abs(total) <= SCORE:
-                return False
-        if weights[e] > 0.0:
-            _learn_event(sums, keep, z, targets[:, e], scores[:, e], weights[e], left, gain)
-    return True
+def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
+    """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again.
 
-
-@inline_exact
-def _learn_event(sums, keep, z, targets, scores, weight, left, gain):
-    """One step of recursive least squares.
-
-    While z is solved for, row by row, the factor is updated with the same numbers: P. E. Gill, G. H. Golub, W. Murray,
-    M. A. Saunders, Methods for Modifying Matrix Factorizations, 1974.  ``left`` is what the rows so far leave of z, ``gain``
-    becomes A^-1 z / (noise + z'A^-1 z).
+    With ``even``, the ridge is that of classes that are equally frequent, over how even they are.
     """
-    n = z.size
-    R, S, record = sums.factor, sums.squares, sums.record
-    noise = keep / max(weight, 1.0 / UNHEARD)
-    spread, rest, root = 0.0, 1.0, math.sqrt(keep)
-    for i in range(n):
-        left[i] = z[i]
-    for i in range(n):
-        p, r, push = left[i], R[i * n + i], weight * z[i]
-        share = rest * p / noise
-        new = math.sqrt(r * r + share * p)
-        step, stretch, add = p / r, root * new / r, root * share / new
-        spread += step * step
-        rest *= (r / new) ** 2
-        gain[i] = add
-        R[i * n + i] = root * new
-        S[i * n + i] = keep * S[i * n + i] + push * z[i]
-        for j in range(i + 1, n):
-            left[j] -= step * R[i * n + j]
-            R[i * n + j] = stretch * R[i * n + j] + add * left[j]
-            S[i * n + j] = keep * S[i * n + j] + push * z[j]
-    for i in range(n - 1, -1, -1):
-        total = 0.0
-        for j in range(i + 1, n):
-            total += R[i * n + j] * gain[j]
-        gain[i] = (gain[i] - total) / R[i * n + i]
-    d = noise + spread
-    for o in range(targets.size):
-        error = targets[o] - scores[o]
-        for i in range(n):
-            sums.weights[o, i] += error * gain[i]
-            sums.moments[o, i] = keep * sums.moments[o, i] + weight * targets[o] * z[i]
-        sums.losses[o] = keep * (sums.losses[o] + error * error / d)
-        record[LARGEST] = max(record[LARGEST], abs(targets[o]))
-    record[RHO] *= keep
-    record[COUNT] = keep * record[COUNT] + 1.0
-    record[EVENTS] += 1.0
-    record[REGRET] += weight * math.log(max(1.0, weight * d / keep))
-
-
-def fold(sums: LeastSquares, restore: bool = False) -> None:
-    """Add the waiting events to the sums, and compute L and W from these; with ``restore``, the ridge is whole again."""
     n, waiting, keep, pending = sums.count, int(sums.size[WAITING]), sums.record[KEEP], sums.pending
-    widen_sums(sums, n)
+    widen_sums(by_address(sums), n)
     if waiting:
         fade = keep**waiting
         Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[:, :waiting]
@@ -407,29 +328,16 @@ def fold(sums: LeastSquares, restore: bool = False) -> None:
         sums.size[WAITING] = 0
     if restore:
         sums.record[RHO] = sums.record[FULL]
+    if even and n:
+        sums.record[RHO] = sums.record[FULL] / _evenness(sums)
     renew(sums)
 
 
-@jit_exact
-def widen_sums(sums, n):
-    """Add features that have been 0 so far to the sums: only their ridge is known."""
-    known = sums.size[BASE]
-    if n > known:
-        _widen(sums.factor, known, n)
-        _widen(sums.squares, known, n)
-        for i in range(known, n):
-            sums.factor[i * n + i] = math.sqrt(sums.record[RHO])
-        sums.size[BASE] = n
-
-
-@inner_exact
-def _widen(flat, known, n):
-    for i in range(known - 1, -1, -1):
-        for j in range(known - 1, -1, -1):
-            flat[i * n + j] = flat[i * known + j]
-    for i in range(n):
-        for j in range(0 if i >= known else known, n):
-            flat[i * n + j] = 0.0
+def _evenness(sums: LeastSquares) -> float:
+    """Return the variance of the classes so far over that of equally frequent ones, at least UNEVEN."""
+    shares = 0.5 + 0.5 * sums.moments[:, 0] / sums.squares[0]  # the first feature is 1, and the targets are -1 and 1
+    share = 1.0 / max(2, len(shares))
+    return max(float(np.mean(shares * (1.0 - shares))) / (share * (1.0 - share)), UNEVEN)
 
 
 def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:

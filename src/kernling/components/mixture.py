@@ -9,7 +9,8 @@ of another: a stack learns how large it is, by the probability that each label w
 
 Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
 their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
-little more.  Nothing is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
+little more.  The share is smaller where a class is rare: otherwise weights would be even again before its next event.  Nothing
+is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 FADES = (0.06, 0.02, 0.001)  # what the most uncertain event makes each stack forget
-SHARE = 0.001  # of the weight of all stacks, which is divided after each event
+SHARE = 0.001  # of the weight of all stacks, which is divided after each event if classes are equally frequent
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
 BIAS_RIDGE = 2.0  # the same of the biases
@@ -51,6 +52,7 @@ LARGEST = 1e6  # more than weights and biases can be
     noise="0..1: stacks",
     trust="shares: stacks",
     losses="not negative: stacks",
+    seen="positive: labels",
     record=("counts", "not negative"),
 )
 class Mixture(NamedTuple):
@@ -63,6 +65,7 @@ class Mixture(NamedTuple):
     noise: np.ndarray  # share of the labels
     trust: np.ndarray  # weights of the stacks
     losses: np.ndarray  # log-loss of each stack, of all events so far
+    seen: np.ndarray  # events of each class so far, and one
     record: np.ndarray  # see EVENTS and LOG_LOSS above
 
     def widened(self, change: Widening) -> Mixture:
@@ -78,13 +81,16 @@ class Mixture(NamedTuple):
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
         bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
         curvature = np.where(known, self.bias_curvature[:, order], 0.0)
-        return self._replace(mean=mean, bias=np.ascontiguousarray(bias), bias_curvature=np.ascontiguousarray(curvature))
+        seen = np.where(known, self.seen[order], 1.0)
+        fields = {"bias": bias, "bias_curvature": curvature, "seen": seen}
+        return self._replace(mean=mean, **{name: np.ascontiguousarray(array) for name, array in fields.items()})
 
     def merged(self, other: Mixture, start: Mixture | None, merging: Merging) -> Mixture:
-        """Return the mean of the weights; losses are added."""
+        """Return the mean of the weights; losses and events are added."""
         mean = Mixture(*(merging.shares[0] * own + merging.shares[1] * theirs for own, theirs in zip(self, other, strict=True)))
         losses = added(self, other, start, lambda mixture: mixture.losses)
-        return mean._replace(losses=losses, record=added(self, other, start, lambda mixture: mixture.record))
+        seen = np.maximum(1.0, added(self, other, start, lambda mixture: mixture.seen - 1.0) + 1.0)
+        return mean._replace(losses=losses, seen=seen, record=added(self, other, start, lambda mixture: mixture.record))
 
     def expert_weights(self) -> np.ndarray:
         """Return the mean weight of each expert's scaled scores, which may be negative."""
@@ -116,6 +122,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
         noise=np.full(stacks, NOISE),
         trust=np.full(stacks, 1.0 / stacks),
         losses=np.zeros(stacks),
+        seen=np.ones(classes),
         record=np.zeros(2),
     )
 
@@ -215,7 +222,20 @@ def _learn_trust(mixture, said, label, own, weight, losses):
         mixture.losses[s] -= counts * said[s, label]
     for s in range(losses.size):
         losses[s] = best - said[s, label]
-    update_votes(mixture.trust, losses, counts, SHARE)
+    update_votes(mixture.trust, losses, counts, SHARE * _evenness(mixture.seen))
+    mixture.seen[label] += 1.0
+
+
+@inline_exact
+def _evenness(seen):
+    """Return the variance of the classes over that of equally frequent ones."""
+    total = 0.0
+    for k in range(seen.size):
+        total += seen[k]
+    rest = 1.0
+    for k in range(seen.size):
+        rest -= (seen[k] / total) ** 2
+    return max(rest, 0.0) / (1.0 - 1.0 / seen.size)
 
 
 @inline_exact

@@ -12,7 +12,7 @@ from ..compiler import inner
 from ..core.block import inner_product, point_values
 from ..core.kernels import is_isotropic, transform
 from ..core.updates import add_column, remove
-from .eviction import point_value, squared_gap
+from .eviction import point_value, smallest, squared_gap
 from .gram import DEPENDENT, DEPENDENT_32
 
 NEIGHBOURS = 5  # number of points that a term is projected on
@@ -46,8 +46,14 @@ def project_on_nearest(model, block, own, left_out):
     dependent = DEPENDENT_32 if single else DEPENDENT
     shares, places, values = block.work[0], block.work[1], block.work[2]
     lower = block.work[1, NEIGHBOURS:]  # the Cholesky factor of their kernel values, row by row
+    distances = block.work[0, NEIGHBOURS:]
+    for k in range(model.size[0]):
+        distances[k] = point_value(model, block.kernel, k) - 2.0 * values[k]
+    if left_out >= 0:
+        distances[left_out] = np.inf
     for n in range(count):
-        best = _next_nearest(model, block.kernel, values, places, n, left_out, tie)
+        best = _first_nearest(distances, model.size[0], tie)
+        distances[best] = np.inf
         places[n] = best
         for i in range(n + 1):
             lower[n * count + i] = _pair_value(model, block.kernel, best, int(places[i]), shares)
@@ -80,20 +86,13 @@ def project_on_nearest(model, block, own, left_out):
 
 
 @inner
-def _next_nearest(model, kernel, values, places, known, left_out, tie):
-    """Return the nearest point that is not among the first of ``places``."""
-    best = -1
-    least = np.inf
-    for k in range(model.size[0]):
-        distance = point_value(model, kernel, k) - 2.0 * values[k]
-        if distance < least - tie and k != left_out:
-            taken = False
-            for i in range(known):
-                taken = taken or places[i] == k
-            if not taken:
-                least = distance
-                best = k
-    return best
+def _first_nearest(distances, size, tie):
+    """Return the first point that is as near as the nearest."""
+    most = smallest(distances, size) + tie
+    for k in range(size):
+        if distances[k] <= most:
+            return k
+    return 0
 
 
 @inner

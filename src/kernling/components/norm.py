@@ -15,7 +15,6 @@ from ..core.expansion import EVENTS, SCALE
 from ..core.kernels import self_value
 from ..core.matrices import point_matrix
 from ..core.shapes import declared
-from ..core.state import padded
 from ..core.updates import scale_model
 
 if TYPE_CHECKING:
@@ -30,12 +29,6 @@ class Norm(NamedTuple):
     values: np.ndarray
     square: np.ndarray  # or empty when the norm is not needed
 
-    def grown(self, capacity: int) -> Norm:
-        """Return a copy with room for more points."""
-        if not len(self.square):
-            return self
-        return self._replace(gram=padded(padded(self.gram, 0, capacity), 1, capacity), values=padded(self.values, 0, capacity))
-
     def merged(self, other: Norm, start: Norm | None, merging: Merging) -> Norm:
         """Return the norm of the merged model."""
         if not len(self.square):
@@ -43,10 +36,6 @@ class Norm(NamedTuple):
         v = merging.model.coef[0, 0]
         gram = point_matrix(merging.kernel, merging.model)
         return Norm(gram, gram @ v, np.array([v @ gram @ v]))
-
-    def trimmed(self, size: int) -> Norm:
-        """Return a copy without spare room."""
-        return self._replace(gram=self.gram[:size, :size].copy(), values=self.values[:size].copy())
 
 
 def new_norm(used: bool) -> Norm:

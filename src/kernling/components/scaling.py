@@ -146,7 +146,7 @@ def rows_as_known(scales: Scales, X: np.ndarray) -> np.ndarray:
     return np.where(scales.stays(), X, scaled)
 
 
-def keep(scales: Scales, after: Scales) -> None:
+def set_scales(scales: Scales, after: Scales) -> None:
     """Replace the scales by newer ones."""
     for part, new in zip(scales, after, strict=True):
         part[:] = new

@@ -29,7 +29,7 @@ def memory_scores(held: Archive, rows: np.ndarray, outputs: int) -> np.ndarray:
     return out.transpose(2, 0, 1)
 
 
-class Steps(NamedTuple):
+class Paths(NamedTuple):
     """From starts to a row: (columns,), (pairs, columns), (pairs, 2, players) and (columns,)."""
 
     row: np.ndarray
@@ -38,19 +38,19 @@ class Steps(NamedTuple):
     players: np.ndarray
 
 
-def along_memory(held: Archive, steps: Steps, outputs: int) -> np.ndarray:
+def along_memory(held: Archive, paths: Paths, outputs: int) -> np.ndarray:
     """Return the scores of the memory from starts to a row, (pairs, 2, steps, views, outputs); of values, 0 outputs."""
-    between = mixed_rows(*steps).astype(np.float32)
+    between = mixed_rows(*paths).astype(np.float32)
     said = memory_scores(held, between.reshape(-1, between.shape[-1]), outputs)
     return said.reshape(*between.shape[:3], *said.shape[1:])
 
 
-def along_window(experts: Experts, kernel: Kernel, steps: Steps, weights: np.ndarray) -> np.ndarray:
+def along_window(experts: Experts, kernel: Kernel, paths: Paths, weights: np.ndarray) -> np.ndarray:
     """Return the weighted sum of what neighbours in the window say beyond its first expert, (pairs, 2, steps).
 
     Weights are those of the means of all views, and of the nearest few.
     """
-    row, starts, ranks, players = steps
+    row, starts, ranks, players = paths
     out = np.empty((*ranks.shape[:2], ranks.shape[2] + 1))
     orders = np.argsort(ranks, axis=2).astype(np.int64)
     walk(experts.window, kernel.gamma, experts.early.stretch, row, starts, orders, players.astype(np.int64), weights, out)

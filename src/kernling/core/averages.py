@@ -80,8 +80,8 @@ def set_sum(columns, g, total):
 
 
 @inline
-def begin_event(model, block, j, growth):
-    """Add the model before event j to the sums; take a snapshot first if one is due."""
+def begin_event(model, block, growth):
+    """Add the model before an event to the sums; take a snapshot first if one is due."""
     clock = model.clock
     if model.marks.size > 0 and (clock[EVENTS] == clock[NEXT] or clock[EVENTS] == clock[EXACT]):
         oldest = 0

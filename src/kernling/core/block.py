@@ -48,7 +48,7 @@ class Block:
             kernels.TRANSFORMS.get(setup.kernel.kind, kernels.any_kernel), setup.kernel, np.empty(0, dtype)
         )
         self.rows = rows
-        self.centre = model.centre  # of rows; points are relative to it, too
+        self.centre = model.centre  # of rows and points
         self.tolerance = setup.tolerance  # minimum difference for a point to count as nearer; negative: not needed
         self.start = 0
         self.size = 0

@@ -25,6 +25,8 @@ settings              the same as before the first event
 ====================  ============================================================================================
 
 An array whose numbers have different meanings is declared by a tuple of contents, one for each number.
+
+A part with arrays of dimension ``stored`` is given the methods ``grown`` and ``trimmed`` (state.py), unless it defines them.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .limits import COEFFICIENT, LARGEST, TARGET, WEIGHT, in_range
+from .state import padded
 
 Part = TypeVar("Part")
 HIGHEST = float(np.finfo(np.float64).max)
 COUNTS = 2.0**53
+STORED = "stored"
 RANGES = {
     "numbers": (-HIGHEST, HIGHEST),
     "triangle": (-HIGHEST, HIGHEST),
@@ -99,9 +103,35 @@ def declared(
 
     def declare(part: type[Part]) -> type[Part]:
         part.ARRAYS = Arrays(found, used, lengths or {})  # type: ignore[attr-defined]
+        # not issubclass(part, PerPoint): Python would remember that the part was none before it had the methods
+        if not hasattr(part, "grown") and any(STORED in entry.shape for entry in found.values()):
+            part.grown, part.trimmed = _grown, _trimmed  # type: ignore[attr-defined]
         return part
 
     return declare
+
+
+def _grown(part: Any, capacity: int) -> Any:
+    """Return a copy with room for more points."""
+    changed = {}
+    for name, entry in _per_point(part):
+        changed[name] = getattr(part, name)
+        for axis in (axis for axis, dimension in enumerate(entry.shape) if dimension == STORED):
+            changed[name] = padded(changed[name], axis, capacity)
+    return part._replace(**changed)
+
+
+def _trimmed(part: Any, size: int) -> Any:
+    """Return a copy without spare room."""
+    cuts = {name: tuple(slice(size if one == STORED else None) for one in entry.shape) for name, entry in _per_point(part)}
+    return part._replace(**{name: getattr(part, name)[cut].copy() for name, cut in cuts.items()})
+
+
+def _per_point(part: Any) -> list[tuple[str, Declared]]:
+    """Return the arrays of a part with a dimension of points; none if its learner does not need it."""
+    declared = part.ARRAYS
+    is_used = not declared.used or getattr(part, declared.used).size
+    return [(name, entry) for name, entry in declared.arrays.items() if STORED in entry.shape] if is_used else []
 
 
 def is_triangle(part: Any, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.averages import LAST
+from ..io.base import rows_of
 from ..merging.models import merge
 from ..merging.rules import at_time
 from ..pipeline import StreamPipeline
@@ -55,7 +56,7 @@ def begin(model: Any, partition: Partition, piece: Any, reading: Reading, rows: 
             begun = copy.deepcopy(model)
             if isinstance(begun, StreamPipeline):
                 begun.begin(X)
-            learn(begun, X[:rows], None if y is None else y[:rows], classes)
+            learn(begun, *rows_of(X, y, slice(rows)), classes)
             columns = {} if read.names is None else {"features": list(read.names), "target": read.target}
             return Beginning(begun, min(rows, X.shape[0]), columns)
     except BAD as error:
@@ -88,7 +89,7 @@ def train(
         try:
             for X, y in reading.chunks(partition, piece):
                 if skip < X.shape[0]:
-                    learn(model, X[skip:], None if y is None else y[skip:])
+                    learn(model, *rows_of(X, y, slice(skip, None)))
                 skip = max(0, skip - X.shape[0])
                 if listener and time.monotonic() - told > listener.every:
                     told = time.monotonic()

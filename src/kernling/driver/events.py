@@ -55,7 +55,7 @@ class Interrupted(KeyboardInterrupt):
     scores: np.ndarray = np.empty((0, 0))  # what was recorded of these rows
 
 
-def learn_events(
+def learn_events(  # a method, a model, events and what to do meanwhile: a bundle of them would have a single use
     loop: Loop,
     setup: Setup,
     params: Any,
@@ -157,7 +157,7 @@ class SmallBatches:
         X, uniforms = np.empty((n, len(centre)), centre.dtype), np.empty(self.most * u)
         targets, weights = np.empty(n), np.empty(n)
         self._event = Event(X, targets, weights, uniforms, np.empty(n * u))
-        if drawing := _drawing(loop, setup, rng, is_shared):
+        if drawing := _drawing(setup, rng, is_shared):
             self._event = self._event._replace(**drawing)
         self._draws = u > 0 and not drawing
         events = EventBatch(as_rows(X), read_only(targets), read_only(weights), read_only(uniforms), np.empty((0, 1)))
@@ -292,7 +292,7 @@ class Single:
         target, weight = np.zeros(1), np.ones(1)
         events = EventBatch(as_rows(row), read_only(target), read_only(weight), read_only(self._uniforms), np.empty((0, 1)))
         event = Event(row, target, weight, self._uniforms, np.empty(0))
-        drawing = _drawing(loop, setup, rng, is_shared)
+        drawing = _drawing(setup, rng, is_shared)
         event = event._replace(**drawing)
         self._draws = setup.uniforms > 0 and not drawing
         self._run = Run(loop, setup, params, events, event)
@@ -390,7 +390,7 @@ def events_of(state: Any) -> float:
     return state.model.clock[EVENTS] + (0 if waiting is None else waiting.count[0])
 
 
-def _drawing(loop: Loop, setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:
+def _drawing(setup: Setup, rng: np.random.Generator, is_shared: bool) -> dict[str, Any]:
     """Return what compiled code needs to draw the numbers of events; nothing if that is impossible, or there are none."""
     bits = rng.bit_generator
     if not (COMPILED and setup.uniforms and isinstance(bits, np.random.PCG64)) or is_shared:

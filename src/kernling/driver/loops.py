@@ -105,7 +105,7 @@ def _kernel_loop(call, first, last):
                     return -1
                 if model.votes.size > 0:
                     learn_votes(model, block, j, setup.fraction, setup.numeric, events.targets[i], events.weights[i])
-                begin_event(model, block, j, setup.growth)
+                begin_event(model, block, setup.growth)
                 u = events.uniforms[drawn : drawn + setup.uniforms]
                 drawn += setup.uniforms
                 step(params, state, block, j, block.f, events.targets[i], events.weights[i], u)

@@ -19,7 +19,7 @@ from .loops import Notes
 from .outputs import Scorer, add_scores
 
 
-class Function(NamedTuple):
+class ScoreFunction(NamedTuple):
     """The scores of a model: the sum of its parts, each with one group of coefficients, plus an offset for each output."""
 
     kernel: Kernel

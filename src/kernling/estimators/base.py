@@ -33,7 +33,7 @@ from .examples import Example
 from .facts import ShowsFacts
 from .learner import Learner, Problem, typed
 from .parameters import Parameterised, parameter
-from .progress import Progress
+from .progress import VerboseProgress
 from .published import AsPublished
 from .randomness import generator
 from .ranges import GAMMA
@@ -203,7 +203,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
 
     def _learn(self, X, targets, weights, record=False):
         """Learn validated rows and what their targets are to the method."""
-        progress = Progress(type(self).__name__, X.shape[0]) if self.verbose else None
+        progress = VerboseProgress(type(self).__name__, X.shape[0]) if self.verbose else None
         events = Events(as_rows(X), read_only(targets), read_only(weights))
 
         def done(state, n):
@@ -367,7 +367,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
         raise AttributeError(f"a {type(self).__name__} stores no points")
 
     @one_thread
-    def function(self) -> scoring.Function:
+    def function(self) -> scoring.ScoreFunction:
         """Return the scores as a function of rows; raise for an estimator whose scores are not an expansion."""
         check_is_fitted(self)
         if type(self)._scores is not OnlineEstimator._scores:
@@ -375,7 +375,7 @@ class OnlineEstimator(Stored, SingleEvents, ShowsFacts, AsPublished, Certified, 
                 f"{type(self).__name__} is no sum of kernel values and features: export another model, such as KRLS"
             )
         parts = scoring.frozen_parts(self._setup, states.trimmed(self._state))
-        return scoring.Function(self._problem.kernel, parts, self._offset())
+        return scoring.ScoreFunction(self._problem.kernel, parts, self._offset())
 
     @property
     def state_(self) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from ..components.conformal import INSIDE, LEVELS, SIZE, follow, levels
 from ..core.state import copied
+from .available import there_if
 from .constraints import SWITCH, short
 from .parameters import parameter
 from .turns import predicting
@@ -34,7 +34,7 @@ class Calibrated:
     calibrate: bool = parameter(
         default=False,
         allowed=SWITCH,
-        doc="Whether errors before learning are followed, for intervals and sets that contain a given share of the targets.",
+        doc="Whether prediction errors are followed, for ``predict_interval`` and ``predict_set``.",
     )
     _errors: Any  # an Errors, or None
     _fitted: Callable[[], Any]
@@ -76,7 +76,7 @@ class GivesIntervals(Calibrated):
         learned = weights > 0.0
         self._errors, _ = self._followed(said[learned, 0], np.abs(y - said[:, 0])[learned])
 
-    @available_if(_follows_errors)
+    @there_if(_follows_errors)
     @predicting
     def predict_interval(self, X, coverage=0.9):
         """Predict an interval for the value of each row, (rows, 2), which contains this share of the values in the long run.
@@ -86,14 +86,14 @@ class GivesIntervals(Calibrated):
         """
         return self.interval_around(self.predict(X), coverage)
 
-    @available_if(_follows_errors)
+    @there_if(_follows_errors)
     def predict_interval_one(self, x, coverage=0.9):
         """Predict an interval for the value of one event, a 1-D array: a pair, or None before any learning."""
         with self._turns.lock:
             said = self.predict_one(x)
             return None if said is None else tuple(self.interval_around(np.array([said]), coverage)[0].tolist())
 
-    @available_if(_follows_errors)
+    @there_if(_follows_errors)
     def interval_around(self, predicted, coverage=0.9):
         """Return the intervals of values that this model predicts now, (rows, 2)."""
         self._fitted()
@@ -121,7 +121,7 @@ class GivesSets(Calibrated):
             errors.tally[level, INSIDE] += np.count_nonzero(known & (own > threshold) & is_best)
         self._errors = errors
 
-    @available_if(_follows_errors)
+    @there_if(_follows_errors)
     @predicting
     def predict_set(self, X, coverage=0.9):
         """Predict which labels each row may have, (rows, classes) of booleans: its label is one of them with this share.
@@ -132,7 +132,7 @@ class GivesSets(Calibrated):
         scores = self._scores(X)  # first: it raises if nothing has been learned
         return self.set_among(losses_of(scores, len(self.classes_)), coverage)
 
-    @available_if(_follows_errors)
+    @there_if(_follows_errors)
     def set_among(self, losses, coverage=0.9):
         """Return the sets of rows for which the model gives these losses, -log of the probability of each class."""
         self._fitted()

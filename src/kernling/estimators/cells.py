@@ -45,7 +45,7 @@ class Cells(OnlineEstimator):
         "whose cell has not been visited for longest, or is dropped.",
     )
     zero_cells: bool = parameter(
-        default=False, allowed=SWITCH, doc="Whether events without loss open cells, too, as in the paper."
+        default=False, allowed=SWITCH, doc="Whether events without loss also open cells, as in the paper."
     )
 
     n_cells_ = property(lambda self: int(self._fitted().stats[CELLS]), doc="Cells now.")

@@ -6,7 +6,7 @@ import sys
 import time
 
 
-class Progress:
+class VerboseProgress:
     """Writes to standard error at most twice a second, and once at the end."""
 
     def __init__(self, name: str, total: int):

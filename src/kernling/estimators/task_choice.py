@@ -61,11 +61,15 @@ class TaskDeferred(BaseEstimator):
         Name of the method.
     standardise : bool
         Whether it standardises columns by itself, if it can.
+    calibrate, watch : bool
+        Whether it follows its errors, and watches for changes.
     """
 
-    def __init__(self, learner: str = registry.DEFAULT, standardise: bool = True):
+    def __init__(self, learner: str = registry.DEFAULT, standardise: bool = True, calibrate: bool = False, watch: bool = False):
         self.learner = learner
         self.standardise = standardise
+        self.calibrate = calibrate
+        self.watch = watch
 
     def model_for(self, y: Any) -> Any:
         """Return a new model for these targets."""
@@ -73,7 +77,7 @@ class TaskDeferred(BaseEstimator):
 
     def model_of(self, task: str) -> Any:
         """Return a new model for a task."""
-        model = registry.estimator_for(self.learner, task)()
+        model = registry.estimator_for(self.learner, task)(calibrate=self.calibrate, watch=self.watch)
         return model if self.standardise else without_own_scales(model)
 
     @property

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.expansion import Expansion
@@ -17,6 +16,7 @@ from ..driver import scoring
 from ..driver.events import events_of
 from ..text import check_texts
 from . import labels
+from .available import there_if
 from .base import OnlineEstimator
 from .calibrated import GivesIntervals, GivesSets
 from .constraints import NOTHING, SWITCH, OneOf, Weights, short
@@ -252,7 +252,7 @@ class BaseOnlineClassifier(ClassifierMixin, Watched, GivesSets, Explains, Online
             return labels.decide(self.classes_, scores)
         return self.classes_[best]
 
-    @available_if(_gives_probabilities)
+    @there_if(_gives_probabilities)
     @predicting
     def predict_proba(self, X):
         """Predict the probability of each class, (rows, classes)."""
@@ -275,7 +275,7 @@ class BaseOnlineClassifier(ClassifierMixin, Watched, GivesSets, Explains, Online
             return self.classes_[-1 if score >= 0.0 else 0]
         return labels.decide(self.classes_, score[np.newaxis])[0]
 
-    @available_if(_gives_probabilities)
+    @there_if(_gives_probabilities)
     def predict_proba_one(self, x):
         """Predict the probability of each class for one event, a 1-D array, as a dictionary; empty before any learning."""
         with self._turns.lock:
@@ -283,7 +283,7 @@ class BaseOnlineClassifier(ClassifierMixin, Watched, GivesSets, Explains, Online
                 return {}
             return self._named_probabilities(self._score_event(self._event(x)))
 
-    @available_if(_gives_probabilities)
+    @there_if(_gives_probabilities)
     def _named_probabilities(self, score) -> dict:
         found = probabilities(np.reshape(score, (1, -1)), len(self.classes_))
         return dict(zip(self.classes_.tolist(), found[0].tolist(), strict=True))

@@ -47,7 +47,7 @@ class Watched(RaisesAlarms):
     watch: bool = parameter(
         default=False,
         allowed=SWITCH,
-        doc="Whether errors before learning and the columns of rows are watched, for ``alarms_``.",
+        doc="Whether prediction errors and columns are watched for changes of the stream: see ``alarms_``.",
     )
     task: ClassVar[str]
     classes_: np.ndarray

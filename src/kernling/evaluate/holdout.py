@@ -54,9 +54,8 @@ def batch(
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import batch
-    >>> from kernling.io import synthetic
-    >>> rows = batch(kl.AVMClassifier(gamma=4.0, delta=0.2), synthetic("checkerboard", 4000), test_size=0.25)
+    >>> from kernling import evaluate, io
+    >>> rows = evaluate.batch(kl.AVMClassifier(gamma=4.0, delta=0.2), io.synthetic("checkerboard", 4000), test_size=0.25)
     >>> print(rows[0]["events"], rows[0]["accuracy"] > 0.85)
     3000 True
     """
@@ -129,18 +128,16 @@ def held_out(
         Increasing fractions of the training at which the model is evaluated, up to 1.
     permutations, seed : int
         See :func:`online`.
-    metrics : sequence of str, optional
-    on_row : callable, optional
-        Called with each row of results.
+    metrics, on_row
+        See :func:`test_then_train`.
 
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import held_out
-    >>> from kernling.io import synthetic
-    >>> X, y = synthetic("spirals", 4000).load()
+    >>> from kernling import evaluate, io
+    >>> X, y = io.synthetic("spirals", 4000).load()
     >>> model = kl.AVMClassifier(gamma=30.0, delta=0.1)
-    >>> rows = held_out(model, (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.01, 1.0))
+    >>> rows = evaluate.held_out(model, (X[:3000], y[:3000]), (X[3000:], y[3000:]), moments=(0.01, 1.0))
     >>> print([row["events"] for row in rows], rows[1]["accuracy"] > rows[0]["accuracy"])
     [30, 3000] True
     """
@@ -191,18 +188,16 @@ def folds(
     data : (X, y), Stream or Dataset
     n_folds : int
         Number of folds, stratified for classification.
-    metrics : sequence of str, optional
-    on_row : callable, optional
-        Called with each row of results.
+    metrics, on_row
+        See :func:`test_then_train`.
 
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import choose, folds
-    >>> from kernling.io import synthetic
+    >>> from kernling import evaluate, io
     >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
-    >>> chosen = lambda X, y, fold: choose(make, grid, X, y, metric="accuracy", how="folds")
-    >>> rows = folds(chosen, synthetic("spirals", 2000), n_folds=3)
+    >>> chosen = lambda X, y, fold: evaluate.choose(make, grid, X, y, metric="accuracy", how="folds")
+    >>> rows = evaluate.folds(chosen, io.synthetic("spirals", 2000), n_folds=3)
     >>> print(len(rows), rows[0]["chosen"])
     3 {'gamma': 30.0}
     """

@@ -18,8 +18,10 @@ from ..estimators.tasks import probabilities
 from ..pipeline import StreamPipeline, last_step
 from ..tables.fill import Fill
 from ..tables.scalers import Standardise
-from .metrics import OTHER_NAMES, Batch, Counts, metric, metric_class
+from .label_metrics import Counts
+from .metrics import OTHER_NAMES, metric, metric_class
 from .rows import Row
+from .running import Batch
 
 _DEFAULTS = {"classification": ("mistakes", "accuracy"), "regression": ("rmse", "mae")}
 TRIAL = 100  # rows after which a method has run all of its code; some methods collect a mini-batch first

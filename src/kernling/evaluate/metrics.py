@@ -1,289 +1,39 @@
-"""Running metrics in fixed memory: they are updated with batches of targets and predictions."""
+"""Running metrics in fixed memory, by name, over a whole stream or a window of it; those of labels are in label_metrics.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..estimators.risk import regularised_risk
 from .auc import AucHistogram
+from .label_metrics import F1, Accuracy, BalancedAccuracy, Counts, LabelMetric, Mistakes, Precision, Recall
+from .running import Batch, Metric
 
 
-class Batch(NamedTuple):
-    """Targets of some rows, and a model's predictions for them.
+class MeanLoss(Metric):
+    """Mean of a loss over all rows."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import Batch
-    >>> print(Batch(y=np.array([0, 1]), predicted=np.array([1, 1])).score)
-    None
-    """
-
-    y: np.ndarray
-    predicted: np.ndarray  # labels or values
-    score: np.ndarray | None = None  # of the second class if there are two; else (rows, classes), NaN where unknown
-    probability: np.ndarray | None = None  # predicted probability of the true label
-    classes: np.ndarray | None = None  # of the columns of score, if it has several
-    confidence: np.ndarray | None = None  # predicted probability of the predicted label
-
-    def part(self, first: int, last: int) -> Batch:
-        """Return some of the rows."""
-        sides: Any = (None if side is None else side[first:last] for side in self._replace(classes=None))
-        return Batch(*sides)._replace(classes=self.classes)
-
-    def last(self, n: int) -> Batch:
-        """Return a copy of the last n rows."""
-        sides: Any = (None if side is None else side.copy() for side in self.part(max(len(self.y) - n, 0), len(self.y)))
-        return Batch(*sides)
-
-
-class Metric:
-    """Base class of running metrics.
-
-    Examples
-    --------
-    >>> from kernling.evaluate import Metric, metric
-    >>> isinstance(metric("mae"), Metric), metric("mae").needs
-    (True, 'predict')
-    """
-
-    label: ClassVar[str]  # in tables and figures
-    task: ClassVar[str] = "classification"
-    needs: ClassVar[str] = "predict"  # the model's method whose output it needs
-    low_is_good: ClassVar[bool] = False
-    is_share: ClassVar[bool] = False  # shown as a percentage
-    held_out_only: ClassVar[bool] = False  # it is of one model: there is no value along a stream
-
-    def update(self, batch: Batch) -> None:
-        """Update the metric with a batch of rows."""
-        raise NotImplementedError
-
-    def measure(self, model: Any, X: Any, predicted: Batch) -> float:
-        """Return the metric of a fitted model on rows that it has not learned, given its predictions for them."""
-        self.update(predicted)
-        return float(self.value)
-
-    @property
-    def value(self) -> float:
-        """Current value; NaN while it is undefined."""
-        raise NotImplementedError
-
-
-class Counts:
-    """Per class: the number of rows, of predictions, and of correct predictions.
-
-    ``classes``, sorted, are known in advance: those of the whole stream if only a window of it is counted.
-    """
-
-    def __init__(self, classes: np.ndarray | None = None) -> None:
-        self.classes = np.empty(0) if classes is None else classes
-        self.came, self.predicted, self.right = (np.zeros(len(self.classes), np.int64) for _ in range(3))
-
-    def update(self, batch: Batch) -> None:
-        """Update the counts with a batch of rows."""
-        y, predicted = self._places(batch.y), self._places(batch.predicted)
-        if y is None or predicted is None:
-            seen = np.union1d(batch.y, batch.predicted)
-            self._widen(np.union1d(self.classes, seen) if len(self.classes) else seen)
-            y, predicted = np.searchsorted(self.classes, batch.y), np.searchsorted(self.classes, batch.predicted)
-        size = len(self.classes)
-        self.came += np.bincount(y, minlength=size)
-        self.predicted += np.bincount(predicted, minlength=size)
-        self.right += np.bincount(y[y == predicted], minlength=size)
-
-    def _places(self, labels: np.ndarray) -> np.ndarray | None:
-        """Return the indices of the labels among the classes, or None if one of them is new."""
-        if not len(self.classes):
-            return None
-        place = np.searchsorted(self.classes, labels).clip(max=len(self.classes) - 1)
-        return place if (self.classes[place] == labels).all() else None
-
-    def _widen(self, wider: np.ndarray) -> None:
-        place = np.searchsorted(wider, self.classes) if len(self.classes) else np.empty(0, np.intp)
-        for name in ("came", "predicted", "right"):
-            counts = np.zeros(len(wider), np.int64)
-            counts[place] = getattr(self, name)
-            setattr(self, name, counts)
-        self.classes = wider
-
-    @property
-    def total(self) -> int:
-        """Number of rows so far."""
-        return int(self.came.sum())
-
-    @property
-    def majority(self) -> float:
-        """Accuracy of always predicting the majority class."""
-        return self.came.max() / self.total if self.total else np.nan
-
-
-class LabelMetric(Metric):
-    """Metric computed from counts of labels, either its own or counts shared with other metrics and updated by the caller."""
-
-    def __init__(self, counts: Counts | None = None):
-        self._own = counts is None
-        self.counts = Counts() if counts is None else counts
-
-    def update(self, batch: Batch) -> None:
-        if self._own:
-            self.counts.update(batch)
-
-    @property
-    def majority(self) -> float:
-        """Accuracy of always predicting the majority class."""
-        return self.counts.majority
-
-
-class Accuracy(LabelMetric):
-    """Fraction of correct labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import Accuracy, Batch
-    >>> metric = Accuracy()
-    >>> metric.update(Batch(np.array([0, 1, 1, 1]), np.array([0, 1, 0, 1])))
-    >>> print(metric.value, metric.majority)
-    0.75 0.75
-    """
-
-    label = "accuracy"
-    is_share = True
-
-    @property
-    def value(self) -> float:
-        return self.counts.right.sum() / self.counts.total if self.counts.total else np.nan
-
-
-class Mistakes(LabelMetric):
-    """Fraction of wrong labels: the mistake rate of the online learning literature.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import Mistakes, Batch
-    >>> metric = Mistakes()
-    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
-    >>> print(metric.value)
-    0.25
-    """
-
-    label = "mistakes"
     low_is_good = True
-    is_share = True
+
+    def __init__(self) -> None:
+        self.rows, self.total = 0, 0.0
+
+    def _losses(self, batch: Batch) -> np.ndarray:
+        raise NotImplementedError
+
+    def update(self, batch: Batch) -> None:
+        self.rows += len(batch.y)
+        self.total += float(self._losses(batch).sum())
 
     @property
     def value(self) -> float:
-        total = self.counts.total
-        return (total - self.counts.right.sum()) / total if total else np.nan
+        return self.total / self.rows if self.rows else np.nan
 
 
-class BalancedAccuracy(LabelMetric):
-    """Mean recall over the classes seen so far; NaN while there is only one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import BalancedAccuracy, Batch
-    >>> metric = BalancedAccuracy()
-    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
-    >>> print(round(metric.value, 3))
-    0.833
-    """
-
-    label = "balanced accuracy"
-    is_share = True
-
-    @property
-    def value(self) -> float:
-        came = self.counts.came > 0
-        return float((self.counts.right[came] / self.counts.came[came]).mean()) if came.sum() > 1 else np.nan
-
-
-class F1(LabelMetric):
-    """F1 score of the second of two classes, or the mean over more than two, of those that were seen or predicted.
-
-    Same as ``sklearn.metrics.f1_score(..., zero_division=numpy.nan)``: NaN if the second class was neither seen nor predicted,
-    and while there is only one class.  For a window, the second class is that of the whole stream.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import F1, Batch
-    >>> metric = F1()
-    >>> metric.update(Batch(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])))
-    >>> print(round(metric.value, 3))
-    0.667
-    """
-
-    label = "F1"
-    is_share = True
-
-    @property
-    def value(self) -> float:
-        both = self.counts.came + self.counts.predicted
-        chosen = np.flatnonzero(both) if len(both) > 2 else np.arange(1, len(both))
-        if not both[chosen].any():
-            return np.nan
-        return float((2.0 * self.counts.right[chosen] / both[chosen]).mean())
-
-
-class Recall(LabelMetric):
-    """Share of the rows of the second of two classes that are predicted, or the mean over more than two.
-
-    Same as ``sklearn.metrics.recall_score``, with average "binary" or "macro".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import Batch, metric
-    >>> recall = metric("recall")
-    >>> recall.update(Batch(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])))
-    >>> print(recall.value)
-    0.5
-    """
-
-    label = "recall"
-    is_share = True
-
-    def _of(self) -> np.ndarray:
-        """Return the number of rows of each class of which a share is right."""
-        return self.counts.came
-
-    @property
-    def value(self) -> float:
-        of = self._of()
-        chosen = np.flatnonzero(self.counts.came + self.counts.predicted) if len(of) > 2 else np.arange(1, len(of))
-        if not len(chosen) or (len(of) == 2 and not of[1]):
-            return np.nan
-        return float((self.counts.right[chosen] / np.maximum(of[chosen], 1)).mean())
-
-
-class Precision(Recall):
-    """Share of the predictions of the second of two classes that are right, or the mean over more than two.
-
-    Same as ``sklearn.metrics.precision_score``, with average "binary" or "macro"; NaN if the second class is never predicted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import Batch, metric
-    >>> precision = metric("precision")
-    >>> precision.update(Batch(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])))
-    >>> print(round(precision.value, 3))
-    0.667
-    """
-
-    label = "precision"
-
-    def _of(self) -> np.ndarray:
-        return self.counts.predicted
-
-
-class LogLoss(Metric):
+class LogLoss(MeanLoss):
     """Mean negative log of the predicted probability of the true label; probabilities are clipped at 2.2e-16.
 
     Examples
@@ -297,26 +47,35 @@ class LogLoss(Metric):
     """
 
     label = "log loss"
-    low_is_good = True
-
     needs = "predict_proba"
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.total = 0.0
-
-    def update(self, batch: Batch) -> None:
+    def _losses(self, batch: Batch) -> np.ndarray:
         if batch.probability is None:
             raise ValueError("log loss needs probabilities: a classifier with loss='logistic' (two classes) or 'softmax'")
-        self.rows += len(batch.y)
-        self.total -= float(np.log(np.maximum(batch.probability, np.finfo(float).eps)).sum())
-
-    @property
-    def value(self) -> float:
-        return self.total / self.rows if self.rows else np.nan
+        return -np.log(np.maximum(batch.probability, np.finfo(float).eps))
 
 
-class RMSE(Metric):
+class MAE(MeanLoss):
+    """Mean absolute error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernling.evaluate import MAE, Batch
+    >>> metric = MAE()
+    >>> metric.update(Batch(np.array([0.0, 0.0]), np.array([3.0, -1.0])))
+    >>> print(metric.value)
+    2.0
+    """
+
+    label = "MAE"
+    task = "regression"
+
+    def _losses(self, batch: Batch) -> np.ndarray:
+        return np.abs(batch.y - batch.predicted)
+
+
+class RMSE(MeanLoss):
     """Root mean squared error.
 
     Examples
@@ -331,47 +90,13 @@ class RMSE(Metric):
 
     label = "RMSE"
     task = "regression"
-    low_is_good = True
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.total = 0.0
-
-    def update(self, batch: Batch) -> None:
-        self.rows += len(batch.y)
-        self.total += float(self._loss(batch.y - batch.predicted).sum())
-
-    @staticmethod
-    def _loss(error: np.ndarray) -> np.ndarray:
-        return error**2
+    def _losses(self, batch: Batch) -> np.ndarray:
+        return (batch.y - batch.predicted) ** 2
 
     @property
     def value(self) -> float:
-        return float(np.sqrt(self.total / self.rows)) if self.rows else np.nan
-
-
-class MAE(RMSE):
-    """Mean absolute error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernling.evaluate import MAE, Batch
-    >>> metric = MAE()
-    >>> metric.update(Batch(np.array([0.0, 0.0]), np.array([3.0, -1.0])))
-    >>> print(metric.value)
-    2.0
-    """
-
-    label = "MAE"
-
-    @staticmethod
-    def _loss(error: np.ndarray) -> np.ndarray:
-        return np.abs(error)
-
-    @property
-    def value(self) -> float:
-        return self.total / self.rows if self.rows else np.nan
+        return float(np.sqrt(super().value))
 
 
 class R2(Metric):

@@ -15,6 +15,7 @@ from ..estimators.checking import is_fitted
 from ..io import Stream, stream
 from ..io.base import Chunk, cut_chunk, first_rows
 from ..tables import Table
+from .label_metrics import Counts
 from .measuring import (
     chosen_metrics,
     copy_with_seed,
@@ -26,15 +27,14 @@ from .measuring import (
     warm_up,
     weights_of_experts,
 )
-from .metrics import Batch, Counts, Window, metric, metric_class
+from .metrics import Window, metric, metric_class
 from .references import WIDEST, ConstantAnswer, LinearModel, Reference
 from .rows import Row, describe, load_data
+from .running import Batch
 from .summary import Summary
 
-FINEST, FEWEST = (
-    100,
-    50,
-)  # rows between measurements that are spread over a stream, and how many there are at least, if it is long enough
+FINEST = 20  # rows between measurements that are spread over a stream, at least
+FEWEST = 50  # such measurements, if the stream is long enough
 
 
 def test_then_train(
@@ -61,7 +61,7 @@ def test_then_train(
         Size of the sliding window; each metric is also reported over it as ``<metric>_window``, which shows drift.
     every : int, optional
         Number of rows between measurements; 0 for 50 to 100 measurements whatever the length of the stream, after the first
-        5,000 rows.  By default the only measurement is at the end.
+        1,000 rows.  By default the only measurement is at the end.
     linear : bool
         Whether to run a linear model on the same rows, as ``<metric>_linear``, for at most 300 columns.
     on_row : callable, optional

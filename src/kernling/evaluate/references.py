@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from ..core.blas import lapack, one_thread
-from .metrics import Batch, Window, metric, metric_class
+from .metrics import Window, metric, metric_class
 from .record import Row
+from .running import Batch
 
 WIDEST = 300  # maximum number of columns; the linear model stores their products, a square matrix
 REFRESH = 0.05  # the linear model is solved again when the number of rows has grown by this fraction

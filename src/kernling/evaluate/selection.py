@@ -78,11 +78,10 @@ def choose(
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import choose
-    >>> from kernling.io import synthetic
-    >>> X, y = synthetic("spirals", 2000).load()
+    >>> from kernling import evaluate, io
+    >>> X, y = io.synthetic("spirals", 2000).load()
     >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
-    >>> choose(make, grid, X, y, metric="mistakes", how="online").params
+    >>> evaluate.choose(make, grid, X, y, metric="mistakes", how="online").params
     {'gamma': 30.0}
     """
     points = points_of(grid)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .auc import AucHistogram
-from .metrics import Batch
+from .running import Batch
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 BINS = 10  # of confidence

@@ -154,7 +154,7 @@ def _sum(model: OnlineEstimator) -> tuple[tuple[KernelValues, ...], Sum]:
             waves, constant = _waves(held, coef) if len(held.frequencies) else _line(held, coef)
             parts += waves
             offset = offset + constant
-    nothing = LinearSum(np.zeros((len(offset), model.n_features_in_)))  # an empty model has scores, too
+    nothing = LinearSum(np.zeros((len(offset), model.n_features_in_)))  # an empty model has scores as well
     return tuple(kernels), Sum(tuple(parts) or (nothing,), offset)
 
 

@@ -108,7 +108,7 @@ class Stream:
         def pieces(_: Stream) -> Iterator[Chunk]:
             left = n
             for X, y in self if left > 0 else ():
-                yield X[:left], None if y is None else y[:left]
+                yield rows_of(X, y, slice(left))
                 left -= X.shape[0]
                 if left <= 0:
                     return
@@ -135,9 +135,8 @@ def dense_pieces(pieces: Callable[[Stream], Iterator[Chunk]]) -> Callable[[Strea
             if rows * X.shape[1] * 8 > DENSEST:
                 size = f"{rows} rows of {X.shape[1]} columns take {rows * X.shape[1] >> 27} GiB"
                 raise ValueError(f"dense=True: {size} as a dense array; leave it out, or pass a smaller chunk=")
-            for first in range(0, X.shape[0], self.chunk):
-                part = slice(first, first + self.chunk)
-                yield X[part].toarray(), None if y is None else y[part]
+            for part, targets in cut_chunk(X, y, range(self.chunk, X.shape[0], self.chunk)):
+                yield part.toarray(), targets
 
     return dense
 
@@ -166,14 +165,10 @@ def _rechunked(pieces: Iterable[Chunk], rows: int, more_within: Callable[[float]
             failure = error
             break
         if enough or count >= rows:
-            X, y = _joined(waiting)
-            whole = count if enough else count - count % rows
-            for first in range(0, whole, rows):
-                part = slice(first, min(first + rows, whole))
-                yield X[part], None if y is None else y[part]
-            waiting, count = [], count - whole
-            if count:
-                waiting = [(X[whole:], None if y is None else y[whole:])]
+            whole = list(cut_chunk(*_joined(waiting), range(rows, count, rows)))
+            count = 0 if enough else count % rows
+            waiting = [whole.pop()] if count else []
+            yield from whole
             pause, wait, begun = WAIT, WAIT, time.monotonic()
     if count:
         yield _joined(waiting)
@@ -213,12 +208,16 @@ def first_rows(
     return beginning and next(cut_chunk(*beginning, range(CHUNK, beginning[0].shape[0], CHUNK))), whole()
 
 
+def rows_of(X: Any, y: Any, part: Any) -> Chunk:
+    """Return some rows of a chunk: those of a slice, a mask or indices."""
+    return X[part], None if y is None else y[part]
+
+
 def cut_chunk(X: Any, y: Any, cuts: Iterable[int]) -> Iterator[Chunk]:
     """Yield the pieces of a chunk between these rows; the chunk itself if there are none."""
     ends = [*cuts, X.shape[0]]
     for first, last in zip([0, *ends], ends, strict=False):
-        part = slice(first, last)
-        yield (X, y) if len(ends) == 1 else (X[part], None if y is None else y[part])
+        yield (X, y) if len(ends) == 1 else rows_of(X, y, slice(first, last))
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

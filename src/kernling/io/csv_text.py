@@ -160,7 +160,8 @@ def _settled(pyarrow: Any, column: Any, words: bool, none: list[str], commas: bo
     if types.is_integer(column.type) or types.is_floating(column.type) or types.is_null(column.type):
         return pyarrow.float64()
     if types.is_string(column.type):
-        texts = sum(isinstance(_as_written(value, none, commas), str) for value in column.to_pylist())
+        counts = Counter(column.to_pylist()).items()
+        texts = sum(count for value, count in counts if isinstance(_as_written(value, none, commas), str))
         return pyarrow.float64() if texts <= FEW * len(column) else pyarrow.string()
     return pyarrow.string()
 
@@ -170,7 +171,7 @@ def _grouped(pyarrow: Any, texts: Any, kinds: dict[str, Any]) -> dict[str, Any]:
     written = [texts[name].to_pylist() for name, kind in kinds.items() if kind == pyarrow.string()]
     commas = any(form_of(Counter(values)) == COMMA for values in written)
     numbers = [name for name, kind in kinds.items() if kind == pyarrow.float64()]
-    return {name: pyarrow.string() for name in numbers if are_thousands(texts[name].to_pylist(), commas)}
+    return {name: pyarrow.string() for name in numbers if are_thousands(texts[name].unique().to_pylist(), commas)}
 
 
 def _as_written(text: str, none: list[str], commas: bool) -> Any:

@@ -179,73 +179,87 @@ def _largest_index(text, end, most):
     return largest
 
 
+@inline
+def _skip_blanks(text, at, end):
+    while at < end and (text[at] == 32 or text[at] == 9 or text[at] == 13):
+        at += 1
+    return at
+
+
+@inline
+def _ends(text, at, end):
+    """Return whether a line or a comment begins here."""
+    return at >= end or text[at] == 10 or text[at] == 35
+
+
+@inline
+def _number(text, at, end):
+    """Read a number: its value, whether Python has to parse it, and its end; -1 if it is none."""
+    mantissa, shift, negative, significant, at = _scan(text, at, end)
+    value, slow = _value(mantissa, shift, negative, max(significant, 0))
+    if significant < 0 or (at < end and text[at] > 32 and text[at] != 35):
+        at = -1
+    return value, slow, at
+
+
+@inline
+def _index(text, at, end, first):
+    """Read an index and its colon: the index, whether it is "qid" instead, and where its value begins; -1 if there is none."""
+    query = first and at + 4 < end and text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100
+    if query:
+        at += 3
+    index: Any = 0
+    begin = at
+    while at < end and 48 <= text[at] <= 57:
+        if index < 100000000000:
+            index = index * 10 + (np.int64(text[at]) - 48)
+        at += 1
+    if (at == begin) != query or at >= end or text[at] != 58 or at + 1 >= end or text[at + 1] <= 32:
+        at = -2
+    return index, query, at + 1
+
+
 @jit_exact
 def _parse(text, end, base, labels, indptr, indices, values, left):
     """Parse whole lines; return rows, lines, numbers left to Python, the fault, and where its token begins.
 
     ``left`` receives (begin, end, index) of every number left to Python: the index is that of a value, or -1 - row for a label.
     """
-    at = 0
-    rows = 0
-    lines = 0
-    count = 0
-    leftover = 0
+    at = rows = lines = count = leftover = 0
     indptr[0] = 0
     while at < end:
-        while at < end and (text[at] == 32 or text[at] == 9 or text[at] == 13):
-            at += 1
-        if at < end and text[at] != 10 and text[at] != 35:
-            token = at
-            mantissa, shift, negative, significant, at = _scan(text, at, end)
-            if significant < 0 or (at < end and text[at] > 32 and text[at] != 35):
+        token = _skip_blanks(text, at, end)
+        at = token
+        if not _ends(text, at, end):
+            labels[rows], slow, at = _number(text, at, end)
+            if at < 0:
                 return rows, lines, leftover, _NUMBER, token
-            value, slow = _value(mantissa, shift, negative, significant)
             if slow:
                 left[leftover, 0], left[leftover, 1], left[leftover, 2] = token, at, -1 - rows
                 leftover += 1
-            labels[rows] = value
             first = True
             previous = -1
-            while True:
-                while at < end and (text[at] == 32 or text[at] == 9 or text[at] == 13):
-                    at += 1
-                if at >= end or text[at] == 10 or text[at] == 35:
-                    break
-                token = at
-                query = first and at + 4 < end and text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100
-                if query:
-                    at += 3
-                index: Any = 0
-                begin = at
-                while at < end and 48 <= text[at] <= 57:
-                    if index < 100000000000:
-                        index = index * 10 + (np.int64(text[at]) - 48)
-                    at += 1
-                if (at == begin) != query or at >= end or text[at] != 58 or at + 1 >= end or text[at + 1] <= 32:
+            token = _skip_blanks(text, at, end)
+            while not _ends(text, token, end):
+                index, query, begin = _index(text, token, end, first)
+                if begin < 0:
                     return rows, lines, leftover, _PAIR, token
-                at += 1
-                begin = at
-                mantissa, shift, negative, significant, at = _scan(text, at, end)
-                if significant < 0 or (at < end and text[at] > 32 and text[at] != 35):
+                value, slow, at = _number(text, begin, end)
+                if at < 0:
                     return rows, lines, leftover, _PAIR, token
                 first = False
-                if query:
-                    continue
-                index -= base
-                if index < 0:
-                    return rows, lines, leftover, _ZERO, token
-                if index <= previous:
-                    return rows, lines, leftover, _ORDER, token
-                if index >= 2147483647:
-                    return rows, lines, leftover, _LARGE, token
-                previous = index
-                value, slow = _value(mantissa, shift, negative, significant)
-                if slow:
-                    left[leftover, 0], left[leftover, 1], left[leftover, 2] = begin, at, count
-                    leftover += 1
-                indices[count] = index
-                values[count] = value
-                count += 1
+                if not query:
+                    index -= base
+                    if index < 0 or index <= previous or index >= 2147483647:
+                        fault = _ZERO if index < 0 else _ORDER if index <= previous else _LARGE
+                        return rows, lines, leftover, fault, token
+                    previous = index
+                    if slow:
+                        left[leftover, 0], left[leftover, 1], left[leftover, 2] = begin, at, count
+                        leftover += 1
+                    indices[count], values[count] = index, value
+                    count += 1
+                token = _skip_blanks(text, at, end)
             rows += 1
             indptr[rows] = count
         while at < end and text[at] != 10:

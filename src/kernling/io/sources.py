@@ -15,7 +15,7 @@ from ..tables.columns import Columns
 from ..tables.frames import frames
 from ..tables.table import RowError, Table
 from . import csv_text, files, libsvm
-from .base import CHUNK, Chunk, Stream, dense_pieces
+from .base import CHUNK, Chunk, Stream, cut_chunk, dense_pieces
 from .events import Events
 
 
@@ -210,9 +210,7 @@ def _arrays(X: Any, y: Any) -> Callable[[Stream], Iterator[Chunk]]:
             raise ValueError(f"y has shape {y.shape}, but there are {X.shape[0]} rows")
 
     def pieces(self: Stream) -> Iterator[Chunk]:
-        for first in range(0, X.shape[0], self.chunk):
-            part = slice(first, first + self.chunk)
-            yield X[part], None if y is None else y[part]
+        return cut_chunk(X, y, range(self.chunk, X.shape[0], self.chunk)) if X.shape[0] else iter(())
 
     return pieces
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from ..compiler import inline
 from ..components.cells import CELLS, FARTHEST, LARGEST_WEIGHT, LARGEST_Y, STATS, merged_stats, open_cell, store
-from ..components.coverage import CORE, VISITED, Coverage, cell_distance, find_cell
+from ..components.coverage import BOX, CORE, VISITED, Coverage, cell_distance, find_cell
 from ..components.norm import Norm, new_norm, norm_add, project_on_ball
 from ..core import losses
 from ..core.expansion import EVENTS, SCALE, Expansion
@@ -144,7 +144,7 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     )
     needs = Needs(
         tolerance=coverage.tolerance if o["coverage"] == "sphere" else -1.0,
-        dense=o["coverage"] == "box",
+        dense=coverage.kind == BOX,
         output=o["output"],
         suffix=o["suffix"],
         uniforms=int(o["approximate"] == "bernoulli"),

@@ -205,7 +205,7 @@ class _DualSVRG(Oracle, RandomFeatures, Forgets):
     memory: int = parameter(
         default=100,
         allowed=Whole(1),
-        doc="Number of events in the mean gradient at the snapshot; does not affect the cost of a step.",
+        doc="Number of events in the mean gradient at the snapshot; costs little if it is small against ``period``.",
     )
     period: int = parameter(default=100, allowed=Whole(1), doc="Number of events between snapshots.")
     tau: float = parameter(default=0.5, allowed=POSITIVE, doc="Width of the smooth hinge.")

@@ -34,7 +34,6 @@ from ..components.least_squares import (
     FEATURES,
     FIXED,
     LARGEST,
-    REGRET,
     LeastSquares,
     Ridge,
     class_targets,
@@ -42,7 +41,7 @@ from ..components.least_squares import (
     new_least_squares,
     until_due,
 )
-from ..components.pending import commit, write_leverages, write_weights
+from ..components.pending import REGRET, commit, write_leverages, write_weights
 from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
 from ..core import state as states
 from ..core.blas import one_thread
@@ -216,7 +215,7 @@ def settle(setup: Setup, params: Params, state: State) -> None:
 def write_coefficients(params: Params, state: State) -> None:
     """Write the solution of the least squares problem into the model that predicts."""
     W = np.empty((len(state.squares.weights), int(state.squares.size[FIXED]) + params.most))
-    _write_coefficients(state, params.unit, W)
+    _write_coefficients(by_address(state), params.unit, W)
 
 
 @jit_exact

@@ -44,6 +44,11 @@ def _libsvm(kind: str, columns: int, parts: dict[str, tuple[int, File]], **optio
     return Entry(task, columns, _LIBSVM, "libsvm", listed, options)
 
 
+def _packed(name: str, sha256: str | None = None) -> File:
+    """Return a file that LIBSVM's site offers compressed."""
+    return File(name, name + ".bz2", sha256)
+
+
 _FLIGHTS = {
     "train": (
         273_853,
@@ -90,22 +95,14 @@ CATALOGUE: dict[str, Entry] = {
         "binary",
         22,
         {
-            "train": (49_990, File("ijcnn1", "ijcnn1.bz2", "7fe291672c3fefe6a7e3c51529becd23f0e985ba05ffb8d53c9c648c1e91cc19")),
-            "test": (
-                91_701,
-                File("ijcnn1.t", "ijcnn1.t.bz2", "e7b0bbd518641980dc322746c6bc59d019d3153934e6258e48f9d8cfae2c4bb8"),
-            ),
+            "train": (49_990, _packed("ijcnn1", "7fe291672c3fefe6a7e3c51529becd23f0e985ba05ffb8d53c9c648c1e91cc19")),
+            "test": (91_701, _packed("ijcnn1.t", "e7b0bbd518641980dc322746c6bc59d019d3153934e6258e48f9d8cfae2c4bb8")),
         },
     ),
     "poker": _libsvm(
-        "multiclass",
-        10,
-        {"train": (25_010, File("poker", "poker.bz2")), "test": (1_000_000, File("poker.t", "poker.t.bz2"))},
-        scale=(0.0, 1.0),
+        "multiclass", 10, {"train": (25_010, _packed("poker")), "test": (1_000_000, _packed("poker.t"))}, scale=(0.0, 1.0)
     ),
-    "usps": _libsvm(
-        "multiclass", 256, {"train": (7_291, File("usps", "usps.bz2")), "test": (2_007, File("usps.t", "usps.t.bz2"))}
-    ),
+    "usps": _libsvm("multiclass", 256, {"train": (7_291, _packed("usps")), "test": (2_007, _packed("usps.t"))}),
     "german": _libsvm("binary", 24, {"train": (1_000, File("german.numer_scale"))}),
     "diabetes": _libsvm(
         "binary",
@@ -115,19 +112,13 @@ CATALOGUE: dict[str, Entry] = {
     "rcv1": _libsvm(
         "binary",
         47_236,
-        {
-            "train": (20_242, File("rcv1_train.binary", "rcv1_train.binary.bz2")),
-            "test": (677_399, File("rcv1_test.binary", "rcv1_test.binary.bz2")),
-        },
+        {"train": (20_242, _packed("rcv1_train.binary")), "test": (677_399, _packed("rcv1_test.binary"))},
         dense=False,
     ),
     "year": _libsvm(
         "regression",
         90,
-        {
-            "train": (463_715, File("YearPredictionMSD", "YearPredictionMSD.bz2")),
-            "test": (51_630, File("YearPredictionMSD.t", "YearPredictionMSD.t.bz2")),
-        },
+        {"train": (463_715, _packed("YearPredictionMSD")), "test": (51_630, _packed("YearPredictionMSD.t"))},
         standardise=True,
     ),
     "brodatz": Entry(

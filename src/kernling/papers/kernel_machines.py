@@ -5,7 +5,7 @@ Both minimise the mean loss plus lam / 2 sum_c ||f_c||^2, with a function f_c pe
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -52,6 +52,17 @@ class _Machine(ClassifierMixin, BaseEstimator):
     lam: float
     loss = "softmax"
 
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Minimise the regularised risk on the rows."""
+        self.classes_, place = np.unique(y, return_inverse=True)
+        self.support_, self.coef_ = self._fitted(rbf_kernel(X, gamma=self.gamma), place)
+        self.points_ = X[self.support_]
+        return self
+
+    def _fitted(self, K: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that are points, and their coefficients for each class; K may be overwritten."""
+        raise NotImplementedError
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Return a score per class."""
         return rbf_kernel(X, self.points_, gamma=self.gamma) @ self.coef_
@@ -66,26 +77,12 @@ class _Machine(ClassifierMixin, BaseEstimator):
         square = float(np.sum(self.coef_ * (rbf_kernel(self.points_, gamma=self.gamma) @ self.coef_)))
         return loss(self.decision_function(X), np.searchsorted(self.classes_, y))[0] + 0.5 * self.lam * square
 
-    def _keep(self, X: np.ndarray, places: np.ndarray, coef: np.ndarray) -> None:
-        self.support_ = places
-        self.points_ = X[places]
-        self.coef_ = coef
-
 
 class KernelMachine(_Machine):
     """A kernel support vector machine (loss="hinge") or kernel logistic regression ("softmax") by L-BFGS (Nocedal 1980).
 
     The variables are w with f = L w on the rows, L L' = K, so that ||f|| = ||w||: memory for rows^2 numbers.  L-BFGS needs
     gradients, so the kink of the hinge is rounded over 0.1.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from kernling.papers.batch import KernelMachine
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = KernelMachine(gamma=0.1, lam=1e-4).fit(X[:500] / 16.0, y[:500])
-    >>> print(f"{model.score(X[500:] / 16.0, y[500:]):.2f}")
-    0.92
     """
 
     def __init__(self, gamma: float = 1.0, lam: float = 1e-4, loss: str = "softmax", max_iter: int = 2000):
@@ -94,13 +91,10 @@ class KernelMachine(_Machine):
         self.loss = loss
         self.max_iter = max_iter
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> KernelMachine:
-        """Minimise the regularised risk on the rows."""
-        self.classes_, place = np.unique(y, return_inverse=True)
-        K = rbf_kernel(X, gamma=self.gamma)
+    def _fitted(self, K: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         K[np.diag_indices_from(K)] += JITTER
         L = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        shape = len(X), len(self.classes_)
+        shape = len(K), len(self.classes_)
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
             w = flat.reshape(shape)
@@ -110,8 +104,7 @@ class KernelMachine(_Machine):
         options = {"maxiter": self.max_iter, "maxfun": 2 * self.max_iter, "gtol": 1e-7, "ftol": 1e-11}
         found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options=options)
         coef = solve_triangular(L, found.x.reshape(shape), lower=True, trans=1, check_finite=False)
-        self._keep(X, np.arange(len(X)), coef)
-        return self
+        return np.arange(len(K)), coef
 
 
 class IVM(_Machine):
@@ -140,14 +133,11 @@ class IVM(_Machine):
         self.budget = budget
         self.tol = tol
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> IVM:
-        """Add points until the risk hardly decreases."""
-        self.classes_, place = np.unique(y, return_inverse=True)
-        K = rbf_kernel(X, gamma=self.gamma)
+    def _fitted(self, K: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chosen: list[int] = []
         coef = np.zeros((0, len(self.classes_)))
         risk = np.log(len(self.classes_))
-        while len(chosen) < min(self.budget or len(X), len(X)):
+        while len(chosen) < min(self.budget or len(K), len(K)):
             gains = self.gains(K, K[:, chosen] @ coef, place)
             gains[chosen] = -np.inf
             chosen.append(int(gains.argmax()))
@@ -155,8 +145,7 @@ class IVM(_Machine):
             reduction, risk = risk - lower, lower
             if reduction < self.tol * abs(risk):
                 break
-        self._keep(X, np.array(chosen), coef)
-        return self
+        return np.array(chosen), coef
 
     def gains(self, K: np.ndarray, F: np.ndarray, place: np.ndarray) -> np.ndarray:
         """Return by how much a Newton step of the coefficients of each row would reduce the risk of a model with scores F."""

@@ -84,18 +84,16 @@ def notes(chosen: Table, rows: list[Row]) -> list[str]:
 
 
 def draw(chosen: Table, rows: list[Row]) -> None:
-    """Draw the figure of a table: a plot for each data set and each pair of axes."""
+    """Draw the figure of a table: a plot for each data set and each pair of axes that were measured."""
     for data in chosen.facts.get("data", {}):
         ran = [row for row in rows if row["data"] == data and "ours" in row]
         for x, y in chosen.facts["draw"] if ran and chosen.is_figure else ():
-            log = x in chosen.facts.get("log", ())
-            if x in chosen.facts.get("vary", {}):
-                values = chosen.facts["vary"][x]
-                metric = chosen.facts["metric"]
-                figure = sweep([point for row in ran for point in _points(row, x, values, metric, chosen.scale)], x, y, log=log)
-            else:
-                figure = curve([moment for row in ran for moment in _moments(row) if y in moment], x, y, log=log)
-            _save(figure, chosen, data, y, x)
+            varied = x in chosen.facts.get("vary", {})
+            points = [point for row in ran for point in (_points(row, chosen, x) if varied else _moments(row, chosen))]
+            points = [point for point in points if y in point]
+            if points:
+                plot = sweep if varied else curve
+                _save(plot(points, x, y, log=x in chosen.facts.get("log", ())), chosen, data, y, x)
         for row in ran if "surface" in chosen.facts else ():
             _save(surface(*fitted(row["asked"], row["found"], PaperData())), chosen, data, row["method"], "surface")
 
@@ -111,18 +109,23 @@ def _label(row: Row, x: str | None = None) -> str:
     return ", ".join([row["method"], *(f"{name} {value:g}" for name, value in row["at"].items() if name != x)])
 
 
-def _moments(row: Row) -> list[Row]:
-    held = dict(row["curve"])
+def _moments(row: Row, chosen: Table) -> list[Row]:
+    """Return the moments of a curve; a method that is fitted in one piece has only the last."""
+    last = {"events": row["events"], "seconds": row["seconds"], chosen.facts["metric"]: row["ours"] / chosen.scale}
+    held = dict(row.get("curve", {name: [value] for name, value in last.items()}))
     if "majority" in held:  # the constant answer
         held |= {"mistakes_constant": [1.0 - share for share in held["majority"]], "accuracy_constant": held["majority"]}
     return [{"method": _label(row)} | dict(zip(held, values, strict=True)) for values in zip(*held.values(), strict=True)]
 
 
-def _points(row: Row, x: str, values: list[float], metric: str, scale: float) -> list[Row]:
+def _points(row: Row, chosen: Table, x: str) -> list[Row]:
     """Return the rows of a point; a method without this parameter has one at each value."""
-    spread = {f"{metric}_std": (row["ours_std"] or 0.0) / scale}
-    found = {"method": _label(row, x), metric: row["ours"] / scale, "n_stored": row["size"], "seconds": row["seconds"]} | spread
-    return [found | {"params": json.dumps({x: value})} for value in ([row["at"][x]] if x in row["at"] else values)]
+    metric, at = chosen.facts["metric"], row["at"]
+    values = [at[x]] if x in at else chosen.facts["vary"][x]
+    measured = {metric: row["ours"], f"{metric}_std": row["ours_std"] or 0.0}
+    found = {"method": _label(row, x), "n_stored": row["size"], "seconds": row["seconds"]}
+    found |= {name: value / chosen.scale for name, value in measured.items()}
+    return [found | {"params": json.dumps({x: value})} for value in values]
 
 
 def page() -> str:

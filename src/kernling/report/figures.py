@@ -53,11 +53,9 @@ def curve(rows: Iterable[Row], x: str = "events", y: str = "mistakes", by: str =
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import test_then_train
-    >>> from kernling.report import curve
-    >>> from kernling.io import synthetic
-    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
-    >>> figure = curve(rows, "events", "mistakes_window")
+    >>> from kernling import evaluate, io, report
+    >>> rows = evaluate.test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), io.synthetic("moving", 4000), every=500)
+    >>> figure = report.curve(rows, "events", "mistakes_window")
     >>> print(len(figure.axes[0].lines[0].get_xdata()))
     8
     """
@@ -89,11 +87,9 @@ def mark(figure: Any, events: Iterable[float]) -> Any:
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import test_then_train
-    >>> from kernling.report import curve, mark
-    >>> from kernling.io import synthetic
-    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
-    >>> print(len(mark(curve(rows), [1200, 3000]).axes[0].lines))
+    >>> from kernling import evaluate, io, report
+    >>> rows = evaluate.test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), io.synthetic("moving", 4000), every=500)
+    >>> print(len(report.mark(report.curve(rows), [1200, 3000]).axes[0].lines))
     4
     """
     axes = figure.axes[0]
@@ -113,11 +109,9 @@ def experts(rows: Iterable[Row]) -> Any:
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import test_then_train
-    >>> from kernling.report import experts
-    >>> from kernling.io import synthetic
-    >>> rows = test_then_train(kl.AutoClassifier(), synthetic("moving", 2000), every=500)
-    >>> print(len(experts(rows).axes[0].lines[0].get_xdata()))
+    >>> from kernling import evaluate, io, report
+    >>> rows = evaluate.test_then_train(kl.AutoClassifier(), io.synthetic("moving", 2000), every=500)
+    >>> print(len(report.experts(rows).axes[0].lines[0].get_xdata()))
     4
     """
     figure, (axes,) = _figure()
@@ -152,11 +146,10 @@ def sweep(rows: Iterable[Row], parameter: str, y: str = "mistakes", log: bool = 
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import test_then_train
-    >>> from kernling.report import sweep
-    >>> from kernling.io import synthetic
-    >>> rows = [test_then_train(kl.AVMClassifier(gamma=4.0, delta=d), synthetic("spirals", 2000))[-1] for d in (0.1, 0.2, 0.4)]
-    >>> print(len(sweep(rows, "delta").axes))
+    >>> from kernling import evaluate, io, report
+    >>> stream, models = io.synthetic("spirals", 2000), [kl.AVMClassifier(gamma=4.0, delta=d) for d in (0.1, 0.2, 0.4)]
+    >>> rows = [evaluate.test_then_train(model, stream)[-1] for model in models]
+    >>> print(len(report.sweep(rows, "delta").axes))
     2
     """
     figure, (upper, lower) = _figure(2)
@@ -197,10 +190,9 @@ def surface(model: Any, X: Any = None, y: Any = None, names: Sequence[str] = ("x
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.report import surface
-    >>> from kernling.io import synthetic
-    >>> X, y = synthetic("spirals", 2000).load()
-    >>> figure = surface(kl.AVMClassifier(gamma=30.0, delta=0.1).fit(X, y), X, y)
+    >>> from kernling import io, report
+    >>> X, y = io.synthetic("spirals", 2000).load()
+    >>> figure = report.surface(kl.AVMClassifier(gamma=30.0, delta=0.1).fit(X, y), X, y)
     >>> print(figure.axes[0].get_xlabel())
     x1
     """

@@ -56,11 +56,9 @@ def page(
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling.evaluate import test_then_train
-    >>> from kernling.report import page
-    >>> from kernling.io import synthetic
-    >>> rows = test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), synthetic("moving", 4000), every=500)
-    >>> page(rows, "run.html", "AVM on moving classes")
+    >>> from kernling import evaluate, io, report
+    >>> rows = evaluate.test_then_train(kl.AVMClassifier(gamma=4.0, delta=0.5), io.synthetic("moving", 4000), every=500)
+    >>> report.page(rows, "run.html", "AVM on moving classes")
     >>> print(open("run.html").read().count("<svg"))
     4
     """

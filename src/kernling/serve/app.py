@@ -159,7 +159,8 @@ class Endpoints:
         for row in rows:
             row.pop(ID, None)
             row.pop(TARGET, None)
-        state, layout = model.published, model.traits.layout
+        state = model.recent if model.is_recent else await asyncio.to_thread(lambda: model.recent)  # copying takes a while
+        layout = model.traits.layout
         if state.model is None:  # rows that could not be learned should not wait for their labels
             layout = layout.widened(rows, self.settings)
         if len(rows) <= FEW:

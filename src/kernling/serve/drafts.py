@@ -28,7 +28,7 @@ class Draft:
         self.free = free  # bytes that the model may take
         self.claim = model.claim
         self.traits = model.traits
-        self.classes = set(model.published.progress.counts) if model.published.progress else set()
+        self.classes = set(model.current.progress.counts) if model.current.progress else set()
         self.pieces: list[Block] = []
         self.ids: list[str] = []  # of events that have one
         self.labelled: list[str] = []  # ids of rows that were waiting for their label
@@ -115,7 +115,7 @@ class Draft:
     ) -> tuple[Block, Traits, set[Any]]:
         """Return the checked rows, and the traits and classes of the model after them."""
         try:
-            layout = self.traits.layout.widened(rows, self.settings, self.model.published.room)
+            layout = self.traits.layout.widened(rows, self.settings, self.model.current.room)
             columns = layout.read(rows)
         except Refused as error:  # its index counts new rows only
             place = places[error.row or 0]

@@ -56,7 +56,7 @@ class KnownIds:
         self.oldest = self.oldest_stored = oldest
         self.stored = stored
         surplus = max(sum(len(piece.ids) for piece in pieces) - self.limit, 0)
-        for piece in pieces:  # an id that was forgotten and learned again is among the surplus, too: that must not forget it
+        for piece in pieces:  # the surplus may hold an id that was forgotten and learned again, which must not be forgotten
             self.add(piece._replace(ids=piece.ids[surplus:]), is_stored=True)
             surplus = max(surplus - len(piece.ids), 0)
 

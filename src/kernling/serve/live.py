@@ -1,9 +1,11 @@
-"""A model that learns blocks in one thread, with published copies for the others."""
+"""A model that learns blocks in one thread, with copies for the others."""
 
 from __future__ import annotations
 
 import copy
 import math
+import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
@@ -19,7 +21,7 @@ from ..tables.table import Table
 from ..tables.telling import telling_columns
 from .blocks import Block, farther, joined
 from .learners import share
-from .progress import Progress
+from .progress import RunningLosses
 from .refusal import Refused, first_line
 from .rows import Layout
 from .settings import Settings
@@ -29,6 +31,7 @@ from .targets import Targets
 
 COVERAGE = 0.9  # of the intervals and sets in answers
 LEAST = 1e-300  # probability, whose logarithm is finite
+PAUSE = 0.1  # seconds between two copies for predictions, at least, while several requests are learned together
 
 
 class Traits(NamedTuple):
@@ -56,7 +59,7 @@ class State(NamedTuple):
     """A model after a block.  Published states are never modified: predictions, facts and snapshots use them."""
 
     model: Any = None  # None until enough rows have arrived
-    progress: Progress | None = None  # None before the first event
+    progress: RunningLosses | None = None  # None before the first event
     position: int = 0  # number of events acknowledged up to the last block, whether or not they were learned
     obstacle: str | None = None  # why the model cannot start with the rows that it has
     telling: tuple[str, ...] = ()  # columns each of which predicted the targets of the first rows by itself
@@ -209,7 +212,7 @@ def _takes_tables(model: Any) -> bool:
 
 
 class LiveModel:
-    """A model that learns in one thread while others read its last published state.
+    """A model that learns in one thread while others read a copy of it, which is made when it is needed.
 
     Examples
     --------
@@ -236,12 +239,45 @@ class LiveModel:
         self.from_file = False  # whether it was created from a model file
         self.renamed = 0  # times
         self.lost: list[dict[str, Any]] = []  # what damage has cost: see recovery.py
-        self._state = self.published = State()
-        self._is_published = False  # whether the model is the published one: nothing has been learned since
+        self._state = self._published = State()
+        self._is_published = True  # whether the copy is one of the model as it is now
+        self._published_at = -math.inf
+        self._is_crowded = False  # whether the last block was of several requests
+        self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
         self._tried = 0  # number of rows with which it could not
         self._last: Block | None = None
+
+    @property
+    def current(self) -> State:
+        """The state itself: for the thread that learns, and for the one that passes it the next block."""
+        return self._state
+
+    @property
+    def published(self) -> State:
+        """The state after the last block; while a block is learned, possibly an older one."""
+        if not self._is_published:
+            with self._copying:
+                if not self._is_published and self._learning.acquire(blocking=False):
+                    try:
+                        self._publish()
+                    finally:
+                        self._learning.release()
+        return self._published
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the last copy is good enough for predictions: see ``recent``."""
+        return self._is_published or (self._is_crowded and not self._is_due())
+
+    @property
+    def recent(self) -> State:
+        """The same for predictions: while several requests are learned together, it may be of ``PAUSE`` seconds before."""
+        return self._published if self.is_recent else self.published
+
+    def _is_due(self) -> bool:
+        return time.monotonic() >= self._published_at + PAUSE
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state."""
@@ -251,6 +287,7 @@ class LiveModel:
     def skip_to(self, position: int, offsets: dict[str, list[Any]] | None = None) -> None:
         """Go on after events that cannot be learned."""
         self._state = self._state._replace(position=position, offsets=farther(self._state.offsets, offsets or {}))
+        self._is_published = False
 
     def check_room(self, rows: int) -> None:
         """Refuse further rows if the model cannot start and has as many as it may keep."""
@@ -265,7 +302,9 @@ class LiveModel:
     @property
     def example(self) -> dict[str, Any]:
         """A recently learned row; without one, as after a start, a typical row."""
-        model = self.published.model
+        return self._example(self._published.model)
+
+    def _example(self, model: Any) -> dict[str, Any]:
         if self._last is None and model is not None and _takes_tables(model):
             return dict.fromkeys(self.traits.layout.columns) | model.steps_[0][1].typical()
         columns = self._last.columns if self._last else {}
@@ -282,19 +321,26 @@ class LiveModel:
 
     def learning(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         """Do the same in turns: each item of the generator is a moment at which other models may learn."""
-        outcomes = yield from self._replaying(position, block)
-        self.publish()
+        with self._learning:
+            begun = self._state.model is not None
+            outcomes = yield from self._replaying(position, block)
+            self._is_crowded = len(block.pieces) > 1
+            if self._is_due() or not begun:
+                self.publish()
         return outcomes
 
     def publish(self) -> None:
-        """Publish a copy of the current state, ready for predictions: the first would take much longer than others."""
+        """Copy the current state, ready for predictions: the first would take much longer than others."""
+        with self._copying:
+            self._publish()
+
+    def _publish(self) -> None:
         published = copy.deepcopy(self._state)
         if published.model is not None:
             with suppress(Exception):  # an example without values is not a row for every model
-                published.predict_few([self.example], self.traits.layout)
-        self.published, self._is_published = published, True
-        if published.model is not None:
+                published.predict_few([self._example(published.model)], self.traits.layout)
             self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
+        self._published, self._is_published, self._published_at = published, True, time.monotonic()
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""
@@ -302,7 +348,7 @@ class LiveModel:
 
     def _replaying(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         self._last = block
-        progress = self._state.progress or Progress(str(self.traits.targets.task), self.settings.window)
+        progress = self._state.progress or RunningLosses(str(self.traits.targets.task), self.settings.window)
         offsets = farther(self._state.offsets, block.offsets)
         self._state = self._state._replace(progress=progress, position=position, offsets=offsets)
         try:
@@ -313,6 +359,8 @@ class LiveModel:
             for piece in block.split():
                 outcomes.append((yield from self._try(piece)))
             return outcomes
+        finally:
+            self._is_published = False  # the position is another one, even if nothing was learned
 
     def _gather(self, block: Block) -> None:
         """Collect rows until there are enough for the model to start; if it cannot, try again with twice as many."""
@@ -363,7 +411,7 @@ class LiveModel:
                 first, done = done, done + self._share(block.targets[done:])
         except Exception:
             if is_published:
-                same = copy.deepcopy(self.published)
+                same = copy.deepcopy(self._published)
                 state = state._replace(model=same.model, progress=same.progress)
             if is_published or is_divided:
                 self._state, self._first, self._tried, self._is_published = state, before, tried, is_published
@@ -384,11 +432,12 @@ class LiveModel:
         if self._state.model is None:
             self._gather(block)
             return
-        model, progress = self._state.model, cast("Progress", self._state.progress)
-        before, targets = copy.copy(last_step(model)), self.traits.targets.array(block.targets)
+        model, progress = self._state.model, cast("RunningLosses", self._state.progress)
+        last, targets = last_step(model), self.traits.targets.array(block.targets)
+        before = copy.copy(last) if hasattr(last, "interval_around") else None  # with its thresholds
         predicted = model.predict_then_learn(as_rows(model, block.columns), targets)
         progress.update(block.targets, predicted.tolist())
-        if hasattr(before, "interval_around"):  # its thresholds are those before the block
+        if before is not None:
             progress.add_recent(targets, predicted, before.interval_around(predicted, COVERAGE))
 
 

@@ -263,7 +263,7 @@ class Log:
             self.segments.remove(segment)
 
     def clean(self, is_needed: Callable[[Found], bool], everywhere: bool = False) -> None:
-        """Set damaged files aside, after copying the records that are needed; ``everywhere`` removes all others, too."""
+        """Set damaged files aside, after copying the records that are needed; ``everywhere`` removes all others as well."""
         unneeded = {one.path for one in self.found if not is_needed(one)} if everywhere else set()
         for segment in list(self.segments):
             if segment.unread or segment.path in unneeded:

@@ -31,7 +31,12 @@ class Metrics:
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics of the models; called by Prometheus's registry."""
+        """Yield all metrics; called by Prometheus's registry."""
+        yield from self._of_requests()
+        yield from self._of_models()
+
+    def _of_requests(self) -> Iterator[Any]:
+        """Yield what has been counted since the start."""
         service = self.service
         yield GaugeMetricFamily("kernling_queue_rows", "Rows waiting to be learned", service.jobs.waiting)
         events = CounterMetricFamily("kernling_rows", "Rows since the start, by outcome", labels=("model", "what"))
@@ -48,6 +53,9 @@ class Metrics:
             for what in ("sent", "lost"):
                 posted.add_metric((what,), service.webhook.counts[what])
             yield posted
+
+    def _of_models(self) -> Iterator[Any]:
+        """Yield facts of the models and of their sources."""
         gauges = {
             "events": "Events learned",
             "lately": "Mistake rate, or root mean squared error, in the sliding window",
@@ -67,8 +75,8 @@ class Metrics:
         up = GaugeMetricFamily("kernling_source_up", "Whether a source is being read", labels=("model", "source"))
         fed = CounterMetricFamily("kernling_source_events", "Events since the start", labels=("model", "source", "what"))
         dead = GaugeMetricFamily("kernling_dead_letters", "Events of sources that were set aside", labels=("model",))
-        for model in list(service.models.values()):
-            facts = service.facts(model)
+        for model in list(self.service.models.values()):
+            facts = self.service.facts(model)
             dead.add_metric((model.name,), facts["letters"]["count"])
             for source in facts["sources"]:
                 named = (model.name, source["source"])

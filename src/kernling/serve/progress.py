@@ -14,15 +14,15 @@ RECENT = 100  # values that are kept, for the page
 PARTS = ("value", "predicted", "low", "high")
 
 
-class Progress:
+class RunningLosses:
     """Running losses of a model and of the constant answer, which is the majority class or the mean so far.
 
     The loss is 1 for a wrong label, and the squared error of a value.
 
     Examples
     --------
-    >>> from kernling.serve.progress import Progress
-    >>> progress = Progress("classification", window=2)
+    >>> from kernling.serve.progress import RunningLosses
+    >>> progress = RunningLosses("classification", window=2)
     >>> progress.update(["b", "a", "a", "a"], ["a", "a", "a", "a"])
     >>> progress.summary()["overall"], progress.summary()["constant"], progress.answer
     (0.25, 0.5, 'a')
@@ -101,7 +101,7 @@ class Progress:
         }
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Progress:
+    def from_plain(cls, plain: dict[str, Any]) -> RunningLosses:
         """Restore the progress from the result of ``to_plain``."""
         progress = cls(plain["task"], plain["window"])
         progress.events = plain["events"]

@@ -44,7 +44,7 @@ def _deleted(service: Service, model: LiveModel) -> dict[str, Any]:
     with suppress(OSError, sqlite3.Error):  # it is deleted in any case, and the next start removes what is left
         forget(service, model.number)
         service.ids.write(model.number, (), ALL)
-    return {"name": model.name, "deleted": model.published.position}
+    return {"name": model.name, "deleted": model.current.position}
 
 
 def forget(service: Service, number: int) -> None:

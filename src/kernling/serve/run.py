@@ -72,7 +72,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(
+def serve(  # the arguments are options of the command
     folder: Path,
     host: str,
     port: int,
@@ -104,16 +104,7 @@ def serve(
         try:
             feeds = _fed(service, sources, sinks)
             warm_up(service)
-            app = create_app(service, token, stopping)
-            config = uvicorn.Config(
-                app,
-                http=PROTOCOL,
-                h11_max_incomplete_event_size=HEAD_BYTES,
-                log_level="warning",
-                access_log=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=GRACE,
-            )
+            config = _configured(create_app(service, token, stopping))
             gc.freeze()  # what was loaded by now stays: the collector need not look at it again while predictions wait
             for feed in feeds:
                 feed.start()
@@ -128,6 +119,18 @@ def serve(
             for feed in feeds:
                 feed.stop()
             service.stop()
+
+
+def _configured(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=PROTOCOL,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 def _stop_on_sigterm(server: Server) -> None:

@@ -201,7 +201,7 @@ class Service:
 
     def keep(self, model: LiveModel, ids: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
         """Store predicted rows until their labels arrive, except those that have been learned."""
-        known, layout, unused = self.known.get(model.number), model.traits.layout, model.published.unused
+        known, layout, unused = self.known.get(model.number), model.traits.layout, model.recent.unused
         if known is None:
             raise Refused(404, f"{model.name!r} has just been deleted")
         new = [place for place, one in enumerate(ids) if one not in known]
@@ -422,7 +422,7 @@ class Service:
         try:
             with suppress(sqlite3.Error):  # the ids are known now, so a row that is not removed does no harm
                 self.waiting.remove(model.number, draft.labelled)
-            begun, alarms = model.published.model is not None, model.published.alarm_count
+            begun, alarms = model.current.model is not None, model.current.alarm_count
             block = draft.block
             turns = model.learning(first + len(block.targets), block)
             while True:
@@ -435,11 +435,11 @@ class Service:
                 finally:
                     self.attempts.end()
                 yield
-            if not begun and model.published.model is not None:
+            if not begun and model.current.model is not None:
                 gc.freeze()  # the code that it loaded stays: looking for garbage there would stop predictions for 20 ms each
             self._set_aside(model, first, block, outcomes)
             self._answer_all(draft, outcomes)
-            self._raise_alarms(model, model.published.alarm_count - alarms)
+            self._raise_alarms(model, model.current.alarm_count - alarms)
         except Exception as error:  # the thread has to continue in any case
             _fail([job for job, _, _ in draft.answers if not job.future.done()], error)
         finally:
@@ -447,7 +447,7 @@ class Service:
 
     def _raise_alarms(self, model: LiveModel, new: int) -> None:
         """Count the newest alarms of a model, and post them."""
-        for alarm in model.published.alarms(new):
+        for alarm in model.current.alarms(new):
             self.alarms[model.name, alarm["what"]] += 1
             if self.webhook is not None:
                 self.webhook.send(model.name, {"model": model.name, "time": time.time(), **alarm})

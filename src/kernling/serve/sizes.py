@@ -38,7 +38,7 @@ def claimed(live: LiveModel, traits: Traits, classes: int, rows: int, free: int)
 
     Before the first rows, the columns and outputs count as one each.
     """
-    model = live.published.model
+    model = live.current.model
     task = str(traits.targets.task or "classification")
     last = new_pipeline(live.spec, task).steps[-1][1] if model is None else last_step(model)
     columns = max(len(traits.layout.columns), 1) if model is None else last.n_features_in_

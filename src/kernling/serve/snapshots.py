@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .. import models
 from .journal import Definition
 from .live import LiveModel, State
-from .progress import Progress
+from .progress import RunningLosses
 from .refusal import first_line
 
 KEPT = 2
@@ -122,7 +122,7 @@ class Snapshots:
 def _read(path: Path) -> Snapshot:
     saved = models.read(path)
     held = saved.reading[READING]
-    progress = None if held["progress"] is None else Progress.from_plain(held["progress"])
+    progress = None if held["progress"] is None else RunningLosses.from_plain(held["progress"])
     state = State(saved.model, progress, held["position"], telling=tuple(held["telling"]), offsets=held["offsets"])
     if state.position != int(path.stem):
         raise ValueError(f"it is of {state.position} events")

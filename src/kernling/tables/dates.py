@@ -122,11 +122,21 @@ def _on_circles(turns: np.ndarray) -> np.ndarray:
     return np.round(pairs, DIGITS, out=pairs)
 
 
-def elapsed_and_angles(time: np.datetime64, origin: int, clock: bool) -> tuple[float, np.ndarray]:
+def elapsed_and_angles(time: np.datetime64, origin: int, clock: bool) -> tuple[float, tuple[float, ...]]:
     """Return what ``elapsed`` and ``angles`` give for one known date, in a fraction of their time."""
     seconds, months = int(time.astype(np.int64)), int(time.astype("datetime64[M]").astype(np.int64))
-    turns = [months % 12 / 12, (seconds // DAY + 3) % 7 / 7, *([seconds % DAY / DAY] if clock else [])]
-    return (seconds - origin) / DAY, _on_circles(np.array(turns))
+    pairs = _MONTHS_ON_CIRCLE[months % 12] + _WEEKDAYS_ON_CIRCLE[(seconds // DAY + 3) % 7]
+    return (seconds - origin) / DAY, pairs + _on_circle(seconds % DAY / DAY) if clock else pairs
+
+
+def _on_circle(turn: float) -> tuple[float, float]:
+    """Return what ``_on_circles`` gives for one turn."""
+    angle, unit = 2.0 * np.pi * turn, 10.0**DIGITS
+    return round(float(np.sin(angle)) * unit, 0) / unit, round(float(np.cos(angle)) * unit, 0) / unit
+
+
+_MONTHS_ON_CIRCLE = [_on_circle(month / 12) for month in range(12)]
+_WEEKDAYS_ON_CIRCLE = [_on_circle(day / 7) for day in range(7)]
 
 
 def angle_names(clock: bool) -> list[str]:

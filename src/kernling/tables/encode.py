@@ -13,23 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.constraints import short
 from ..estimators.task_choice import task_of
-from ..warned import warn
 from . import dates
+from .facts import TellsColumns
 from .fill import Fill
 from .frames import as_table, has_names, one_row
 from .given import OPTIONS, given_treatments
-from .late import SPARE, LateColumn, new_columns
+from .late import SPARE, LateColumn
 from .past import Order, Past, wanted_of
 from .plain import PlainRows, PlainStatistics
 from .prose import Prose
-from .scalers import SCALED, Scale, Standardise, scaling_from_state
-from .schema import Column, Hints, Schema, dates_of, decide, names_of
+from .reading import ReadsTables
+from .scalers import SCALED, Standardise, scaling_from_state
+from .schema import Column, Hints, Schema, decide, names_of
 from .stored import StoredEncode
-from .table import RowError, Table, listed, no_column
-from .written import is_gap, numbers
+from .table import Table, no_column
 
 
-class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
+class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
     """Encode tables as numeric rows; the treatment of each column is given or inferred from its first values.
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.  Text is
@@ -233,6 +233,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         self._prose: tuple[Prose, ...] = ()  # of each text
         is_usual = self.missing == "impute" and type(scale) is Standardise
         self._plain_rows = PlainRows.of(schema, scale, spare) if is_usual else None
+        self._has_table = is_usual and len(self._measured) == len(scaled) > 1
         firsts = {column.name: first for column, first in self._layout}
         self._firsts = [firsts[name] for name in self._measured]
         self._fill = Fill(len(self._measured)) if fill is None else fill
@@ -312,7 +313,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         if found is None:
             return self.transform(one_row(x))[0]
         row, values = found
-        return self._joined(row, self._transformed(self._fill.filled(values) if np.isnan(values).any() else values))
+        return self._joined(row, self._scaled_row(values))
 
     def learn_transform_one(self, x: Any, y: Any = None, task: str | None = None) -> np.ndarray:
         """Learn one event and return it encoded with the updated state; prose is scored before it is learned."""
@@ -320,7 +321,7 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         if found is None:
             return self.learn_transform(one_row(x), None if y is None else [y], task)[0]
         row, values = found
-        return self._joined(row, self._learned(values, lambda part, rows: part.learn_checked(rows)))
+        return self._joined(row, self._learned_row(values))
 
     def _plain_row(self, x: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Return an event without its values, and its values, NaN where missing; None if it is unusual (the fast path).
@@ -360,88 +361,6 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
         row[self._firsts] = values[0]
         return row
 
-    def _table(self, X: Any, learn: bool = False) -> Table:
-        """Return the rows as a table with all required columns; with ``learn``, new columns of dictionaries are welcome."""
-        table = as_table(X)
-        if not has_names(X):
-            found, own = len(table.names), self.n_features_in_
-            if found != own:
-                raise ValueError(f"X has {found} features, but {type(self).__name__} is expecting {own} features as input")
-            given = (column.name for column in self.schema_ if column.name not in self.past_names)
-            return Table(dict(zip(given, table.columns.values(), strict=True)))
-        self._check_names(table)
-        new = [name for name in table.columns if name not in self._places]
-        if new:
-            self._meet(table, new, learn)
-        return table.completed(name for name in self._places) if table.keyed else table
-
-    def _check_names(self, table: Table) -> None:
-        """Raise if columns are lacking: any one of a table, all of a dictionary, in which others are missing values."""
-        past = self.past_names
-        used = [column.name for column in self._own if column.treatment != "ignore" and column.name not in past]
-        lacking = [name for name in used if name not in table.columns]
-        if table.keyed and self.missing == "impute" and (len(lacking) < len(used) or not used):
-            return
-        if len(lacking) == 1:
-            raise ValueError(no_column(lacking[0], table.columns))
-        if lacking:
-            raise ValueError(f"there are no columns {listed(lacking)}; the columns are {listed(table.columns)}")
-
-    def _meet(self, table: Table, names: list[str], learn: bool) -> None:
-        """Give new columns some of those that are kept free, or warn that they are ignored."""
-        known = {one.column.name for one in self._late}
-        names = [name for name in names if name not in known]
-        if learn and self._spare and names:
-            used = self._late[-1].end if self._late else 0
-            found = new_columns(table, names, used, self._spare)
-            self._welcome((*self._late, *found))
-            for one in found:
-                self._warn(one.column.name, f"column {short(one.column.name)} is new: it is learned from now on")
-            full = used + sum(one.column.width for one in found) >= self._spare
-            names = [name for name in names if name not in {one.column.name for one in found}] if full else []
-        if names:
-            self._warn("new", f"the columns {listed(sorted(names))} were not present in the first rows and are ignored")
-
-    def _warn(self, about: str, message: str) -> None:
-        """Warn once about a column, or about all ignored or new ones."""
-        if about not in self._told:
-            self._told += (about,)
-            warn(message)
-
-    def _values(self, table: Table, learn: bool = False) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return numbers, elapsed days and booleans as columns, NaN where missing, and all dates."""
-        values = np.empty((len(table), len(self._measured)))
-        columns = {column.name: column for column in self._own}
-        times = {name: dates_of(table, name, columns[name].form) for name in names_of(self._own, "date")}
-        for place, name in enumerate(self._measured):
-            if name in times:
-                values[:, place] = dates.elapsed(times[name], columns[name].origin)
-            elif self.missing == "error":
-                values[:, place] = table.numbers(name, form=columns[name].form)
-            else:
-                values[:, place] = numbers(table.columns[name], columns[name].form)
-        if not _usable(values).all():
-            self._look_at_gaps(table, values, learn)
-        return values, times
-
-    def _look_at_gaps(self, table: Table, values: np.ndarray, learn: bool) -> None:
-        """Raise for missing values, or set them to NaN, and count and warn about values that cannot be parsed."""
-        if self.missing == "error":
-            for name, column in zip(self._measured, values.T, strict=True):
-                _check_present(name, table.missing(name))
-                _check_dates(table, name, np.isnan(column))
-            raise ValueError(f"the rows contain infinity or numbers above {SCALED:g}; fill or drop such values before encoding")
-        values[~_usable(values)] = np.nan
-        for name, column in zip(self._measured, values.T, strict=True):
-            lost = np.flatnonzero(np.isnan(column))
-            wrong = [value for value in table.columns[name][lost].tolist() if not is_gap(value)] if len(lost) else []
-            if wrong:
-                kind = next(one.treatment for one in self._own if one.name == name)
-                value = short(str(wrong[0]))
-                self._warn(name, f"{value} in column {short(name)} cannot be used as a {kind} and counts as missing")
-                if learn:
-                    self.unread_ = self.unread_ | {name: self.unread_.get(name, 0) + len(wrong)}
-
     def _rows(self, table: Table, values: np.ndarray, absent: np.ndarray, times: dict[str, np.ndarray]) -> Any:
         rows = np.zeros((len(table), self._width + self._spare))
         index = {name: place for place, name in enumerate(self._measured)}
@@ -469,43 +388,6 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             places[gaps] = column.width - 1 if column.gaps else column.place("", known)
         return places
 
-    @property
-    def watched_names(self) -> list[str]:
-        """Names of the columns whose values can be compared with earlier ones: first numbers and booleans, then categories."""
-        names = [*names_of(self._own, "number"), *names_of(self._own, "boolean"), *names_of(self._own, "category")]
-        return [name for name in names if name not in self.past_names]
-
-    def watched(self, X: Any) -> np.ndarray:
-        """Return the values of these columns as they were given, NaN where missing; of categories, their numbers."""
-        plain = self._plain_table(X)
-        if plain is not None:
-            return plain
-        table, columns, names = self._table(X), {column.name: column for column in self._own}, self.watched_names
-        found = np.empty((len(table), len(names)))
-        for place, name in enumerate(names):
-            if columns[name].treatment != "category":
-                found[:, place] = numbers(table.columns[name], columns[name].form)
-                continue
-            words, codes = table.categories(name)
-            known = self._places[name]
-            found[:, place] = np.array([known.get(word, len(known)) for word in words], np.float64)[codes]
-            found[table.missing(name), place] = np.nan
-        found[~_usable(found)] = np.nan
-        return found
-
-    def readable(self, X: Any) -> np.ndarray:
-        """Return a mask of the rows that can be encoded: all rows if missing values are imputed."""
-        table = self._table(X)
-        good = np.ones(len(table), dtype=bool)
-        for column in self._own if self.missing == "error" else ():
-            if column.treatment == "date":
-                good &= ~np.isnat(dates_of(table, column.name, column.form))
-            elif column.is_measured:
-                good &= _usable(numbers(table.columns[column.name], column.form))
-            elif column.treatment == "category":
-                good &= ~table.missing(column.name)
-        return good
-
     def _hashed(self, table: Table, dense: np.ndarray) -> sparse.csr_matrix:
         n, width = len(table), self.hash or 0
         hashed = sparse.csr_matrix((n, width))
@@ -515,80 +397,6 @@ class Encode(StoredEncode, PlainStatistics, TransformerMixin, BaseEstimator):
             columns = np.array([zlib.crc32(f"{name}={word}".encode()) % width for word in words], dtype=np.int32)
             hashed = hashed + sparse.csr_matrix((np.ones(n), columns[codes], np.arange(n + 1)), (n, width))
         return sparse.hstack([sparse.csr_matrix(dense), hashed], format="csr")
-
-    def _check_gaps(self, name: str, gaps: np.ndarray) -> None:
-        if self.missing == "error":
-            _check_present(name, gaps)
-
-    # ------------------------------------------------------------------ what it is now
-
-    @property
-    def is_running(self) -> bool:
-        """Whether learning changes how a row is encoded."""
-        return self.scale is not None or self.missing == "impute" or bool(getattr(self, "_prose", ()))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of what is known of words, in bytes."""
-        return sum(one.nbytes for one in self._prose)
-
-    @property
-    def columns_out(self) -> int:
-        """Number of columns of encoded rows."""
-        return self._width + self._spare + (self.hash or 0)
-
-    @property
-    def imputed_(self) -> int:
-        """Number of learned rows in which a number, boolean or date was imputed."""
-        return self._fill.rows
-
-    @property
-    def past_names(self) -> list[str]:
-        """Names of the columns of the past."""
-        return self._past.names
-
-    @property
-    def disordered_(self) -> int:
-        """Number of learned rows whose time is before that of an earlier row."""
-        return self._order.count
-
-    def measured(self) -> dict[str, tuple[float | None, Scale | None]]:
-        """Return the fill value, if any, and the scale of each column of numbers, booleans and dates."""
-        fills = self._fill.mean.tolist() if self.missing == "impute" else [None] * len(self._measured)
-        scales: list[Scale | None] = [None] * len(self._measured)
-        if self.scale_ is not None and self._scaled:
-            shift, width, *rest = self.scale_.scale_now()
-            scales[: self._scaled] = [Scale(*column, *rest) for column in zip(shift, width, strict=True)]
-        found = dict(zip(self._measured, zip(fills, scales, strict=True), strict=True))
-        return found | {one.column.name: (one.mean, one.scale) for one in self._late if one.column.is_measured}
-
-    def typical(self) -> dict[str, Any]:
-        """Return a row of means and of categories that are there, for examples; None for dates."""
-        means = {name: float(f"{fill:.4g}") for name, (fill, _) in self.measured().items() if fill is not None}
-        found: dict[str, Any] = {column.name: column.categories[0] if column.categories else None for column in self.schema_}
-        found |= {name: means.get(name) for name in names_of(self.schema_, "number", "boolean")}
-        return {name: value for name, value in found.items() if name not in self.past_names}
-
-    @property
-    def free(self) -> int:
-        """Number of encoded columns that are kept free for columns that come later."""
-        return self._spare - (self._late[-1].end if self._late else 0)
-
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Return the names of the encoded columns."""
-        check_is_fitted(self)
-        names = [name for column, _ in self._layout for name in column.names_out()]
-        names += [name for one in self._late for name in one.column.names_out()]
-        names += [f"free={place}" for place in range(self.free)]
-        return np.array([*names, *(f"hash={i}" for i in range(self.hash or 0))], dtype=object)
-
-    @property
-    def sources(self) -> list[str]:
-        """The column that each encoded column comes from; all hashed categories together; no name where one is kept free."""
-        hashed = " and ".join(names_of(self.schema_, "category")) if self.hash else ""
-        names = [column.name for column, _ in self._layout for _ in range(column.width)]
-        names += [one.column.name for one in self._late for _ in range(one.column.width)]
-        return [*names, *([""] * self.free), *([hashed] * (self.hash or 0))]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -620,24 +428,6 @@ def _texts(table: Table, name: str) -> list[str | None]:
     """Return a column as texts, None where there is none."""
     words, codes = table.categories(name)
     return [None if gap else words[code] for code, gap in zip(codes.tolist(), table.missing(name).tolist(), strict=True)]
-
-
-def _usable(values: np.ndarray) -> np.ndarray:
-    """Return a mask of the values that are neither missing nor too large for running means and scales."""
-    return np.abs(values) <= SCALED
-
-
-def _check_present(name: str, gaps: np.ndarray) -> None:
-    if gaps.any():
-        row = int(gaps.argmax())
-        raise RowError(f"row {row + 1} has no value in column {name!r}: fill NaN and None before encoding", row)
-
-
-def _check_dates(table: Table, name: str, wrong: np.ndarray) -> None:
-    if wrong.any():
-        row = int(wrong.argmax())
-        value = str(table.columns[name][row])
-        raise RowError(f"row {row + 1}: {short(value)} in column {short(name)} is not an ISO 8601 date such as 2026-01-31", row)
 
 
 def part_from_state(state: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) -> Any:

@@ -1,6 +1,6 @@
-"""Single events that are dictionaries of numbers: read, checked and scaled by one compiled call.
+"""Single events that are dictionaries: their numbers are filled and scaled, and plain ones are also read, by one compiled call.
 
-The statistics of all columns are in one table; ``Fill`` and ``Standardise`` are made from it when they are needed.
+The statistics of all numbers are in one table; ``Fill`` and ``Standardise`` are made from it when they are needed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from .scalers import SCALED, Standardise
 from .schema import Schema
 
 UNUSUAL = (KeyError, struct.error, TypeError, OverflowError)  # a name that is missing, or a value that is not a number
-STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS = range(
-    7
-)  # rows of the table; totals are rows and clipped ones
+# rows of the table; totals are rows and clipped ones, gaps the rows that had some
+STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS, GAPS = range(8)
 
 
 @jit_exact
@@ -43,14 +42,20 @@ def _learn(X, out, table, after, clip):
     """Learn and scale one row, as filling and scaling do: write the table after it.  Return whether the row is usual."""
     if not _are_numbers(X[0]):
         return False
+    _learn_row(X, out, table, after, clip)
+    return True
+
+
+@jit_exact
+def _learn_row(X, out, table, after, clip):
+    """Same for a row that may have gaps, which are filled."""
     for r in range(table.shape[0]):
         for c in range(table.shape[1]):
             after[r, c] = table[r, c]
     totals = after[TOTALS]
-    fill_rows(X, after[COUNT], after[FILL], after[DEVIATION])
+    after[GAPS, 0] += fill_rows(X, after[COUNT], after[FILL], after[DEVIATION])
     totals[0], clipped = standardise(X, totals[0], after[MEAN], after[SQUARES], after[KIND], clip, out)
     totals[1] += clipped
-    return True
 
 
 @jit_exact
@@ -58,15 +63,23 @@ def _scale(X, out, table, clip):
     """Scale one row with the current statistics, as ``Scale.scaled`` does; return whether it is usual."""
     if not _are_numbers(X[0]):
         return False
+    _scale_row(X, out, table, clip)
+    return True
+
+
+@jit_exact
+def _scale_row(X, out, table, clip):
+    """Same for a row that may have gaps, which are filled."""
     count = max(table[TOTALS, 0], 1.0)
     as_is = as_they_are(table[KIND])
     for c in range(table.shape[1]):
-        width = np.sqrt(table[SQUARES, c] / count)
+        value, width = X[0, c], np.sqrt(table[SQUARES, c] / count)
+        if value != value:  # NaN
+            value = table[FILL, c]
         if table[KIND, c] <= as_is:
-            out[0, c] = min(max(X[0, c], -clip), clip)
+            out[0, c] = min(max(value, -clip), clip)
             continue
-        out[0, c] = min(max((X[0, c] - table[MEAN, c]) / width, -clip), clip) if width > 0.0 else 0.0
-    return True
+        out[0, c] = min(max((value - table[MEAN, c]) / width, -clip), clip) if width > 0.0 else 0.0
 
 
 class PlainRows:
@@ -145,6 +158,7 @@ class PlainStatistics:
     _filled: Fill
     _scaling: Any
     _scaled: int  # columns that are scaled, the first ones
+    _has_table: bool  # whether all measured columns are filled and standardised
     missing: str
     _numbers: np.ndarray | None = None  # the table; None unless events of plain numbers have been read since the last others
     _is_ahead = False  # whether the table has learned what the others have not
@@ -181,7 +195,8 @@ class PlainStatistics:
         if self._is_ahead:
             table: Any = self._numbers
             fill, scale = self._filled.copied(), self._scaling.twin()
-            fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_, totals = table.copy()
+            fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_, totals, gaps = table.copy()
+            fill.rows = int(gaps[0])
             scale.count_, scale.clipped_ = np.array(totals[0]), np.array(totals[1])
             self._filled, self._scaling, self._is_ahead = fill, scale, False
 
@@ -189,9 +204,10 @@ class PlainStatistics:
         """Return the table; None before anything has been scaled."""
         if self._numbers is None and self._scaling.__sklearn_is_fitted__():
             fill, scale = self._filled, self._scaling
-            totals = np.zeros(len(fill.mean))
-            totals[:2] = scale.count_, scale.clipped_
-            self._numbers = np.array([fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_, totals])
+            totals, gaps = np.zeros((2, len(fill.mean)))
+            totals[:2], gaps[0] = (scale.count_, scale.clipped_), fill.rows
+            known = fill.count, fill.mean, fill.deviation, scale.mean_, scale.squares_, scale.kind_
+            self._numbers = np.array([*known, totals, gaps])
         return self._numbers
 
     def _transformed(self, values: np.ndarray) -> np.ndarray:
@@ -208,6 +224,25 @@ class PlainStatistics:
             self.scale_ = self.scale_.twin()  # so that a copy of the attributes is a copy of the state
             values[:, : self._scaled] = scaled(self.scale_, np.ascontiguousarray(values[:, : self._scaled]))
         return values
+
+    def _learned_row(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of one row, NaN where missing, learned, filled and scaled; they may be changed."""
+        table = self._table_now() if self._has_table else None
+        if table is None:
+            return self._learned(values, lambda part, rows: part.learn_checked(rows))
+        after, out = np.empty_like(table), np.empty_like(values)
+        _learn_row(values, out, table, after, self._scaling.reach)
+        self._numbers, self._is_ahead = after, True
+        return out
+
+    def _scaled_row(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of one row filled and scaled with the current statistics; they may be changed."""
+        table = self._table_now() if self._has_table else None
+        if table is None:
+            return self._transformed(self._fill.filled(values) if np.isnan(values).any() else values)
+        out = np.empty_like(values)
+        _scale_row(values, out, table, self._scaling.reach)
+        return out
 
     def _plain_table(self, X: Any) -> np.ndarray | None:
         """Return rows of plain numbers as a new array; None for any others."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -11,24 +9,13 @@ from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.available import there_if
 from .schema import names_of
 
 
-class last_has:
-    """A decorator of a method that is there if the last step has one of that name; faster than scikit-learn's."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __call__(self, method: Callable) -> Any:
-        self.method, self.__doc__ = method, method.__doc__
-        return self
-
-    def __get__(self, pipeline: Any, owner: Any = None) -> Any:
-        if pipeline is None:
-            return self.method
-        getattr((pipeline.__dict__.get("steps_") or pipeline.steps)[-1][1], self.name)  # raises AttributeError if it is missing
-        return MethodType(self.method, pipeline)
+def last_has(name: str) -> there_if:
+    """Return a decorator of a method that is there if the last step has one of that name."""
+    return there_if(lambda pipeline: getattr((pipeline.__dict__.get("steps_") or pipeline.steps)[-1][1], name))
 
 
 class Steps(_BaseComposition):
@@ -120,3 +107,13 @@ def columns_of(model: Any) -> dict[str, Any]:
         "features": None if first.free else [name for name in names.tolist() if name not in ignored],  # None: keys may be new
         "categorical": names_of(first.schema_, "category", "date", "text"),  # as written: "007" is not 7
     }
+
+
+def dense(X: Any) -> np.ndarray:
+    """Return rows as an array."""
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def present(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

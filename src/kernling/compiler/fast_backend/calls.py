@@ -12,13 +12,13 @@ from llvmlite import ir
 
 from ..intrinsics import add_product, number_of, only_numba, shaped, variants
 from ..loader import cannot_fail, link_runtime
+from .arithmetic import Arithmetic
 from .values import (
     ADDRESS,
     BYTE,
     FLOATS,
     NOTHING,
     WORD,
-    Arithmetic,
     Group,
     Number,
     Record,

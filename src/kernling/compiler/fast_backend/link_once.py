@@ -13,9 +13,11 @@ from __future__ import annotations
 import ctypes
 import gc
 from types import SimpleNamespace
+from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from llvmlite.ir.values import FunctionAttributes
+from numba import config as numba_config
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -26,6 +28,7 @@ from ..loader import cannot_fail, wrappers
 from ..private_parts import check
 from ..progress import compiling
 
+settings: Any = numba_config  # declared without its attributes
 # By default LLVM uses half of each AVX-512 register of Intel's processors, since whole ones reduced the frequency of the first
 # generation.  BLAS uses whole ones at every block anyway.  No effect on processors without AVX-512.
 WIDEST = '"prefer-vector-width"="512"'
@@ -47,8 +50,11 @@ class _Unit(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        options = binding.create_pipeline_tuning_options(int(settings.OPT))
+        options.loop_vectorization = bool(settings.LOOP_VECTORIZE)
+        options.loop_unrolling = False  # loops on vectors are interleaved anyway; others would only be longer to compile
+        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 class _Fragment(_Unit):
@@ -113,11 +119,12 @@ class _Lean(Compiler):
         done = False
         while not done:
             description = PythonFunctionDescriptor.from_specialized_function(
-                described, kinds, front.result, {}, context.mangler, flags.forceinline, False, [flags.get_mangle_string()]
+                described, kinds, types.none, {}, context.mangler, flags.forceinline, False, [flags.get_mangle_string()]
             )
             module = state.library.create_ir_module(description.unique_name)
             context.declare_env_global(module, context.get_env_name(description))
             done = front.emit(context.declare_function(module, description))
+        description.restype = front.result
         library = state.library
         for callee in front.libraries:
             library.add_linking_library(callee)
@@ -150,20 +157,15 @@ class _Lean(Compiler):
         )
 
     def _wrap(self, description, environment):
-        """Write the function that Python calls."""
+        """Let Numba write the function that Python calls, unless ours is enough: it is written when Python calls it."""
         from numba.core.runtime import rtsys
 
-        from .wrapper import Unsupported, Wrapper
+        from .wrapper import can_wrap, name_of
 
         state, library = self.state, self.state.library
-        try:
-            if description.mangled_name in cannot_fail:
-                wrapper = Wrapper(state.targetctx, description)
-                library.add_ir_module(wrapper.module)
-                wrappers[description.mangled_name] = wrapper.name
-                return
-        except Unsupported:
-            pass
+        if description.mangled_name in cannot_fail and can_wrap(description):
+            wrappers[description.mangled_name] = name_of(description)
+            return
         library.add_linking_library(rtsys.library)
         state.targetctx.create_cpython_wrapper(library, description, environment, None, release_gil=state.flags.release_gil)
 
@@ -224,6 +226,20 @@ class FragmentCompiler(_Lean):
 COMPILERS = {"entry": UnitCompiler, "unit": InnerCompiler, "fragment": FragmentCompiler}
 
 
+def wrapper_library(result):
+    """Return the library of the function that Python calls instead of a compiled one."""
+    from .wrapper import Wrapper
+
+    context = cpu_target.target_context
+    wrapper = Wrapper(context, result.fndesc)
+    library = _Unit(context.codegen(), wrapper.module.name)
+    library.enable_object_caching()
+    library.add_linking_library(result.library)
+    library.add_ir_module(wrapper.module)
+    library.finalize()
+    return library
+
+
 @global_compiler_lock
 def run_canary(function, values, n):
     """Compile a function of an array and an integer, without all that a lasting one needs; return what it returns."""
@@ -232,7 +248,6 @@ def run_canary(function, values, n):
     context, kinds, result, name = cpu_target.target_context, (types.float64[::1], types.int64), types.int64, "kernling_canary"
     cpu_target.typing_context.refresh()
     front = Front(function, kinds, set(), context, is_part_of_callers)
-    front.facts[(), "return"] = result  # so one pass is enough
     module = context.create_module(name)
     if not front.emit(ir.Function(module, context.call_conv.get_function_type(result, kinds), name)):
         raise ValueError("a small program has other types than expected")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -41,10 +43,42 @@ def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
     return found
 
 
-def syntax_of(function: Any) -> ast.FunctionDef:
-    """Return the source of a function; keys are those of its code, so a file that has been edited since is of no use."""
+def syntax_of(function: Any) -> tuple[ast.FunctionDef, frozenset[str]]:
+    """Return the source of a function, and the variables that are assigned once.
+
+    Keys are those of its code, so a file that has been edited since is of no use.
+    """
     code = function.__code__
     node, now = _functions(code.co_filename).get((code.co_name, code.co_firstlineno), (None, None))
     if node is None or now != code or code.co_freevars:
         raise Unsupported(f"the source of {function.__name__}")
-    return node
+    return node, _assigned_once(node)
+
+
+@cache
+def _assigned_once(function: ast.FunctionDef) -> frozenset[str]:
+    """Return the variables that are assigned once, before all that reads them, so that they need no memory."""
+    places = count()
+    reads: dict[str, list[int]] = {}
+    spans = {argument.arg: [range(sys.maxsize)] for argument in function.args.args}  # from assignment to end of block
+
+    def follow(statements: list, assigned: Any = ()) -> None:
+        begins = [(name, next(places)) for name in assigned]
+        for statement in statements:
+            heads = (one for one in ast.iter_child_nodes(statement) if not isinstance(one, ast.stmt))
+            names = [one for head in heads for one in ast.walk(head) if isinstance(one, ast.Name)]
+            for one in names:
+                if isinstance(one.ctx, ast.Load):
+                    reads.setdefault(one.id, []).append(next(places))
+            stored = [one.id for one in names if isinstance(one.ctx, ast.Store)]
+            is_loop = isinstance(statement, ast.For)
+            for part in ("body", "orelse"):
+                follow(getattr(statement, part, []), stored if is_loop else ())
+            begins += [] if is_loop else [(name, next(places)) for name in stored]
+        for name, begin in begins:
+            spans.setdefault(name, []).append(range(begin, next(places)))
+
+    follow(function.body)
+    return frozenset(
+        name for name, (span, *more) in spans.items() if not more and all(place in span for place in reads.get(name, ()))
+    )

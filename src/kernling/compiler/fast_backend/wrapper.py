@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..loader import link_runtime
-from .values import ADDRESS, BYTE, FLOATS, NOTHING, WORD, Unsupported, is_number, stored_type, types, word
+from .values import ADDRESS, BYTE, FLOATS, NOTHING, WORD, is_number, stored_type, types, word
 
 HEAD = object.__basicsize__  # of an object in memory; the last part is the address of its type
 DATA, NDIM, SHAPE, STRIDES = HEAD, HEAD + 8, HEAD + 16, HEAD + 24  # places in an array
@@ -35,18 +35,40 @@ def can_read_arrays() -> bool:
     )
 
 
+def can_wrap(description: Any) -> bool:
+    """Return whether a function can be called from Python without Numba."""
+    if sys.platform == "win32" or not can_read_arrays():  # where objects outside of the code are referred to differently
+        return False
+    return all(map(_can_read, description.argtypes)) and _can_write(description.restype)
+
+
+def _can_read(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return all(map(_can_read, kind))
+    return hasattr(kind, "places") or isinstance(kind, (types.Array, types.Boolean)) or kind in FLOATS or kind == types.int64
+
+
+def _can_write(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.NamedTuple):
+        return all(map(is_number, kind)) and all(map(_can_write, kind))
+    return kind == NOTHING or kind in FLOATS or isinstance(kind, types.Boolean) or getattr(kind, "signed", False)
+
+
+def name_of(description: Any) -> str:
+    """Return the symbol of the function that Python calls instead of one."""
+    return f"kernling_python.{description.mangled_name}"
+
+
 class Wrapper:
     """Writes the function that Python calls."""
 
     def __init__(self, context: Any, description: Any):
-        if sys.platform == "win32" or not can_read_arrays():  # where objects outside of the code are referred to differently
-            raise Unsupported("arrays in memory")
         link_runtime()
         self.module = context.create_module("python_wrapper")
         kind = context.call_conv.get_function_type(description.restype, description.argtypes)
         self.callee = ir.Function(self.module, kind, description.llvm_func_name)
-        self.name = f"kernling_python.{description.mangled_name}"
-        function = ir.Function(self.module, ir.FunctionType(ADDRESS, [ADDRESS, ADDRESS.as_pointer(), WORD]), self.name)
+        kind = ir.FunctionType(ADDRESS, [ADDRESS, ADDRESS.as_pointer(), WORD])
+        function = ir.Function(self.module, kind, name_of(description))
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.failed = function.append_basic_block("failed")
         self._check_count(function.args[2], len(description.argtypes), description.qualname)
@@ -119,9 +141,7 @@ class Wrapper:
             truth = self._call("PyObject_IsTrue", INT, given)
             self._fail_if(self.builder.icmp_signed("<", truth, ir.Constant(INT, 0)))
             return [self.builder.trunc(truth, BYTE)]
-        if isinstance(kind, types.Integer) and kind.bitwidth == 64 and kind.signed:
-            return [self._whole(given)]
-        raise Unsupported(f"{kind} as an argument")
+        return [self._whole(given)]
 
     def _whole(self, given: Any) -> Any:
         number = self._call("PyLong_AsLongLong", WORD, given)
@@ -180,8 +200,6 @@ class Wrapper:
             return self._kept(self._object("None"))
         if is_number(kind):
             return self._as_object(kind, self.builder.load(slot))
-        if not isinstance(kind, types.BaseTuple) or isinstance(kind, types.NamedTuple):
-            raise Unsupported(f"{kind} as a result")
         group = self._call("PyTuple_New", ADDRESS, word(len(kind)))
         self._fail_if(self.builder.icmp_unsigned("==", group, ir.Constant(ADDRESS, None)))
         for i, one in enumerate(kind):
@@ -200,6 +218,4 @@ class Wrapper:
         if isinstance(kind, types.Boolean):
             is_true = self.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0))
             return self._kept(self.builder.select(is_true, self._object("True"), self._object("False")))
-        if not isinstance(kind, types.Integer) or not kind.signed:
-            raise Unsupported(f"{kind} as a result")
         return self._call("PyLong_FromLongLong", ADDRESS, value if kind.bitwidth == 64 else self.builder.sext(value, WORD))
