@@ -345,6 +345,14 @@ def test_nobody_fails_where_nobody_is_ever_wrong():
     assert compare(new_losses(2).record, none + 0.5, none + 0.5, 0, np.empty(3)) == 1999  # after the first window
 
 
+def test_a_column_that_has_moved_begins_anew():
+    """Soon after, too little is known for another alarm."""
+    rows = np.random.default_rng(0).normal(size=(8000, 1))
+    rows[4000:] += 2.0
+    rows[5600:] += 2.0
+    assert [place for place, _ in watch_rows(new_columns(1), rows)] == [4399]
+
+
 def test_the_chance_of_a_column_is_the_tail_of_an_f_distribution():
     usual = np.array([[10.0, 20.0, 50.0, 3.0, 1.0]])  # ten windows with the mean 2 and the variance 1: 2 * 4 / 1 degrees
     assert _chances(np.array([6.0]), usual) == pytest.approx(f.sf(3.0, 8.0, 80.0))

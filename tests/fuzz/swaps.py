@@ -53,6 +53,7 @@ def pipelines() -> dict[str, Any]:
             [("scale", Standardise()), ("model", kernling.KRLSClassifier(gamma=1.0, calibrate=True))]
         ),
         "hashed": kernling.StreamPipeline([("encode", Encode(["x0"], hash=5)), classifier]),
+        "watched": kernling.StreamPipeline.auto(kernling.SPARegressor(gamma=1.0, random_state=0, watch=True), lags=[1]),
         "metric": kernling.StreamPipeline([("metric", kernling.AOGDMetric(random_state=0)), classifier]),
     }
 
@@ -83,6 +84,7 @@ def _unfitted(name: str, half: bool = False, kinds: bool = False) -> tuple[Any, 
         return pipelines()[name], {
             "stretched": "regression",
             "calibrated": "regression",
+            "watched": "regression",
             "metric": "multiclass",
             "sets": "multiclass",
         }.get(name, "binary")
@@ -204,6 +206,12 @@ def _learn_and_predict(model: Any, rng: np.random.Generator) -> None:
         for x, target in zip(X[:5], y[:5], strict=True):
             model.learn_one(x, target)
     hostile.check_result(checks.scores(model, X), 20)
+    if hasattr(model, "predict_interval"):
+        hostile.check_result(model.predict_interval(X), 20)
+    if hasattr(model, "predict_set"):
+        hostile.check_result(model.predict_set(X), 20)
+    if hasattr(model, "alarms_"):
+        hostile.check_result(np.array([alarm[2:5] for alarm in model.alarms_]))
     if hasattr(model, "predict_one"):
         hostile.check_result(np.array([model.predict_one(X[0])]))
     if rng.random() < 0.2 and isinstance(model, OnlineEstimator):

@@ -143,7 +143,7 @@ def _compared(columns: Columns) -> list[Moved]:
 def _edges(values: np.ndarray) -> np.ndarray:
     """Return the edges of bins, (columns, EDGES): each decile, the next number above it, and that of missing values."""
     marks = np.quantile(values, DECILES, axis=0, method="inverted_cdf").T
-    pairs = np.stack([marks, np.minimum(np.nextafter(marks, np.inf), MISSING)], axis=2)
+    pairs = np.stack([marks, np.nextafter(marks, np.inf)], axis=2)
     return np.sort(np.hstack([pairs.reshape(len(marks), -1), np.full((len(marks), 1), MISSING)]), axis=1)
 
 
