@@ -59,6 +59,14 @@ def test_kernel_machine_reaches_the_optimum_of_a_dual_solver():
     assert machine.regularised_risk(X, y) <= best
 
 
+def test_many_classes_leave_the_start_where_all_scores_are_the_same():
+    """Were one of 13 classes every other's only rival there, L-BFGS would find no step that reduces the risk."""
+    rng = np.random.default_rng(0)
+    y = np.arange(390) % 13
+    X = rng.normal(size=(13, 4))[y] + 0.1 * rng.normal(size=(390, 4))
+    assert KernelMachine(0.1, 1e-6, "hinge", max_iter=100).fit(X[:260], y[:260]).score(X[260:], y[260:]) > 0.9
+
+
 def test_kernel_logistic_regression_is_at_its_optimum():
     """Where the gradient is 0, f is the sum of (e_i - p(x_i)) / (lam n) K(x_i, .), with e_i the row of the label."""
     X = np.random.default_rng(16).normal(size=(200, 2))

@@ -28,18 +28,21 @@ def softmax_loss(F: np.ndarray, place: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def hinge_loss(F: np.ndarray, place: np.ndarray, smooth: float = 0.0) -> tuple[float, np.ndarray]:
-    """Return the mean of max(0, 1 - m), m the margin over the best wrong class, and its gradient; its kink can be rounded."""
+    """Return the mean of max(0, 1 - m), m the margin over the best wrong class, and its gradient; its kink can be rounded.
+
+    Wrong classes with the same score share the gradient: where all scores are 0, one of them alone is no direction of descent.
+    """
     rows = np.arange(len(F))
     wrong = F.copy()
     wrong[rows, place] = -np.inf
-    rival = wrong.argmax(axis=1)
-    gap = 1.0 - F[rows, place] + F[rows, rival]
+    best = wrong.max(axis=1)
+    rivals = wrong == best[:, np.newaxis]
+    gap = 1.0 - F[rows, place] + best
     slope = np.clip((gap + smooth) / (2.0 * smooth), 0.0, 1.0) if smooth else (gap > 0.0).astype(float)
     near = np.abs(gap) < smooth
     value = np.where(near, (gap + smooth) ** 2 / (4.0 * smooth) if smooth else 0.0, np.maximum(gap, 0.0))
-    gradient = np.zeros_like(F)
+    gradient = rivals * (slope / rivals.sum(axis=1))[:, np.newaxis]
     gradient[rows, place] = -slope
-    gradient[rows, rival] = slope
     return float(value.mean()), gradient / len(F)
 
 
