@@ -14,7 +14,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import rbf_kernel
 
-SMOOTH = 0.05  # half the width in which L-BFGS sees the kink of the hinge rounded
+SMOOTH = 0.05  # half the width in which L-BFGS sees the kinks of the hinge rounded
 JITTER = 1e-8  # added to the diagonal of a kernel matrix, which may be singular up to rounding
 
 
@@ -28,20 +28,21 @@ def softmax_loss(F: np.ndarray, place: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def hinge_loss(F: np.ndarray, place: np.ndarray, smooth: float = 0.0) -> tuple[float, np.ndarray]:
-    """Return the mean of max(0, 1 - m), m the margin over the best wrong class, and its gradient; its kink can be rounded.
+    """Return the mean of max(0, 1 - m), m the margin over the best wrong class, and its gradient; its kinks can be rounded.
 
-    Wrong classes with the same score share the gradient: where all scores are 0, one of them alone is no direction of descent.
+    The maximum of the wrong classes' scores is rounded as well: where all scores are the same, as at the start, no choice of
+    one rival for each row need be a direction of descent.
     """
     rows = np.arange(len(F))
     wrong = F.copy()
     wrong[rows, place] = -np.inf
-    best = wrong.max(axis=1)
-    rivals = wrong == best[:, np.newaxis]
+    best = smooth * logsumexp(wrong / smooth, axis=1) if smooth else wrong.max(axis=1)
+    rivals = np.exp((wrong - best[:, np.newaxis]) / smooth) if smooth else np.eye(F.shape[1])[wrong.argmax(axis=1)]
     gap = 1.0 - F[rows, place] + best
     slope = np.clip((gap + smooth) / (2.0 * smooth), 0.0, 1.0) if smooth else (gap > 0.0).astype(float)
     near = np.abs(gap) < smooth
     value = np.where(near, (gap + smooth) ** 2 / (4.0 * smooth) if smooth else 0.0, np.maximum(gap, 0.0))
-    gradient = rivals * (slope / rivals.sum(axis=1))[:, np.newaxis]
+    gradient = slope[:, np.newaxis] * rivals
     gradient[rows, place] = -slope
     return float(value.mean()), gradient / len(F)
 
@@ -85,7 +86,7 @@ class KernelMachine(_Machine):
     """A kernel support vector machine (loss="hinge") or kernel logistic regression ("softmax") by L-BFGS (Nocedal 1980).
 
     The variables are w with f = L w on the rows, L L' = K, so that ||f|| = ||w||: memory for rows^2 numbers.  L-BFGS needs
-    gradients, so the kink of the hinge is rounded over 0.1.
+    gradients, so the kinks of the hinge are rounded: at a margin of 1 over 0.1, and between rivals whose scores differ by less.
     """
 
     def __init__(self, gamma: float = 1.0, lam: float = 1e-4, loss: str = "softmax", max_iter: int = 2000):
