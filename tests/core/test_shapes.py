@@ -1,6 +1,6 @@
 """Declarations of arrays, and states that are not as declared."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,17 +13,17 @@ from oracles import CASES, stream
 DIMENSIONS = {"stored": 4, "columns": 3, "outputs": 2, "classes": 2}
 
 
-@declared(lengths={"count": ("most", 0)}, held="index of stored or -1: count own", most=("counts", "settings"))
+@declared(lengths={"count": ("most", 0)})
 class Inner(NamedTuple):
-    held: np.ndarray
-    most: np.ndarray
+    held: Annotated[np.ndarray, "index of stored or -1: count own"]
+    most: Annotated[np.ndarray, "counts", "settings"]
 
 
-@declared(points="rows: stored columns", matrix="positive: outputs*stored", chances="shares: own")
+@declared()
 class Outer(NamedTuple):
-    points: np.ndarray
-    matrix: np.ndarray
-    chances: np.ndarray
+    points: Annotated[np.ndarray, "rows: stored columns"]
+    matrix: Annotated[np.ndarray, "positive: outputs*stored"]
+    chances: Annotated[np.ndarray, "shares: own"]
     inner: Inner
 
     def check(self, dimensions):
@@ -82,10 +82,10 @@ def test_what_is_not_as_declared(name):
 
 
 def test_a_part_that_is_not_used_is_empty():
-    @declared(used="record", matrix="numbers: stored stored", record="counts: record")
+    @declared(used="record")
     class Part(NamedTuple):
-        matrix: np.ndarray
-        record: np.ndarray
+        matrix: Annotated[np.ndarray, "numbers: stored stored"]
+        record: Annotated[np.ndarray, "counts: record"]
 
     unused = Part(np.zeros((0, 0)), np.zeros(0))
     verify(unused, unused, DIMENSIONS)
@@ -114,11 +114,11 @@ def test_all_arrays_are_declared(cls):
     model.verify_state()
 
 
-@declared(used="record", matrix="numbers: stored stored", scores="numbers: outputs stored", record="counts: record")
+@declared(used="record")
 class PerPoint(NamedTuple):
-    matrix: np.ndarray
-    scores: np.ndarray
-    record: np.ndarray
+    matrix: Annotated[np.ndarray, "numbers: stored stored"]
+    scores: Annotated[np.ndarray, "numbers: outputs stored"]
+    record: Annotated[np.ndarray, "counts: record"]
 
 
 class Points(NamedTuple):

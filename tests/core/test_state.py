@@ -1,6 +1,6 @@
 """Outputs that are added to arrays."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
@@ -57,9 +57,9 @@ def test_columns_stay_where_they_are_and_outputs_know_them():
 
 
 def test_a_part_with_an_entry_for_each_point_grows_from_the_first_call_on():
-    @declared(values="numbers: stored")
+    @declared()
     class Part(NamedTuple):
-        values: np.ndarray
+        values: Annotated[np.ndarray, "numbers: stored"]
 
     class State(NamedTuple):
         part: Part

@@ -22,7 +22,7 @@ Departures from the paper, each with its reason:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -48,10 +48,10 @@ class Params(NamedTuple):
     budget: int
 
 
-@declared(stats=("counts", "coefficients", "0..1"))
+@declared()
 class State(NamedTuple):
     model: Expansion
-    stats: np.ndarray
+    stats: Annotated[np.ndarray, "counts", "coefficients", "0..1"]
 
 
 @inline

@@ -21,7 +21,7 @@ Departures from the authors' code, each with its reason:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -48,10 +48,10 @@ class Params(NamedTuple):
     cutoff: float
 
 
-@declared(M="coefficients: rank budget")
+@declared()
 class State(NamedTuple):
     model: Expansion
-    M: np.ndarray  # zero until there are B landmarks
+    M: Annotated[np.ndarray, "coefficients: rank budget"]  # zero until there are B landmarks
 
 
 @inline

@@ -14,7 +14,7 @@ the rest.  A sample weight multiplies the gradient of the loss.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -47,17 +47,13 @@ def outer(means: np.ndarray) -> np.ndarray:
     return means[..., :, np.newaxis] * means[..., np.newaxis, :]
 
 
-@declared(
-    counts="counts: outputs 2",
-    means="coefficients: outputs 2 features",
-    covariances="coefficients: outputs 2 features features",
-)
+@declared()
 class Moments(NamedTuple):
     """Number of events, mean and covariance of their features, for each side of each output."""
 
-    counts: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
+    counts: Annotated[np.ndarray, "counts: outputs 2"]
+    means: Annotated[np.ndarray, "coefficients: outputs 2 features"]
+    covariances: Annotated[np.ndarray, "coefficients: outputs 2 features features"]
 
     def widened(self, change: Widening) -> Moments:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""

@@ -21,7 +21,7 @@ Departures from the paper, each with its reason:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -48,10 +48,10 @@ class Params(NamedTuple):
     G: float
 
 
-@declared(stats=("not negative",))
+@declared()
 class State(NamedTuple):
     model: Expansion
-    stats: np.ndarray  # the sum of the probabilities
+    stats: Annotated[np.ndarray, "not negative"]  # the sum of the probabilities
 
 
 @inline

@@ -20,7 +20,7 @@ Departures from the paper, each with its reason:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -51,10 +51,10 @@ class Params(NamedTuple):
     C: float
 
 
-@declared(ball="coefficients: 3")
+@declared()
 class State(NamedTuple):
     model: Expansion
-    ball: np.ndarray
+    ball: Annotated[np.ndarray, "coefficients: 3"]
     recent: RecentScores  # of one-class models
 
 

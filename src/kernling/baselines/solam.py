@@ -15,7 +15,7 @@ threshold on recent scores; several classes one against the rest.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -44,11 +44,11 @@ class Params(NamedTuple):
     output: int
 
 
-@declared(values="coefficients: outputs 3")
+@declared()
 class Saddle(NamedTuple):
     """The variables a, b and al of each output: the scores of both classes' means, and their difference."""
 
-    values: np.ndarray
+    values: Annotated[np.ndarray, "coefficients: outputs 3"]
 
     def widened(self, change: Widening) -> Saddle:
         """Convert to the outputs of ``change``: where the sign turns, a and b change places, and al keeps its sign."""

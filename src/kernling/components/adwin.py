@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,11 @@ WIDTH, TOTAL, VARIANCE, TICK = range(4)  # what record holds: the window's numbe
 BEFORE, AFTER, CHANCE = range(3)  # what is found: means on both sides of the border, and at most how likely that is by chance
 
 
-@declared(totals="0..1e16: rows buckets", counts=f"0..{BUCKETS}: rows", record=("counts", "0..1e16", "0..1e16", "counts"))
+@declared()
 class Adwin(NamedTuple):
-    totals: np.ndarray  # sums of buckets of 1, 2, 4, ... numbers, the oldest of a row first
-    counts: np.ndarray  # buckets in each row
-    record: np.ndarray  # see WIDTH and the rest above
+    totals: Annotated[np.ndarray, "0..1e16: rows buckets"]  # sums of buckets of 1, 2, 4, ... numbers, the oldest of a row first
+    counts: Annotated[np.ndarray, f"0..{BUCKETS}: rows"]  # buckets in each row
+    record: Annotated[np.ndarray, "counts", "0..1e16", "0..1e16", "counts"]  # see WIDTH and the rest above
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the buckets hold as many numbers as there are in the window."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -101,9 +101,13 @@ def _column(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-@declared(
-    counts="counts: classes",
-    spans=(
+@declared()
+class Losses(NamedTuple):
+    adwin: Adwin
+    counts: Annotated[np.ndarray, "counts: classes"]  # events of each class; none for values
+    # events and errors of a window; how many may confirm a rise, its chance; windows held, and past ones
+    spans: Annotated[
+        np.ndarray,
         f"index of {int(SPAN)}",
         f"0..{SPAN}",
         f"index of {TRIES + 1}",
@@ -113,25 +117,19 @@ def _column(name: Any) -> str:
         f"0..{2.0 / (1.0 - KEEP)}",
         "0..1",
         "0..1",
-    ),
-    held=f"0..1: {TRIES}",
-    record=("counts", *["not negative"] * 3, "0..1", f"{-SCORE}..{SCORE}", f"0..{SCORE**3}", "counts"),
-)
-class Losses(NamedTuple):
-    adwin: Adwin
-    counts: np.ndarray  # events of each class; none for values
-    spans: np.ndarray  # events and errors of a window; how many may confirm a rise, its chance; windows held, and past ones
-    held: np.ndarray  # mean errors of the windows since ADWIN found a rise
-    record: np.ndarray  # events, losses of model and constant, squares of differences; whether it failed; of targets and errors
+    ]
+    held: Annotated[np.ndarray, f"0..1: {TRIES}"]  # mean errors of the windows since ADWIN found a rise
+    # events, losses of model and constant, squares of differences; whether it failed; of targets and errors
+    record: Annotated[np.ndarray, "counts", *["not negative"] * 3, "0..1", f"{-SCORE}..{SCORE}", f"0..{SCORE**3}", "counts"]
 
 
-@declared(alarms=f"not negative: {KEPT} 5", moved=f"-1..1e9: {KEPT} {NAMED} 2", noted="counts: 2")
+@declared()
 class Watch(NamedTuple):
     losses: Losses
     columns: Columns
-    alarms: np.ndarray  # the latest, as a ring
-    moved: np.ndarray  # their columns and shares; -1 if there are fewer
-    noted: np.ndarray  # alarms and events so far
+    alarms: Annotated[np.ndarray, f"not negative: {KEPT} 5"]  # the latest, as a ring
+    moved: Annotated[np.ndarray, f"-1..1e9: {KEPT} {NAMED} 2"]  # their columns and shares; -1 if there are fewer
+    noted: Annotated[np.ndarray, "counts: 2"]  # alarms and events so far
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the columns are those of the rows that are given, and alarms of known kinds and of these columns."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -40,26 +40,16 @@ FAR = LARGEST["float32"]
 HELD, CELLS, CLOCK, MOST, ROOM = range(5)  # what size holds: events, cells, events learned; most cells, and events of a cell
 
 
-@declared(
-    lengths={"held": ("size", HELD), "used": ("size", CELLS)},
-    points="rows: held columns",
-    targets="targets: held",
-    weights="weights: held",
-    times="counts: held",
-    cores="rows: used columns",
-    first="counts: used",
-    count="counts: used",
-    size=("counts", "counts", "counts", "settings", "settings"),
-)
+@declared(lengths={"held": ("size", HELD), "used": ("size", CELLS)})
 class Archive(NamedTuple):
-    points: np.ndarray  # cell by cell
-    targets: np.ndarray
-    weights: np.ndarray
-    times: np.ndarray  # the number of events learned before
-    cores: np.ndarray
-    first: np.ndarray  # where each cell begins
-    count: np.ndarray  # type: ignore[assignment]  # of events in each cell
-    size: np.ndarray  # see HELD and the rest above
+    points: Annotated[np.ndarray, "rows: held columns"]  # cell by cell
+    targets: Annotated[np.ndarray, "targets: held"]
+    weights: Annotated[np.ndarray, "weights: held"]
+    times: Annotated[np.ndarray, "counts: held"]  # the number of events learned before
+    cores: Annotated[np.ndarray, "rows: used columns"]
+    first: Annotated[np.ndarray, "counts: used"]  # where each cell begins
+    count: Annotated[np.ndarray, "counts: used"]  # type: ignore[assignment]  # of events in each cell
+    size: Annotated[np.ndarray, "counts", "counts", "counts", "settings", "settings"]  # see HELD and the rest above
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the cells follow each other, and none has too many events."""

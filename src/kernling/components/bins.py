@@ -7,7 +7,7 @@ more than 128.  They are halfway to the next larger value: an edge that is a val
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,10 @@ SAME = 1e-6  # of the range of a column: values that differ by less may be the s
 NEVER = np.finfo(np.float64).max  # an edge that is not in use: no row may be so large
 
 
-@declared(columns="index of columns: edges", edges="numbers: edges")
+@declared()
 class Bins(NamedTuple):
-    columns: np.ndarray  # the column of each edge
-    edges: np.ndarray  # NEVER where there is none
+    columns: Annotated[np.ndarray, "index of columns: edges"]  # the column of each edge
+    edges: Annotated[np.ndarray, "numbers: edges"]  # NEVER where there is none
     sums: LeastSquares
 
     def grown(self, capacity: int) -> Bins:

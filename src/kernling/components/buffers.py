@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
-@declared(counts="counts: outputs 2", rows="coefficients: outputs 2 size features")
+@declared()
 class Buffers(NamedTuple):
     """Number of events, and features of some of them, for each side of each output."""
 
-    counts: np.ndarray
-    rows: np.ndarray
+    counts: Annotated[np.ndarray, "counts: outputs 2"]
+    rows: Annotated[np.ndarray, "coefficients: outputs 2 size features"]
 
     def widened(self, change: Widening) -> Buffers:
         """Convert to the outputs of ``change``; negative events of a new class come evenly from both sides of an old one."""

@@ -15,7 +15,7 @@ A column that has moved begins anew with the next window.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -45,20 +45,15 @@ class Moved(NamedTuple):
     chance: float  # at most how likely that is without a change
 
 
-@declared(
-    size=("counts", f"index of {WINDOW}"),
-    latest=f"numbers: {WINDOW} watched",
-    edges=f"numbers: watched {EDGES}",
-    past=f"counts: watched {BINS}",
-    usual="0..1e30: watched 5",
-    lengths={"watched": ("size", WATCHED)},
-)
+@declared(lengths={"watched": ("size", WATCHED)})
 class Columns(NamedTuple):
-    size: np.ndarray  # columns, and events in the window
-    latest: np.ndarray  # the window
-    edges: np.ndarray  # of bins
-    past: np.ndarray  # events in each bin, without those of the window; none before the first window
-    usual: np.ndarray  # windows compared; sum, squares and largest of their statistics; sum of their shares
+    size: Annotated[np.ndarray, "counts", f"index of {WINDOW}"]  # columns, and events in the window
+    latest: Annotated[np.ndarray, f"numbers: {WINDOW} watched"]  # the window
+    edges: Annotated[np.ndarray, f"numbers: watched {EDGES}"]  # of bins
+    # events in each bin, without those of the window; none before the first window
+    past: Annotated[np.ndarray, f"counts: watched {BINS}"]
+    # windows compared; sum, squares and largest of their statistics; sum of their shares
+    usual: Annotated[np.ndarray, "0..1e30: watched 5"]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless edges are in order."""

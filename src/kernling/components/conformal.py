@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -45,21 +45,16 @@ EVENTS, TOTAL, WEIGHT, MEAN, SQUARES = range(5)  # what record holds: see below
 INSIDE, SIZE = range(2)  # what tally holds for each level: errors up to the threshold, and sizes of intervals or sets
 
 
-@declared(
-    latest=f"0..{FAR}: {WINDOW}",
-    ordered=f"0..{FAR}: {WINDOW}",
-    allowed="-1..1: levels",
-    record=("counts", f"0..{SCORE**3}", f"0..{2.0 / RECENT}", f"{-SCORE}..{SCORE}", "not negative"),
-    factors=f"0..{2.0 * REACH / FADE}: 2 bins",
-    tally="not negative: levels 2",
-)
+@declared()
 class Errors(NamedTuple):
-    latest: np.ndarray  # errors in units, as a ring
-    ordered: np.ndarray  # the same, sorted; zeros follow
-    allowed: np.ndarray  # a_t of each level
-    record: np.ndarray  # events; the latest errors' sum and weight; mean and squared differences of predictions
-    factors: np.ndarray  # (2, bins): errors over the mean of the latest ones, and how many; no bins for classes
-    tally: np.ndarray  # (levels, 2): see INSIDE and SIZE
+    latest: Annotated[np.ndarray, f"0..{FAR}: {WINDOW}"]  # errors in units, as a ring
+    ordered: Annotated[np.ndarray, f"0..{FAR}: {WINDOW}"]  # the same, sorted; zeros follow
+    allowed: Annotated[np.ndarray, "-1..1: levels"]  # a_t of each level
+    # events; the latest errors' sum and weight; mean and squared differences of predictions
+    record: Annotated[np.ndarray, "counts", f"0..{SCORE**3}", f"0..{2.0 / RECENT}", f"{-SCORE}..{SCORE}", "not negative"]
+    # (2, bins): errors over the mean of the latest ones, and how many; no bins for classes
+    factors: Annotated[np.ndarray, f"0..{2.0 * REACH / FADE}: 2 bins"]
+    tally: Annotated[np.ndarray, "not negative: levels 2"]  # (levels, 2): see INSIDE and SIZE
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the errors in order are the latest ones, and their mean can be computed."""

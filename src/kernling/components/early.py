@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,24 +22,17 @@ SETTLE = (16, 64, 256, 1024)  # events after which all these are recomputed, for
 ROOM = 2**22  # numbers that the first events may take: of wide rows, fewer are kept
 
 
-@declared(
-    lengths={"held": ("count", 0)},
-    X="rows: held columns",
-    targets="targets: held",
-    weights="weights: held",
-    count=("counts", "counts"),
-    gamma=f"{1.0 / GAMMA}..{GAMMA}: 1",
-    stretch=f"{1.0 / MOST}..{MOST}: columns",
-    begun="-1..1e16: 1",
-)
+@declared(lengths={"held": ("count", 0)})
 class Early(NamedTuple):
-    X: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # events now, and at most: 0 once all is settled
-    gamma: np.ndarray  # as it is known now
-    stretch: np.ndarray  # factors of the columns for kernels, likewise
-    begun: np.ndarray  # the events that the model had learned before, of which these experts know nothing; -1: not begun
+    X: Annotated[np.ndarray, "rows: held columns"]
+    targets: Annotated[np.ndarray, "targets: held"]
+    weights: Annotated[np.ndarray, "weights: held"]
+    # events now, and at most: 0 once all is settled
+    count: Annotated[np.ndarray, "counts", "counts"]  # type: ignore[assignment]
+    gamma: Annotated[np.ndarray, f"{1.0 / GAMMA}..{GAMMA}: 1"]  # as it is known now
+    stretch: Annotated[np.ndarray, f"{1.0 / MOST}..{MOST}: columns"]  # factors of the columns for kernels, likewise
+    # the events that the model had learned before, of which these experts know nothing; -1: not begun
+    begun: Annotated[np.ndarray, "-1..1e16: 1"]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there are too many events."""

@@ -6,7 +6,7 @@ the perceptron), and then the oldest point is removed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -140,11 +140,11 @@ def point_scores(model, block, k, f):
 # ---------------------------------------------------------------------- per-point data of some methods
 
 
-@declared(scores="coefficients: outputs stored")
+@declared()
 class Values(NamedTuple):
     """The model's scores of its own points."""
 
-    scores: np.ndarray
+    scores: Annotated[np.ndarray, "coefficients: outputs stored"]
 
     def widened(self, change: Widening) -> Values:
         """Convert to the outputs of ``change``."""
@@ -155,11 +155,11 @@ class Values(NamedTuple):
         return Values(merging.model.coef[0] @ point_matrix(merging.kernel, merging.model))
 
 
-@declared(targets="targets: stored")
+@declared()
 class Labels(NamedTuple):
     """The target of each stored point."""
 
-    targets: np.ndarray
+    targets: Annotated[np.ndarray, "targets: stored"]
 
     def widened(self, change: Widening) -> Labels:
         """Recode the targets for the outputs of ``change``."""
@@ -173,12 +173,12 @@ class Labels(NamedTuple):
         return Labels(targets)
 
 
-@declared(matrix="coefficients: stored stored", nearest="index of stored or -1: stored")
+@declared()
 class Pairs(NamedTuple):
     """Kernel values between stored points, and the point nearest to each in feature space (-1 if there is no other)."""
 
-    matrix: np.ndarray
-    nearest: np.ndarray
+    matrix: Annotated[np.ndarray, "coefficients: stored stored"]
+    nearest: Annotated[np.ndarray, "index of stored or -1: stored"]
 
     def merged(self, other: Pairs, start: Pairs | None, merging: Merging) -> Pairs:
         """Return the pairs of the merged model's points."""

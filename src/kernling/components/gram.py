@@ -6,7 +6,7 @@ and recomputed when it has drifted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -24,16 +24,12 @@ FEW = 256  # multiplications that take less time than a call of BLAS
 WORST, RENEWED, UPDATES, LAST, FLOOR = range(5)  # what record holds
 
 
-@declared(
-    used="record",
-    matrix="coefficients: stored stored",
-    inverse="coefficients: stored stored",
-    record="not negative: record",
-)
+@declared(used="record")
 class Gram(NamedTuple):
-    matrix: np.ndarray  # kernel values of the stored points, zero beyond them
-    inverse: np.ndarray
-    record: np.ndarray  # drift and renewals, see WORST and the rest above; empty when the matrix is not used
+    matrix: Annotated[np.ndarray, "coefficients: stored stored"]  # kernel values of the stored points, zero beyond them
+    inverse: Annotated[np.ndarray, "coefficients: stored stored"]
+    # drift and renewals, see WORST and the rest above; empty when the matrix is not used
+    record: Annotated[np.ndarray, "not negative: record"]
 
     def merged(self, other: Gram, start: Gram | None, merging: Merging) -> Gram:
         """Return the matrix of the merged model's points."""

@@ -6,7 +6,7 @@ other are often alike.  Only the number of events matters, not how they are divi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,10 +23,10 @@ ROOM = 2**16  # numbers that they may take: of wide rows, fewer are kept
 STEP = 16  # events between two rows that are kept, at most
 
 
-@declared(rows="rows: latest columns", count="counts: 1")
+@declared()
 class Latest(NamedTuple):
-    rows: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # events so far
+    rows: Annotated[np.ndarray, "rows: latest columns"]
+    count: Annotated[np.ndarray, "counts: 1"]  # type: ignore[assignment]  # events so far
 
     @property
     def held(self) -> np.ndarray:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -80,24 +80,19 @@ class Ridge(NamedTuple):
     period: int  # events after which a forgotten ridge is restored; 0 without forgetting
 
 
-@declared(
-    lengths={"features": ("size", FEATURES), "base": ("size", BASE)},
-    factor="triangle: base*base",
-    squares="triangle: base*base",
-    weights="coefficients: outputs features",
-    moments="numbers: outputs features",
-    losses="numbers: outputs",
-    size=("counts", "settings", "settings", "counts", "counts"),
-    record=("positive", "counts", "numbers", "numbers", "not negative", "settings", "settings", "settings"),
-)
+@declared(lengths={"features": ("size", FEATURES), "base": ("size", BASE)})
 class LeastSquares(NamedTuple):
-    factor: np.ndarray  # L', its upper triangle row by row in the first base^2 numbers: base features at the last fold
-    squares: np.ndarray  # S, likewise
-    weights: np.ndarray  # W, (outputs, capacity)
-    moments: np.ndarray  # B, (outputs, capacity)
-    losses: np.ndarray  # the least regularised squared loss of all events so far: the sum of a^2
-    size: np.ndarray  # see FEATURES and the rest above
-    record: np.ndarray  # see RHO and the rest above
+    # L', its upper triangle row by row in the first base^2 numbers: base features at the last fold
+    factor: Annotated[np.ndarray, "triangle: base*base"]
+    squares: Annotated[np.ndarray, "triangle: base*base"]  # S, likewise
+    weights: Annotated[np.ndarray, "coefficients: outputs features"]  # W, (outputs, capacity)
+    moments: Annotated[np.ndarray, "numbers: outputs features"]  # B, (outputs, capacity)
+    losses: Annotated[np.ndarray, "numbers: outputs"]  # the least regularised squared loss of all events so far: the sum of a^2
+    size: Annotated[np.ndarray, "counts", "settings", "settings", "counts", "counts"]  # see FEATURES and the rest above
+    # see RHO and the rest above
+    record: Annotated[
+        np.ndarray, "positive", "counts", "numbers", "numbers", "not negative", "settings", "settings", "settings"
+    ]
     pending: Pending
 
     def check(self, dimensions: Mapping[str, int]) -> None:

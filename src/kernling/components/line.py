@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 WIDE = 512  # columns, above which only the diagonal is kept: memory of the size of a row
 
 
-@declared(weights="coefficients: outputs features", squares="not negative: features")
+@declared()
 class Diagonal(NamedTuple):
-    weights: np.ndarray  # the first feature is 1
-    squares: np.ndarray  # sums of squared features, of which forgetting leaves less and less
+    weights: Annotated[np.ndarray, "coefficients: outputs features"]  # the first feature is 1
+    # sums of squared features, of which forgetting leaves less and less
+    squares: Annotated[np.ndarray, "not negative: features"]
 
     def widened(self, change: Widening) -> Diagonal:
         """Convert the single column of two classes to one per class; targets of a new class were -1 so far."""

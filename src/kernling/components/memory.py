@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,27 +31,19 @@ SNAPSHOT, GRADIENT = 2, 3  # groups of the expansion; the snapshot has the same 
 COUNT, OLDEST, FIRST_STORED, STORED, STALE = range(5)  # what ring holds
 
 
-@declared(
-    X="rows: events columns",
-    Z="coefficients: events features",
-    targets="targets: events",
-    weights="weights: events",
-    slots="index of stored or -1: events",
-    gradients="coefficients: events outputs",
-    stored="index of events: events",
-    features_sum="coefficients: outputs features",
-    ring=("counts", "index of events", "index of events", "counts", "0..1"),
-)
+@declared()
 class Memory(NamedTuple):
-    X: np.ndarray  # rows minus the centre
-    Z: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    slots: np.ndarray  # index of the stored event, -1 if it is represented by its features
-    gradients: np.ndarray  # at the snapshot
-    stored: np.ndarray  # which events of the memory are stored, a queue
-    features_sum: np.ndarray
-    ring: np.ndarray  # size, oldest, the queue's first and length, whether the gradients are out of date
+    X: Annotated[np.ndarray, "rows: events columns"]  # rows minus the centre
+    Z: Annotated[np.ndarray, "coefficients: events features"]
+    targets: Annotated[np.ndarray, "targets: events"]
+    weights: Annotated[np.ndarray, "weights: events"]
+    # index of the stored event, -1 if it is represented by its features
+    slots: Annotated[np.ndarray, "index of stored or -1: events"]
+    gradients: Annotated[np.ndarray, "coefficients: events outputs"]  # at the snapshot
+    stored: Annotated[np.ndarray, "index of events: events"]  # which events of the memory are stored, a queue
+    features_sum: Annotated[np.ndarray, "coefficients: outputs features"]
+    # size, oldest, the queue's first and length, whether the gradients are out of date
+    ring: Annotated[np.ndarray, "counts", "index of events", "index of events", "counts", "0..1"]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the queue has all events that are stored as points, from the oldest on."""

@@ -16,7 +16,7 @@ is clipped or replaced by the mean of a bin, so that different scores have diffe
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -42,31 +42,20 @@ LEAST = 1e-3  # pivot of a system of equations, which is more if there are no ro
 LARGEST = 1e6  # more than weights and biases can be
 
 
-@declared(
-    mean="coefficients: experts outputs",
-    spread="positive: experts",
-    pull=f"{-LARGEST}..{LARGEST}: stacks experts",
-    curvature="coefficients: stacks experts experts",
-    bias=f"{-LARGEST}..{LARGEST}: stacks labels",
-    bias_curvature="0..1e130: stacks labels",
-    noise="0..1: stacks",
-    trust="shares: stacks",
-    losses="not negative: stacks",
-    seen="positive: labels",
-    record=("counts", "not negative"),
-)
+@declared()
 class Mixture(NamedTuple):
-    mean: np.ndarray  # of scores
-    spread: np.ndarray  # mean squared differences of scores from it
-    pull: np.ndarray  # weights of scores
-    curvature: np.ndarray  # sums of second derivatives, of which the lower triangle counts
-    bias: np.ndarray
-    bias_curvature: np.ndarray
-    noise: np.ndarray  # share of the labels
-    trust: np.ndarray  # weights of the stacks
-    losses: np.ndarray  # log-loss of each stack, of all events so far
-    seen: np.ndarray  # events of each class so far, and one
-    record: np.ndarray  # see EVENTS and LOG_LOSS above
+    mean: Annotated[np.ndarray, "coefficients: experts outputs"]  # of scores
+    spread: Annotated[np.ndarray, "positive: experts"]  # mean squared differences of scores from it
+    pull: Annotated[np.ndarray, f"{-LARGEST}..{LARGEST}: stacks experts"]  # weights of scores
+    # sums of second derivatives, of which the lower triangle counts
+    curvature: Annotated[np.ndarray, "coefficients: stacks experts experts"]
+    bias: Annotated[np.ndarray, f"{-LARGEST}..{LARGEST}: stacks labels"]
+    bias_curvature: Annotated[np.ndarray, "0..1e130: stacks labels"]
+    noise: Annotated[np.ndarray, "0..1: stacks"]  # share of the labels
+    trust: Annotated[np.ndarray, "shares: stacks"]  # weights of the stacks
+    losses: Annotated[np.ndarray, "not negative: stacks"]  # log-loss of each stack, of all events so far
+    seen: Annotated[np.ndarray, "positive: labels"]  # events of each class so far, and one
+    record: Annotated[np.ndarray, "counts", "not negative"]  # see EVENTS and LOG_LOSS above
 
     def widened(self, change: Widening) -> Mixture:
         """Convert to the outputs of ``change``; a new class has the lowest mean score, and the least bias."""

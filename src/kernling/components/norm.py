@@ -6,7 +6,7 @@ values by one row of the matrix.  Values and norm are those of v, without the mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 REFRESH = 4096  # events after which values and norm are recomputed, so that rounding errors do not accumulate
 
 
-@declared(used="square", gram="coefficients: stored stored", values="coefficients: stored", square="numbers: square")
+@declared(used="square")
 class Norm(NamedTuple):
-    gram: np.ndarray
-    values: np.ndarray
-    square: np.ndarray  # or empty when the norm is not needed
+    gram: Annotated[np.ndarray, "coefficients: stored stored"]
+    values: Annotated[np.ndarray, "coefficients: stored"]
+    square: Annotated[np.ndarray, "numbers: square"]  # or empty when the norm is not needed
 
     def merged(self, other: Norm, start: Norm | None, merging: Merging) -> Norm:
         """Return the norm of the merged model."""

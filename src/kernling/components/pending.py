@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -23,24 +23,16 @@ RHO, EVENTS, COUNT, REGRET, LARGEST, FULL, KEEP, PERIOD = range(8)  # what recor
 RECORDS = 8
 
 
-@declared(
-    features="numbers: known events",
-    whitened="numbers: known events",
-    factor="triangle: events events",
-    rest="numbers: outputs events",
-    targets="numbers: outputs events",
-    weights="weights: events",
-    size=("counts", "counts"),
-    lengths={"known": ("size", 0), "events": ("size", 1)},
-)
+@declared(lengths={"known": ("size", 0), "events": ("size", 1)})
 class Pending(NamedTuple):
-    features: np.ndarray  # Z, (capacity, BLOCK)
-    whitened: np.ndarray  # Y
-    factor: np.ndarray  # C by columns, as in core/triangles.py
-    rest: np.ndarray  # a
-    targets: np.ndarray  # T
-    weights: np.ndarray  # s
-    size: np.ndarray  # of the arrays without spare room, where there is none: features and events
+    features: Annotated[np.ndarray, "numbers: known events"]  # Z, (capacity, BLOCK)
+    whitened: Annotated[np.ndarray, "numbers: known events"]  # Y
+    factor: Annotated[np.ndarray, "triangle: events events"]  # C by columns, as in core/triangles.py
+    rest: Annotated[np.ndarray, "numbers: outputs events"]  # a
+    targets: Annotated[np.ndarray, "numbers: outputs events"]  # T
+    weights: Annotated[np.ndarray, "weights: events"]  # s
+    # of the arrays without spare room, where there is none: features and events
+    size: Annotated[np.ndarray, "counts", "counts"]
 
     def grown(self, n: int) -> Pending:
         """Return a copy with room for n features and all events."""

@@ -6,7 +6,7 @@ Early scores belong to a model that has seen little, so only the last fifth of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,13 @@ LENGTH = 1000  # scores behind the border
 PARTS = 5  # of all events, of which only the last one counts
 
 
-@declared(ring="coefficients: ring", count="counts: 1")
+@declared()
 class RecentScores(NamedTuple):
     """A ring buffer of scores."""
 
-    ring: np.ndarray  # or empty where nobody asks for the scores
-    count: np.ndarray  # type: ignore[assignment]  # scores so far, those that the ring has lost included
+    ring: Annotated[np.ndarray, "coefficients: ring"]  # or empty where nobody asks for the scores
+    # scores so far, those that the ring has lost included
+    count: Annotated[np.ndarray, "counts: 1"]  # type: ignore[assignment]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if there were scores where none are kept."""

@@ -8,7 +8,7 @@ are learned as if they were so far away: one absurd number spoils neither its co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -97,21 +97,15 @@ def stay(kind: np.ndarray) -> np.ndarray:
     return kind <= (UNIT if kind.max(initial=ZERO_OR_ONE) <= UNIT else ZERO_OR_ONE)
 
 
-@declared(
-    count="counts: 1",
-    clipped="counts: 1",
-    mean=f"{-MOST}..{MOST}: scaled",
-    squares="not negative: scaled",
-    kind=f"{ZERO_OR_ONE}..{ANY}: scaled",
-)
+@declared()
 class Scales(NamedTuple):
     """Statistics of the columns, for a model that standardises them itself."""
 
-    count: np.ndarray  # type: ignore[assignment]  # rows learned
-    clipped: np.ndarray  # rows in which a number was clipped
-    mean: np.ndarray
-    squares: np.ndarray  # sums of squared differences from the mean
-    kind: np.ndarray  # see ZERO_OR_ONE and the rest above
+    count: Annotated[np.ndarray, "counts: 1"]  # type: ignore[assignment]  # rows learned
+    clipped: Annotated[np.ndarray, "counts: 1"]  # rows in which a number was clipped
+    mean: Annotated[np.ndarray, f"{-MOST}..{MOST}: scaled"]
+    squares: Annotated[np.ndarray, "not negative: scaled"]  # sums of squared differences from the mean
+    kind: Annotated[np.ndarray, f"{ZERO_OR_ONE}..{ANY}: scaled"]  # see ZERO_OR_ONE and the rest above
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if a column varies by more than rows can."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -27,19 +27,14 @@ def pooled_examples(own: Any, other: Any) -> np.ndarray:
     return np.where((other.counts > own.counts)[..., np.newaxis], other.examples, own.examples)
 
 
-@declared(
-    counts="counts: outputs 2",
-    means="coefficients: outputs 2 means",
-    examples="coefficients: outputs 2 examples",
-    latest="index of 2 or -1: outputs",
-)
+@declared()
 class Sides(NamedTuple):
     """Number of events, mean of their features and one example, for each side of each output."""
 
-    counts: np.ndarray
-    means: np.ndarray  # or without features if a learner does not need them
-    examples: np.ndarray  # the same
-    latest: np.ndarray  # side of the example stored last, -1 before the first
+    counts: Annotated[np.ndarray, "counts: outputs 2"]
+    means: Annotated[np.ndarray, "coefficients: outputs 2 means"]  # or without features if a learner does not need them
+    examples: Annotated[np.ndarray, "coefficients: outputs 2 examples"]  # the same
+    latest: Annotated[np.ndarray, "index of 2 or -1: outputs"]  # side of the example stored last, -1 before the first
 
     def widened(self, change: Widening) -> Sides:
         """Convert to the outputs of ``change``; all earlier events are negative examples of a new class."""

@@ -10,7 +10,7 @@ long is met again.  The first successor that is not better within its time is dr
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -47,16 +47,13 @@ class Rise(NamedTuple):
     replaced: int | None  # the event at which a successor took over; None if none did, or not yet
 
 
-@declared(
-    alarms=f"not negative: {KEPT} 5",
-    noted="counts: 1",
-    contest=("-5..5", "-1e4..1e4", "0..1e5", "0..1e4", "0..1e4", "counts", f"0..{SCORE**3}", "counts"),
-)
+@declared()
 class Succession(NamedTuple):
     adwin: Adwin
-    alarms: np.ndarray  # the latest, as a ring
-    noted: np.ndarray  # how many there were
-    contest: np.ndarray  # see LEAD and the rest above
+    alarms: Annotated[np.ndarray, f"not negative: {KEPT} 5"]  # the latest, as a ring
+    noted: Annotated[np.ndarray, "counts: 1"]  # how many there were
+    # see LEAD and the rest above
+    contest: Annotated[np.ndarray, "-5..5", "-1e4..1e4", "0..1e5", "0..1e4", "0..1e4", "counts", f"0..{SCORE**3}", "counts"]
 
     def latest(self) -> list[Rise]:
         """Return the latest alarms, the oldest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,23 +20,16 @@ RECENT = 128  # scores of each side that determine a threshold
 PERIOD = 32  # events between two stored scores of one side, on a long stream
 
 
-@declared(
-    ring="coefficients: outputs 2 recent",
-    counts="counts: outputs 2",
-    times="not negative: outputs 2",
-    scores="coefficients: outputs both",
-    sides="0..1: outputs both",
-    threshold="coefficients: outputs",
-)
+@declared()
 class Recent(NamedTuple):
     """Some recent scores of each side, and the threshold that separates them best."""
 
-    ring: np.ndarray  # a ring buffer, in order of arrival
-    counts: np.ndarray  # number of scores stored so far
-    times: np.ndarray  # the event of the last of them
-    scores: np.ndarray  # the scores of both sides, sorted
-    sides: np.ndarray  # that the sorted scores belong to
-    threshold: np.ndarray
+    ring: Annotated[np.ndarray, "coefficients: outputs 2 recent"]  # a ring buffer, in order of arrival
+    counts: Annotated[np.ndarray, "counts: outputs 2"]  # number of scores stored so far
+    times: Annotated[np.ndarray, "not negative: outputs 2"]  # the event of the last of them
+    scores: Annotated[np.ndarray, "coefficients: outputs both"]  # the scores of both sides, sorted
+    sides: Annotated[np.ndarray, "0..1: outputs both"]  # that the sorted scores belong to
+    threshold: Annotated[np.ndarray, "coefficients: outputs"]
 
     def widened(self, change: Widening) -> Recent:
         """Convert to the outputs of ``change``; a new class has no scores yet."""

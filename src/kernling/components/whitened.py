@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
-@declared(factor="triangle: stored stored", most="settings: 1")
+@declared()
 class Whitening(NamedTuple):
-    factor: np.ndarray  # L by columns, as in core/triangles.py
-    most: np.ndarray  # maximum number of points
+    factor: Annotated[np.ndarray, "triangle: stored stored"]  # L by columns, as in core/triangles.py
+    most: Annotated[np.ndarray, "settings: 1"]  # maximum number of points
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the factor is one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -43,18 +43,12 @@ FAR = 1e-30  # kernel value below which all events are as far: float32 has no sm
 TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
 
-@declared(
-    lengths={"held": ("place", SIZE)},
-    columns="rows: columns held",
-    norms="not negative: most",
-    coef="coefficients: views scores held",
-    place=("counts", "index of most"),
-)
+@declared(lengths={"held": ("place", SIZE)})
 class Window(NamedTuple):
-    columns: np.ndarray  # of the events: (d, events)
-    norms: np.ndarray  # squared: the only array that always has its full length
-    coef: np.ndarray
-    place: np.ndarray  # see SIZE and the rest above
+    columns: Annotated[np.ndarray, "rows: columns held"]  # of the events: (d, events)
+    norms: Annotated[np.ndarray, "not negative: most"]  # squared: the only array that always has its full length
+    coef: Annotated[np.ndarray, "coefficients: views scores held"]
+    place: Annotated[np.ndarray, "counts", "index of most"]  # see SIZE and the rest above
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the next place follows from the number of events."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -30,29 +30,19 @@ CHOICES = ("last", "average", "suffix")  # outputs that have votes where the cho
 room = ContextVar("room", default=LIMIT)  # limited to the size of the file while loading one
 
 
-@declared(
-    points="rows: stored columns",
-    norms="not negative: stored",
-    coef="coefficients: groups outputs stored",
-    places="settings: outputs",
-    tags="numbers: tags stored",
-    centre="rows: columns",
-    size="counts: 1",
-    clock=("1e-308..1e6", "0..1e22", "counts", "not negative", "-1..1e16"),
-    marks="-1..1e16: marks",
-    votes="shares: votes",
-)
+@declared()
 class Expansion(NamedTuple):
-    points: np.ndarray
-    norms: np.ndarray  # squared
-    coef: np.ndarray  # float64
-    places: np.ndarray  # in files, and wherever there is no spare room, 0, 1, ...
-    tags: np.ndarray  # float64: per-point data of a learner
-    centre: np.ndarray
-    size: np.ndarray  # number of points
-    clock: np.ndarray  # scale of group 0, its running total, events learned, times of the next snapshots
-    marks: np.ndarray  # events at which each snapshot was taken, -1 for none
-    votes: np.ndarray  # weight of each of CHOICES, or none
+    points: Annotated[np.ndarray, "rows: stored columns"]
+    norms: Annotated[np.ndarray, "not negative: stored"]  # squared
+    coef: Annotated[np.ndarray, "coefficients: groups outputs stored"]  # float64
+    places: Annotated[np.ndarray, "settings: outputs"]  # in files, and wherever there is no spare room, 0, 1, ...
+    tags: Annotated[np.ndarray, "numbers: tags stored"]  # float64: per-point data of a learner
+    centre: Annotated[np.ndarray, "rows: columns"]
+    size: Annotated[np.ndarray, "counts: 1"]  # number of points
+    # scale of group 0, its running total, events learned, times of the next snapshots
+    clock: Annotated[np.ndarray, "1e-308..1e6", "0..1e22", "counts", "not negative", "-1..1e16"]
+    marks: Annotated[np.ndarray, "-1..1e16: marks"]  # events at which each snapshot was taken, -1 for none
+    votes: Annotated[np.ndarray, "shares: votes"]  # weight of each of CHOICES, or none
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the norms are those of the points."""

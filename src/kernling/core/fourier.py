@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -47,25 +47,18 @@ MEAN, LATEST = 1, 2  # groups: the sum of all models, and the mean of the latest
 LATEST_EVENTS = 1000.0  # about as many models are in the mean of the latest ones
 
 
-@declared(
-    frequencies="numbers: waves columns",
-    phase=f"0..{2.0 * math.pi}: waves",
-    centre="rows: columns",
-    coef="-1e220..1e220: groups outputs features",  # of columns, they are multiplied by those of a kernel
-    places="settings: outputs",
-    clock=("settings", "settings", "counts", "settings"),
-    votes="shares: votes",
-)
+@declared()
 class Linear(NamedTuple):
     """A linear model on random features; without frequencies, on the columns themselves."""
 
-    frequencies: np.ndarray
-    phase: np.ndarray  # of the centre, in float64
-    centre: np.ndarray
-    coef: np.ndarray  # float64
-    places: np.ndarray  # the column of each output, as in an expansion
-    clock: np.ndarray  # as in an expansion; only the events are used
-    votes: np.ndarray  # weight of each of CHOICES in the output, or none
+    frequencies: Annotated[np.ndarray, "numbers: waves columns"]
+    phase: Annotated[np.ndarray, f"0..{2.0 * math.pi}: waves"]  # of the centre, in float64
+    centre: Annotated[np.ndarray, "rows: columns"]
+    # float64; of columns, they are multiplied by those of a kernel
+    coef: Annotated[np.ndarray, "-1e220..1e220: groups outputs features"]
+    places: Annotated[np.ndarray, "settings: outputs"]  # the column of each output, as in an expansion
+    clock: Annotated[np.ndarray, "settings", "settings", "counts", "settings"]  # as in an expansion; only the events are used
+    votes: Annotated[np.ndarray, "shares: votes"]  # weight of each of CHOICES in the output, or none
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise if the centre is where no row can be."""

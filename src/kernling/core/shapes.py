@@ -1,10 +1,10 @@
 """What the arrays of a state are: each part declares it once, as data, and ``verify`` compares a whole state with it.
 
-A part, a NamedTuple of arrays, is decorated by ``@declared(name="contents: dimensions", ...)``.  The dimensions are
-``stored`` (points), ``columns``, ``outputs``, ``classes``, numbers, products of two such as ``features*features``, or names of
-the part's own: their length is that of the part before the first event, which follows from the parameters, or with
-``lengths={"held": ("count", 0)}`` the number at this place of an array.  With ``used="record"``, the whole part is empty where
-that array is: a learner's parameters do not need it.
+A part is a NamedTuple decorated by ``@declared()``, and ``Annotated[np.ndarray, "contents: dimensions"]`` says what each of its
+arrays is.  The dimensions are ``stored`` (points), ``columns``, ``outputs``, ``classes``, numbers, products of two such as
+``features*features``, or names of the part's own: their length is that of the part before the first event, which follows from
+the parameters, or with ``@declared(lengths={"held": ("count", 0)})`` the number at this place of an array.  With
+``@declared(used="record")``, the whole part is empty where that array is: a learner's parameters do not need it.
 
 The contents are one of:
 
@@ -24,7 +24,7 @@ settings              the same as before the first event
 0..1                  any other range, both ends included
 ====================  ============================================================================================
 
-An array whose numbers have different meanings is declared by a tuple of contents, one for each number.
+An array whose numbers have different meanings is annotated with the contents of each of them, without dimensions.
 
 A part with arrays of dimension ``stored`` is given the methods ``grown`` and ``trimmed`` (state.py), unless it defines them.
 """
@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -76,32 +76,25 @@ class Arrays(NamedTuple):
 NOTHING = Arrays({}, "", {})  # of a state without bare arrays
 
 
-def declared(
-    *, used: str = "", lengths: Mapping[str, tuple[str, int]] | None = None, **arrays: str | tuple[str, ...]
-) -> Callable[[type[Part]], type[Part]]:
-    """Declare the arrays of a part, in its attribute ``ARRAYS``; see the top of this file.
+def declared(*, used: str = "", lengths: Mapping[str, tuple[str, int]] | None = None) -> Callable[[type[Part]], type[Part]]:
+    """Collect what the annotations of a part declare, in its attribute ``ARRAYS``; see the top of this file.
 
     Examples
     --------
-    >>> from typing import NamedTuple
+    >>> from typing import Annotated, NamedTuple
     >>> import numpy as np
     >>> from kernling.core.shapes import declared
-    >>> @declared(targets="targets: stored", count=("counts",))
+    >>> @declared()
     ... class Labels(NamedTuple):
-    ...     targets: np.ndarray
-    ...     count: np.ndarray
+    ...     targets: Annotated[np.ndarray, "targets: stored"]
+    ...     count: Annotated[np.ndarray, "counts"]
     >>> Labels.ARRAYS.arrays["targets"].shape
     ('stored',)
     """
-    found = {}
-    for name, entry in arrays.items():
-        if isinstance(entry, tuple):
-            found[name] = Declared((str(len(entry)),), entry)
-        else:
-            contents, _, shape = entry.partition(": ")
-            found[name] = Declared(tuple(shape.split()), (contents,))
 
     def declare(part: type[Part]) -> type[Part]:
+        hints = get_type_hints(part, include_extras=True)
+        found = {name: _entry(*hint.__metadata__) for name, hint in hints.items() if hasattr(hint, "__metadata__")}
         part.ARRAYS = Arrays(found, used, lengths or {})  # type: ignore[attr-defined]
         # not issubclass(part, PerPoint): Python would remember that the part was none before it had the methods
         if not hasattr(part, "grown") and any(STORED in entry.shape for entry in found.values()):
@@ -109,6 +102,12 @@ def declared(
         return part
 
     return declare
+
+
+def _entry(*contents: str) -> Declared:
+    """Return the declaration of an array from its annotation."""
+    shared, colon, shape = contents[0].partition(": ")
+    return Declared(tuple(shape.split()), (shared,)) if colon else Declared((str(len(contents)),), contents)
 
 
 def _grown(part: Any, capacity: int) -> Any:

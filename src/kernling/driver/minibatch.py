@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -25,21 +25,15 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 
-@declared(
-    X="rows: batch columns",
-    targets="targets: batch",
-    weights="weights: batch",
-    uniforms="0..1: batch",
-    count="index of batch: 1",
-)
+@declared()
 class Waiting(NamedTuple):
     """Rows of an incomplete batch; all numbers beyond them are 0."""
 
-    X: np.ndarray  # minus the model's centre
-    targets: np.ndarray
-    weights: np.ndarray
-    uniforms: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]  # ; hides the method of tuples
+    X: Annotated[np.ndarray, "rows: batch columns"]  # minus the model's centre
+    targets: Annotated[np.ndarray, "targets: batch"]
+    weights: Annotated[np.ndarray, "weights: batch"]
+    uniforms: Annotated[np.ndarray, "0..1: batch"]
+    count: Annotated[np.ndarray, "index of batch: 1"]  # type: ignore[assignment]  # ; hides the method of tuples
 
     def widened(self, change: Widening) -> Waiting:
         """Convert to the outputs of ``change``."""

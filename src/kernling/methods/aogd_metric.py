@@ -22,7 +22,7 @@ columns, and the mean of all weights is used.  A sample weight multiplies the gr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -56,13 +56,13 @@ class Params(NamedTuple):
     lam: float
 
 
-@declared(counts="counts: classes", means="coefficients: classes features", examples="coefficients: classes features")
+@declared()
 class Classes(NamedTuple):
     """Number of events, mean and example of each class, in the order of the labels."""
 
-    counts: np.ndarray
-    means: np.ndarray
-    examples: np.ndarray
+    counts: Annotated[np.ndarray, "counts: classes"]
+    means: Annotated[np.ndarray, "coefficients: classes features"]
+    examples: Annotated[np.ndarray, "coefficients: classes features"]
 
     def with_class(self, place: int) -> Classes:
         """Return arrays with room for one more class."""

@@ -16,7 +16,7 @@ multiplies both gradients of the loss.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -41,12 +41,12 @@ class Params(NamedTuple):
     lam: float
 
 
-@declared(mean="coefficients: features", example="coefficients: features", values="coefficients: 2")
+@declared()
 class State(NamedTuple):
     model: Linear
-    mean: np.ndarray
-    example: np.ndarray
-    values: np.ndarray  # of the mean and of the example
+    mean: Annotated[np.ndarray, "coefficients: features"]
+    example: Annotated[np.ndarray, "coefficients: features"]
+    values: Annotated[np.ndarray, "coefficients: 2"]  # of the mean and of the example
 
 
 @inline

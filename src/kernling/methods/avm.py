@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -74,11 +74,12 @@ class Params(NamedTuple):
     horizon: float  # maximum of t, to forget
 
 
-@declared(stats=("counts", "counts", "not negative", "0..1e50", "weights", "not negative", "counts"))
+@declared()
 class State(NamedTuple):
     model: Expansion
     norm: Norm  # for the l2 loss only
-    stats: np.ndarray  # what certificates need, by the names of cells.py
+    # what certificates need, by the names of cells.py
+    stats: Annotated[np.ndarray, "counts", "counts", "not negative", "0..1e50", "weights", "not negative", "counts"]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless the cells are those of the core points: one of them is replaced when there are too many."""

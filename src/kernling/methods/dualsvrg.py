@@ -25,7 +25,7 @@ wrong class.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -76,12 +76,12 @@ class Params(NamedTuple):
     period: int
 
 
-@declared(stats=("weights", "not negative"))
+@declared()
 class State(NamedTuple):
     model: Expansion  # groups: w, its sum over the period, the snapshot u, the memory's gradients
     linear: Linear  # groups: w, its sum over the period, the snapshot u
     memory: Memory
-    stats: np.ndarray  # what certificates need, by the names of stats.py
+    stats: Annotated[np.ndarray, "weights", "not negative"]  # what certificates need, by the names of stats.py
 
 
 @inline

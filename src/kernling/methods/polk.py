@@ -24,7 +24,7 @@ nothing.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -62,12 +62,15 @@ class Params(NamedTuple):
     max_points: float
 
 
-@declared(stats=("not negative", "not negative", "not negative", "not negative", "counts", "not negative", "weights"))
+@declared()
 class State(NamedTuple):
     model: Expansion
     gram: Gram
     waiting: Waiting
-    stats: np.ndarray  # what certificates need, by the names of stats.py
+    # what certificates need, by the names of stats.py
+    stats: Annotated[
+        np.ndarray, "not negative", "not negative", "not negative", "not negative", "counts", "not negative", "weights"
+    ]
 
 
 @inline

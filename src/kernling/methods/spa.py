@@ -35,7 +35,7 @@ Departures from the paper, each with its reason:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -73,12 +73,13 @@ class Params(NamedTuple):
     budget: int  # maximum number of points
 
 
-@declared(ball="coefficients: 3", stats=("not negative", "not negative", "not negative", "not negative"))
+@declared()
 class State(NamedTuple):
     model: Expansion  # tags: the event that added the point
-    ball: np.ndarray
+    ball: Annotated[np.ndarray, "coefficients: 3"]
     recent: RecentScores  # of one-class models
-    stats: np.ndarray  # what certificates need, by the names of stats.py
+    # what certificates need, by the names of stats.py
+    stats: Annotated[np.ndarray, "not negative", "not negative", "not negative", "not negative"]
 
 
 @inline
