@@ -87,7 +87,7 @@ class Arithmetic:
             return View(kind, value.data, value.shape, self.strides(value) if kind.layout == "A" else value.strides)
         if not isinstance(value, Number):
             raise Unsupported(f"{value.kind} as {kind}")
-        return Number(kind, self._converted(value, kind), value.natural)
+        return Number(kind, self._converted(value, kind), value.non_negative)
 
     def _converted(self, number: Number, kind: Any) -> Any:
         build, value, source, target = self.builder, number.value, number.kind, number_type(kind)
@@ -134,8 +134,10 @@ class Arithmetic:
             if operation not in FLOAT_OPERATIONS:
                 raise Unsupported(operation.__name__)
             return Number(result, getattr(self.builder, FLOAT_OPERATIONS[operation])(x.value, y.value, flags=self.flags))
-        natural = a.natural and b.natural and operation in (operator.add, operator.mul, operator.floordiv, operator.mod)
-        return Number(result, self._whole(operation, self.cast(x, result), self.cast(y, result)), natural)
+        non_negative = (
+            a.non_negative and b.non_negative and operation in (operator.add, operator.mul, operator.floordiv, operator.mod)
+        )
+        return Number(result, self._whole(operation, self.cast(x, result), self.cast(y, result)), non_negative)
 
     def _compared(self, sign: str, x: Number, y: Number) -> Any:
         if x.kind in FLOATS:
@@ -212,7 +214,7 @@ class Arithmetic:
         if value.kind in FLOATS:
             return self.intrinsic("llvm.fabs", value)
         below = self.builder.icmp_signed("<", value.value, ir.Constant(value.value.type, 0))
-        return Number(value.kind, self.builder.select(below, self.builder.neg(value.value), value.value), natural=True)
+        return Number(value.kind, self.builder.select(below, self.builder.neg(value.value), value.value), non_negative=True)
 
     def extreme(self, operation: Any, numbers: list) -> Number:
         """Return the largest or smallest of some numbers; of NaN and a number, the first."""
@@ -221,8 +223,10 @@ class Arithmetic:
             kind = unified(best.kind, number.kind)
             best, number = self.cast(best, kind), self.cast(number, kind)
             better = self.compute(operation, number, best).value
-            natural = (best.natural and number.natural) or (operation is operator.gt and (best.natural or number.natural))
-            best = Number(kind, self.builder.select(better, number.value, best.value), natural)
+            non_negative = (best.non_negative and number.non_negative) or (
+                operation is operator.gt and (best.non_negative or number.non_negative)
+            )
+            best = Number(kind, self.builder.select(better, number.value, best.value), non_negative)
         return best
 
     # arrays
@@ -244,14 +248,14 @@ class Arithmetic:
         total = view.shape[0]
         for length in view.shape[1:]:
             total = self.builder.mul(total, length, flags=("nsw",))
-        return whole(total, natural=True)
+        return whole(total, non_negative=True)
 
     def _place(self, index: Any, length: Any) -> Any:
         """Return an index in LLVM; negative ones count from the end."""
         if not isinstance(index, Number) or index.kind in FLOATS:
             raise Unsupported("an index that is not an integer")
         value = self.cast(index, types.int64).value
-        if index.natural:
+        if index.non_negative:
             return value
         if index.constant is not None:
             return self.builder.add(length, value)
@@ -307,7 +311,7 @@ class Arithmetic:
 
     def _clipped(self, bound: Any, length: Any) -> Any:
         value = self._place(bound, length)
-        if not bound.natural:
+        if not bound.non_negative:
             value = self.builder.select(self.builder.icmp_signed("<", value, word(0)), word(0), value)
         return self.builder.select(self.builder.icmp_signed(">", value, length), length, value)
 

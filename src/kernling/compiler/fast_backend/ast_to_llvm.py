@@ -7,7 +7,7 @@ as Numba's, so functions of both kinds can call each other.  Whatever is not par
 and Numba compiles the function.
 
 A variable has one type, that which holds all values assigned to it.  If a type turns out to be too narrow, or an index that was
-taken for natural may be negative, the pass is repeated with what has been learned.
+taken for non-negative may be negative, the pass is repeated with what has been learned.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ class Front(Expressions):
             raise Unsupported("a function or type that depends on values")
         known = self.facts.get(key)
         kind = value.kind if known is None else unified(known, value.kind)
-        natural = getattr(value, "natural", False) and self.facts.get((*key, "natural"), True)
-        if (known is not None and kind != known) or natural != self.facts.get((*key, "natural"), natural):
+        non_negative = getattr(value, "non_negative", False) and self.facts.get((*key, "non_negative"), True)
+        if (known is not None and kind != known) or non_negative != self.facts.get((*key, "non_negative"), non_negative):
             self.stale = True
         self.facts[key] = kind
-        self.facts[(*key, "natural")] = natural
+        self.facts[(*key, "non_negative")] = non_negative
         return kind
 
     def _kept(self, kept: Any, key: tuple, value: Any) -> Any:
@@ -138,7 +138,7 @@ class Front(Expressions):
 
     def _loaded(self, kept: Any) -> Any:
         kind, slots, key = kept
-        return joined(kind, iter([self.builder.load(slot) for slot in slots]), self.facts[(*key, "natural")])
+        return joined(kind, iter([self.builder.load(slot) for slot in slots]), self.facts[(*key, "non_negative")])
 
     def _assign(self, name: str, value: Any) -> None:
         scope = self.scope
@@ -287,7 +287,7 @@ class Front(Expressions):
         i = self.builder.load(counter)
         self.builder.cbranch(self._goes_on(i, stop.value, step), body, after)
         self.builder.position_at_end(body)
-        self._put(node.target, whole(i, natural=start.natural and step.natural))
+        self._put(node.target, whole(i, non_negative=start.non_negative and step.non_negative))
         self._loop_body(node.body, body, again, after)
         self.builder.position_at_end(again)
         self.builder.store(self.builder.add(self.builder.load(counter), step.value, flags=("nsw",)), counter)
@@ -296,7 +296,7 @@ class Front(Expressions):
 
     def _goes_on(self, i: Any, stop: Any, step: Number) -> Any:
         up = self.builder.icmp_signed("<", i, stop)
-        if step.natural:
+        if step.non_negative:
             return up
         down = self.builder.icmp_signed(">", i, stop)
         return self.builder.select(self.builder.icmp_signed("<", step.value, word(0)), down, up)

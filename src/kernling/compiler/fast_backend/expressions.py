@@ -131,7 +131,9 @@ class Expressions(Calls):
         if name == "size":
             return self.size(view)
         if name == "shape":
-            return Group(types.UniTuple(types.int64, len(view.shape)), [whole(length, natural=True) for length in view.shape])
+            return Group(
+                types.UniTuple(types.int64, len(view.shape)), [whole(length, non_negative=True) for length in view.shape]
+            )
         if name == "dtype":
             return Static(view.kind.dtype)
         if name == "itemsize":

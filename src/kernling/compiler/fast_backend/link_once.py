@@ -104,10 +104,8 @@ class _Lean(Compiler):
 
     def _compile_directly(self):
         """Compile without Numba's front end."""
-        from numba.core.compiler import compile_result  # only compiling needs all this
-        from numba.core.funcdesc import PythonFunctionDescriptor
+        from numba.core.funcdesc import PythonFunctionDescriptor  # only compiling needs all this
         from numba.core.lowering import Environment
-        from numba.core.typing import signature
 
         from .ast_to_llvm import Front
 
@@ -137,17 +135,25 @@ class _Lean(Compiler):
                 self._wrap(description, environment)
             if not flags.no_cfunc_wrapper:
                 self._wrap_for_c(description, environment)
+        return self._compiled(description, environment)
+
+    def _compiled(self, description, environment):
+        """Let other functions call this one; return what a compiler of Numba returns."""
+        from numba.core.compiler import compile_result
+        from numba.core.typing import signature
+
+        context, library = self.state.targetctx, self.state.library
         entry = context.get_executable(library, description, environment)
         context.insert_user_function(entry, description, [library])
         return compile_result(
-            typing_context=state.typingctx,
+            typing_context=self.state.typingctx,
             target_context=context,
             entry_point=entry,
             typing_error=None,
             type_annotation=None,
             library=library,
             call_helper=None,
-            signature=signature(front.result, *state.args),
+            signature=signature(description.restype, *self.state.args),
             objectmode=False,
             lifted=(),
             fndesc=description,

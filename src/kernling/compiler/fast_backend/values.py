@@ -26,7 +26,7 @@ class Unsupported(Exception):
 class Number(NamedTuple):
     kind: Any
     value: Any  # in LLVM
-    natural: bool = False  # known not to be negative
+    non_negative: bool = False  # known not to be negative
     constant: int | None = None  # its value, if it is an integer literal
 
 
@@ -95,8 +95,8 @@ def word(number: int) -> Any:
     return ir.Constant(WORD, number)
 
 
-def whole(value: Any, *, natural: bool = False, constant: int | None = None) -> Number:
-    return Number(types.int64, value, natural, constant)
+def whole(value: Any, *, non_negative: bool = False, constant: int | None = None) -> Number:
+    return Number(types.int64, value, non_negative, constant)
 
 
 def constant(value: Any) -> Number:
@@ -106,7 +106,7 @@ def constant(value: Any) -> Number:
     if isinstance(value, bool):
         return Number(types.boolean, ir.Constant(BIT, int(value)))
     if isinstance(value, int):
-        return whole(word(value), natural=value >= 0, constant=value)
+        return whole(word(value), non_negative=value >= 0, constant=value)
     kind = types.float64 if isinstance(value, float) else typeof(value)
     if kind in FLOATS:
         return Number(kind, ir.Constant(FLOATS[kind], float(value)))
@@ -162,10 +162,10 @@ def split(value: Any) -> list:
     return [part for one in value.items for part in split(one)]
 
 
-def joined(kind: Any, parts: Any, natural: bool = False) -> Any:
+def joined(kind: Any, parts: Any, non_negative: bool = False) -> Any:
     """Return the value of a type made of parts; the inverse of ``split``."""
     if is_number(kind):
-        return Number(kind, next(parts), natural)
+        return Number(kind, next(parts), non_negative)
     if isinstance(kind, types.Array):
         data = next(parts)
         shape = [next(parts) for _ in range(kind.ndim)]
