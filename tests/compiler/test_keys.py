@@ -208,11 +208,11 @@ for cls in registry.find({name!r}).classes():
 STREAM = """
 import numpy as np
 from kernling.tables.fill import Fill
-from kernling.tables.plain import _are_numbers
-from kernling.core.limits import row_within
+from kernling.tables.plain import STATISTICS, _learn
 
 X = np.random.default_rng(0).standard_cauchy(size=(3000, 3))
-print(*Fill(3).learn(X).mean.tolist(), _are_numbers(X[0] * 1e30))
+table = np.zeros((len(STATISTICS), 3))
+print(*Fill(3).learn(X).mean.tolist(), _learn(X[:1] * 1e30, X[:1].copy(), table, table.copy(), 5.0))
 """
 
 

@@ -16,7 +16,7 @@ from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
-from ..core.rows import row_of
+from ..core.rows import copy_numbers, row_of
 from . import archive, bins, early, least_squares, line, one_by_one, window
 from .combination import REACH, mean_of
 from .early import Early
@@ -247,7 +247,7 @@ def _learn_values(side, seen, b, out, fresh):
         scale_targets(targets, weights, after.count, after.mean, after.squares, scaled, shift, width)
         scale_block(side, seen, b)
     look(side, seen, b)
-    _copy(scaled, shaped(seen.T, (b,)))
+    copy_numbers(scaled, shaped(seen.T, (b,)))
     if not learn_squared(side, seen, b, whole):
         return False
     X, norms, last = shaped(seen.centred, (b, d)), seen.norms[:b], n - archive.VIEWS
@@ -266,12 +266,6 @@ def _learn_values(side, seen, b, out, fresh):
         target.count[0], target.mean[0], target.squares[0] = after.count[0], after.mean[0], after.squares[0]
         _finish(side, seen, b)
     return True
-
-
-@inner_exact
-def _copy(source, to):
-    for i in range(source.size):
-        to[i] = source[i]
 
 
 @inner_exact

@@ -41,13 +41,19 @@ class Diverged(ValueError):
 
 
 @inline
-def in_bounds(f):
-    """Return whether the scores are within the limit."""
+def all_within(numbers, largest):
+    """Return whether no number of a row is NaN or larger than this."""
     outside = 0
-    for o in range(f.size):
-        if not abs(f[o]) <= SCORE:  # NaN is not
+    for i in range(numbers.size):
+        if not abs(numbers[i]) <= largest:
             outside += 1
     return outside == 0
+
+
+@inline
+def in_bounds(f):
+    """Return whether the scores are within the limit."""
+    return all_within(f, SCORE)
 
 
 def within(array: np.ndarray, largest: float) -> bool:

@@ -51,6 +51,12 @@ def is_sparse(rows):
     return rows.indptr.size > 0
 
 
+@inline
+def copy_numbers(source, to):
+    for i in range(to.size):
+        to[i] = source[i]
+
+
 @inner
 def centred_row(rows, i, centre, out):
     """Write row i minus the centre into out."""

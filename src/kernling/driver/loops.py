@@ -14,8 +14,8 @@ from ..core.blas import one_thread
 from ..core.block import Block, open_block
 from ..core.expansion import EVENTS
 from ..core.fourier import Features, feature_outputs, feature_scale, feature_scores, meet_event, open_features
-from ..core.limits import in_bounds
-from ..core.rows import Rows, row_count
+from ..core.limits import all_within, in_bounds
+from ..core.rows import Rows, copy_numbers, row_count
 from ..core.setup import Setup, mix_scores
 from ..core.updates import forget, read_scores
 
@@ -197,7 +197,7 @@ def _learn_event(call, x, y, weight, largest):
         return loop(call, 0, 1)
     copy_numbers(event.memory, event.before)
     done = loop(call, 0, 1)
-    if done != 1 or not are_finite(event.floats):
+    if done != 1 or not all_within(event.floats, FINITE):
         copy_numbers(event.before, event.memory)
         return -1
     return done
@@ -229,7 +229,7 @@ def _learn_few(call, X, y, labels, weights, first, largest):
             event.uniforms[i] = number_of(event.draw, event.bits)
     copy_numbers(event.uniforms, event.drawn[first * call.setup.uniforms : first * call.setup.uniforms + draws])
     done = loop(call, first, first + X.shape[0])
-    return done if are_finite(event.floats) else -1
+    return done if all_within(event.floats, FINITE) else -1
 
 
 @inline
@@ -245,21 +245,6 @@ def encoded(labels, y):
 
 def _write_notes(call, row):
     note(call.params, call.state, row)
-
-
-@inline
-def copy_numbers(source, to):
-    for i in range(to.size):
-        to[i] = source[i]
-
-
-@inline
-def are_finite(numbers):
-    outside = 0
-    for i in range(numbers.size):
-        if not abs(numbers[i]) <= FINITE:
-            outside += 1
-    return outside == 0
 
 
 @inline

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..compiler import entry_point, jit_exact
 from ..components.scaling import as_they_are, standardise
-from ..core.limits import within
+from ..core.limits import all_within, within
 from .fill import Fill, fill_rows
 from .scalers import SCALED, Standardise
 from .schema import Schema
@@ -28,19 +28,9 @@ STATISTICS = COUNT, FILL, DEVIATION, MEAN, SQUARES, KIND, TOTALS, GAPS = range(8
 
 
 @jit_exact
-def _are_numbers(row):
-    """Return whether all numbers can be scaled: NaN cannot."""
-    outside = 0
-    for c in range(row.size):
-        if not abs(row[c]) <= SCALED:
-            outside += 1
-    return outside == 0
-
-
-@jit_exact
 def _learn(X, out, table, after, clip):
     """Learn and scale one row, as filling and scaling do: write the table after it.  Return whether the row is usual."""
-    if not _are_numbers(X[0]):
+    if not all_within(X[0], SCALED):
         return False
     _learn_row(X, out, table, after, clip)
     return True
@@ -61,7 +51,7 @@ def _learn_row(X, out, table, after, clip):
 @jit_exact
 def _scale(X, out, table, clip):
     """Scale one row with the current statistics, as ``Scale.scaled`` does; return whether it is usual."""
-    if not _are_numbers(X[0]):
+    if not all_within(X[0], SCALED):
         return False
     _scale_row(X, out, table, clip)
     return True
