@@ -201,7 +201,7 @@ X = rng.normal(size=(150, 4))
 for cls in registry.find({name!r}).classes():
     y = None if cls.task == "one-class" else X[:, 0] * X[:, 1] if cls.task == "regression" else X[:, 0] * X[:, 1] > 0
     for dtype in (np.float64, np.float32):
-        model = cls()
+        model = cls(**({{"random_state": 0}} if "random_state" in cls().get_params() else {{}}))
         model.fit(X.astype(dtype), y)
         print(repr(np.asarray(model.predict(X.astype(dtype)), float).sum()), getattr(model, "n_stored_", ""))
 """
