@@ -10,6 +10,7 @@ from costs import instructions_of, little_memory
 from kernling.core import state as states
 from kernling.estimators import tasks
 from kernling.estimators.resolve import auto_delta, warn_if_uneven
+from kernling.estimators.sizes import bytes_in_use, size_within
 from kernling.io import stream
 
 
@@ -53,6 +54,8 @@ def test_late_classes_move_little_memory(cls, monkeypatch):
         model.learn_one(x, label)
     assert model.state_.model.outputs == n
     assert sum(moved) < 4 * states.nbytes(model.state_) + numbers * 8 * n * n / 2
+    points = len(model.state_.model.points)
+    assert bytes_in_use(model) <= size_within(cls(**LATE[cls]), 5, n, points, 2**40)  # what is claimed before
 
 
 def read_wide(path):

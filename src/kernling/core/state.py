@@ -41,7 +41,7 @@ class Widening(NamedTuple):
         n = len(places)
         if n == 1:
             return self.of(values, axis)
-        values = padded(values, axis, n + n // 2 + 1) if n == values.shape[axis] else values
+        values = padded(values, axis, room_for_outputs(n)) if n == values.shape[axis] else values
         values[(slice(None),) * axis + (n,)] = 0.0  # an event that failed may have left something
         return values
 
@@ -54,6 +54,11 @@ class Widening(NamedTuple):
     def signs(self) -> Widening:
         """The same without halving an output that becomes two."""
         return self._replace(factors=np.sign(self.factors))
+
+
+def room_for_outputs(outputs: int) -> int:
+    """Return for how many outputs room is made when a class joins this many; a single output becomes three without any."""
+    return outputs + outputs // 2 + 1 if outputs > 1 else 1
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
