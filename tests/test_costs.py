@@ -7,28 +7,55 @@ from scipy import sparse
 import checks
 import kernling as kl
 from costs import instructions_of, little_memory
-from kernling.core.state import Widening
+from kernling.core import state as states
+from kernling.estimators import tasks
 from kernling.estimators.resolve import auto_delta, warn_if_uneven
+from kernling.estimators.sizes import bytes_in_use, size_within
 from kernling.io import stream
 
 
-@pytest.mark.filterwarnings("ignore:The number of unique classes")
-def test_late_classes_seldom_copy_the_coefficients(monkeypatch):
-    """Room for half as many more outputs is made at once, so the number of copies is logarithmic; points and others stay."""
-    copies, usual = [], Widening.columns
+def arrays_of(state):
+    return [state] if isinstance(state, np.ndarray) else [array for part in state for array in arrays_of(part)]
 
-    def counted(change, coef, places):
-        wider = usual(change, coef, places)
-        copies.append(wider[0] is not coef)
+
+LATE = {
+    kl.AVMClassifier: {"gamma": 1.0, "delta": 0.1},
+    kl.SPAClassifier: {"gamma": 1.0, "random_state": 0},
+    kl.KRLSClassifier: {"gamma": 1.0, "points": 64},
+    kl.AutoClassifier: {"points": 32, "window": 500, "memory": "50kB"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize("cls", LATE, ids=lambda cls: cls.__name__)
+def test_late_classes_move_little_memory(cls, monkeypatch):
+    """Room for half as many more outputs is made at once, so all copies together are a few times what there is in the end.
+
+    Only a few numbers for each output, and the targets of stored events, are copied for every class.
+    """
+    moved, numbers, widened, copied = [], 50, tasks.widened, states.copied
+
+    def counted(state, change):
+        wider, known = widened(state, change), {id(array) for array in arrays_of(state)}
+        moved.extend(array.nbytes for array in arrays_of(wider) if id(array) not in known)
         return wider
 
-    monkeypatch.setattr(Widening, "columns", counted)
-    X = np.random.default_rng(0).normal(size=(120, 5))
-    model = kl.AVMClassifier(gamma=1.0, delta=0.1).partial_fit(X[:1], [0]).partial_fit(X[:60], np.arange(60))
-    for x, label in zip(X[60:], np.arange(60, 120), strict=True):
+    def copied_and_counted(state):
+        if isinstance(state, np.ndarray):
+            moved.append(state.nbytes)
+        return copied(state)
+
+    monkeypatch.setattr(tasks, "widened", counted)
+    monkeypatch.setattr(states, "copied", copied_and_counted)
+    n = 150
+    X, labels = np.random.default_rng(0).normal(size=(n, 5)), np.random.default_rng(1).permutation(n)
+    model = cls(**LATE[cls]).partial_fit(X[:1], labels[:1])
+    for x, label in zip(X[1:], labels[1:].tolist(), strict=True):
         model.learn_one(x, label)
-    assert model.state_.model.outputs == model.n_stored_ == len(copies) + 1 == 120
-    assert sum(copies) < 2.0 + np.log(120) / np.log(1.5)
+    assert model.state_.model.outputs == n
+    assert sum(moved) < 4 * states.nbytes(model.state_) + numbers * 8 * n * n / 2
+    points = len(model.state_.model.points)
+    assert bytes_in_use(model) <= size_within(cls(**LATE[cls]), 5, n, points, 2**40)  # what is claimed before
 
 
 def read_wide(path):

@@ -35,24 +35,31 @@ def test_factors():
     )
 
 
-def test_columns_stay_where_they_are_and_outputs_know_them():
+@pytest.mark.parametrize("axis", [0, 1])
+def test_columns_stay_where_they_are_and_outputs_know_them(axis):
+    def added_to(change, values, places):
+        return change.columns(values, places, axis), change.places(places)
+
+    def column(place):
+        return (slice(None),) * axis + (place,)
+
     rng = np.random.default_rng(0)
-    single = rng.normal(size=(2, 1, 5))
-    coef, places = Widening(np.array([0, 0, -1]), np.array([-0.5, 0.5, 0.0])).columns(single, np.arange(1))
-    expected, copies = np.concatenate([-0.5 * single, 0.5 * single, 0.0 * single], axis=1), 0
+    single = rng.normal(size=(2, 1, 5) if axis else (1, 5))
+    coef, places = added_to(Widening(np.array([0, 0, -1]), np.array([-0.5, 0.5, 0.0])), single, np.arange(1))
+    expected, copies = np.concatenate([-0.5 * single, 0.5 * single, 0.0 * single], axis), 0
     for outputs in range(3, 100):
-        np.testing.assert_array_equal(coef.take(places, axis=1), expected)
+        np.testing.assert_array_equal(coef.take(places, axis), expected)
         before = coef, places, expected.copy()
         place = int(rng.integers(outputs + 1))
-        coef, places = added(outputs, place).columns(coef, places)
-        expected = np.insert(expected, place, 0.0, axis=1)
+        coef, places = added_to(added(outputs, place), coef, places)
+        expected = np.insert(expected, place, 0.0, axis)
         copies += coef is not before[0]
-        coef[:, places[place]] = expected[:, place] = rng.normal(size=(2, 5))
-        np.testing.assert_array_equal(before[0].take(before[1], axis=1), before[2])  # the old outputs know nothing of it
-        failed = added(outputs, 0).columns(before[0], before[1])  # after an event that failed, another class
-        assert not failed[0][:, failed[1][0]].any()
+        coef[column(places[place])] = expected[column(place)] = rng.normal(size=(2, 5) if axis else 5)
+        np.testing.assert_array_equal(before[0].take(before[1], axis), before[2])  # the old outputs know nothing of it
+        failed = added_to(added(outputs, 0), before[0], before[1])  # after an event that failed, another class
+        assert not failed[0][column(failed[1][0])].any()
         if failed[0] is coef:
-            coef[:, places[place]] = expected[:, place]
+            coef[column(places[place])] = expected[column(place)]
     assert copies < 20
 
 

@@ -17,14 +17,19 @@ from kernling.components.adwin import BUCKETS, ROWS
 from kernling.components.alarms import (
     CONSTANT,
     ERROR,
+    SPAN,
+    SUSPECT,
+    WINDOWS,
     Alarm,
     changes,
     compare,
     compare_labels,
+    confirm,
     new_losses,
     new_watch,
     watch_events,
 )
+from kernling.components.alarms import VARIANCE as SPAN_VARIANCE
 from kernling.components.columns import WIDEST, _chances, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
@@ -337,6 +342,18 @@ def test_the_constant_answer_is_the_first_of_the_most_frequent_classes():
     usual = np.empty(4)
     compare_labels(np.zeros(2), np.array([1, 0, 1, 1]), usual)
     np.testing.assert_array_equal(usual, [1, 1, 1, 0])
+
+
+@pytest.mark.parametrize(("mistakes", "told"), [(3, False), (5, True)])
+def test_after_windows_without_a_mistake_a_rise_is_more_than_a_few(mistakes, told):
+    """Such windows do not differ, but the mean of one is not known better than to a mistake or so: FAR times that is chance."""
+    losses, found, shares = new_losses(0), np.empty(3), np.zeros(int(20 * SPAN))
+    assert confirm(losses, shares, 0, found) == -1
+    assert losses.spans[WINDOWS] == 20
+    assert losses.spans[SPAN_VARIANCE] == 0.0
+    losses.spans[SUSPECT] = 1.0  # ADWIN has found something
+    shares = np.arange(SPAN) < mistakes
+    assert confirm(losses, shares.astype(float), 0, found) == (SPAN - 1 if told else -1)
 
 
 def test_nobody_fails_where_nobody_is_ever_wrong():

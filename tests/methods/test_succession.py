@@ -120,6 +120,24 @@ def test_a_class_that_comes_while_there_is_a_successor_is_learned(soon):
     assert (said != y[620:])[-300:].mean() < 0.25
 
 
+def test_a_successor_that_came_after_a_late_class_takes_over(soon):
+    """There is room for outputs to come; a successor that was dropped, and began anew, has as much."""
+    rng, event = np.random.default_rng(0), np.arange(3000)
+    X = rng.normal(size=(3000, 3))
+    y = (X[:, 0] > 0.0) + 2 * (X[:, 1] > 0.0)
+    y[event < 100] = np.minimum(y[event < 100], 2)
+    noise = (event >= 300) & (event < 1000) & (rng.random(3000) < 0.5)  # at which no successor is better
+    y = np.where(noise, rng.integers(0, 4, 3000), y)
+    y = np.where(event >= 2000, 3 - y, y)
+    model, begun = kl.AutoClassifier(**SMALL), []
+    for start in range(0, 3000, 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100])
+        begun.append(model.state_.successor.has_begun)
+    assert model.state_.model.coef.shape[1] > 4  # room for outputs
+    assert not all(begun[begun.index(True) : 20])  # the first successor was dropped
+    assert model.rises_[-1].replaced is not None
+
+
 def test_models_are_merged_by_what_answers(soon):
     X, y = changing(1400, 500)
     start = kl.AutoClassifier(**SMALL).fit(X[:480], y[:480])

@@ -1,8 +1,10 @@
 """Alarms of a service: in the facts and metrics, and posted to an address on this machine."""
 
 import json
+import socket
 import threading
 from collections import deque
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -103,6 +105,31 @@ def test_what_cannot_be_delivered_is_tried_again_then_lost_and_said(receive):
     assert [one[2]["number"] for one in receiver.got] == [0, 0, 0, 1, 2]
     assert hook.counts == {"sent": 2, "lost": 1}
     assert told == [("m", "an alarm was not delivered: the answer was 404")]
+
+
+def test_an_answer_that_comes_byte_by_byte_is_none(monkeypatch):
+    monkeypatch.setattr(webhook, "SECONDS", 0.3)
+    told, lost = [], threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip():
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 ")
+                while not lost.wait(0.05):
+                    connection.sendall(b"0")
+
+        threading.Thread(target=drip, daemon=True).start()
+
+        def tell(*words):
+            told.append(words)
+            lost.set()
+
+        hook = Webhook(Address.of(f"http://127.0.0.1:{server.getsockname()[1]}/"), tell, pauses=[])
+        hook.send("m", {"a": 1})
+        assert lost.wait(30.0)
+        hook.stop()
+    assert told == [("m", "an alarm was not delivered: no answer within 0.3 seconds")]
 
 
 def test_nobody_listens_and_nothing_waits(receive, monkeypatch):

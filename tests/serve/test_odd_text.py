@@ -76,6 +76,12 @@ def test_both_parsers_refuse_the_same(what):
     assert refused.value.status == 400
 
 
+@pytest.mark.parametrize("number", ["1.0", "NaN"])  # which another parser reads
+def test_of_a_key_that_comes_twice_the_last_value_counts(number):
+    body = f'{{"id": "a", "km": {number}, "km": 2.0, "id": "b", "target": "late", "target": "on time"}}'
+    assert parse(body.encode(), Settings()) == [{"id": "b", "km": 2.0, "target": "on time"}]
+
+
 def test_http(tmp_path):
     """Every odd body gets an answer below 500, and the model goes on predicting."""
     deep = [b"[" * depth + b"]" * depth for depth in (500, 900, 1000, 1020, 1024, 5000, 200_000)]

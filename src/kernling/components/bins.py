@@ -37,8 +37,12 @@ class Bins(NamedTuple):
         return self._replace(sums=self.sums.grown(capacity))
 
     def trimmed(self, size: int) -> Bins:
-        """Return a copy without spare room."""
+        """Return a copy without room for more features and events."""
         return self._replace(sums=self.sums.trimmed(size))
+
+    def ordered(self) -> Bins:
+        """Return a copy with the outputs in the order of the labels."""
+        return self._replace(sums=self.sums.ordered())
 
     def widened(self, change: Widening) -> Bins:
         """Convert to the outputs of ``change``."""

@@ -136,15 +136,19 @@ class Experts(NamedTuple):
         self.latest.count[0] = 0
         self.early.begin()
         self.early.begun[0] = -1.0
-        return states.trimmed(self)
+        return states.without_points(self)
 
     def grown(self, capacity: int) -> Experts:
         """Return a successor with room for this many points, if it has begun."""
         return states.grown(self, capacity) if self.has_begun else self
 
     def trimmed(self, size: int) -> Experts:
-        """Return a successor without spare room."""
-        return states.trimmed(self)
+        """Return a successor without room for more points."""
+        return states.without_points(self)
+
+    def ordered(self) -> Experts:
+        """Return a successor with the outputs in the order of the labels."""
+        return states.ordered(self)
 
     def widened(self, change: Widening) -> Experts:
         """Convert a successor to the outputs of ``change``."""

@@ -91,7 +91,7 @@ def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Sha
     """Return the shares in the scores of the window's experts that are kernel expansions."""
     held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, {}
     points = held.columns[:, : held.stored]
-    for view, coef in enumerate(held.coef[:, :, : held.stored]):
+    for view, coef in enumerate(held.coef[:, held.places, : held.stored]):
         is_city, power = view >= powers, window.POWER ** (view % powers)
         if is_city or kernel.kind == RBF:
             outputs = coef if isinstance(experts.mixture, Mixture) else coef[window.LMS : window.LMS + 1]

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 NARROW = 32  # features, up to which events do not wait
 RENEW = 1024  # events that have not waited, after which L and W are computed from the sums
 UNEVEN = 0.01  # the least variance of classes over that of equally frequent ones
+PER_OUTPUT, WAITING_PER_OUTPUT = ("weights", "moments", "losses"), ("rest", "targets")  # arrays with a row for each output
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
 
 
@@ -88,6 +89,8 @@ class LeastSquares(NamedTuple):
     weights: Annotated[np.ndarray, "coefficients: outputs features"]  # W, (outputs, capacity)
     moments: Annotated[np.ndarray, "numbers: outputs features"]  # B, (outputs, capacity)
     losses: Annotated[np.ndarray, "numbers: outputs"]  # the least regularised squared loss of all events so far: the sum of a^2
+    # the row of each output in these and in what waits, as in an expansion (core/expansion.py)
+    places: Annotated[np.ndarray, "settings: outputs"]
     size: Annotated[np.ndarray, "counts", "settings", "settings", "counts", "counts"]  # see FEATURES and the rest above
     # see RHO and the rest above
     record: Annotated[
@@ -125,7 +128,7 @@ class LeastSquares(NamedTuple):
     @property
     def noise(self) -> float:
         """Return the mean of e^2 / (1/s + z'A^-1 z) over all events and outputs, e the error before learning."""
-        return float(self.losses.mean() / self.record[COUNT]) if self.record[COUNT] > 0.0 else math.inf
+        return float(self.losses[self.places].mean() / self.record[COUNT]) if self.record[COUNT] > 0.0 else math.inf
 
     def grown(self, capacity: int) -> LeastSquares:
         """Return a copy with room for this many features besides the fixed ones."""
@@ -142,7 +145,7 @@ class LeastSquares(NamedTuple):
         )
 
     def trimmed(self, size: int) -> LeastSquares:
-        """Return a copy without spare room."""
+        """Return a copy without room for more features and events."""
         n, base = self.count, int(self.size[BASE])
         return self._replace(
             factor=self.factor[: base * base].copy(),
@@ -151,6 +154,12 @@ class LeastSquares(NamedTuple):
             moments=self.moments[:, :n].copy(),
             pending=self.pending.trimmed(n, int(self.size[WAITING])),
         )
+
+    def ordered(self) -> LeastSquares:
+        """Return a copy with the rows in the order of the labels, and no others."""
+        parts = {name: getattr(self, name)[self.places] for name in PER_OUTPUT}
+        pending = {name: getattr(self.pending, name)[self.places] for name in WAITING_PER_OUTPUT}
+        return self._replace(**parts, places=np.arange(len(self.places)), pending=self.pending._replace(**pending))
 
     def folded(self) -> LeastSquares:
         """Return a copy in which no event waits; it may have less spare room."""
@@ -163,26 +172,20 @@ class LeastSquares(NamedTuple):
     def widened(self, change: Widening) -> LeastSquares:
         """Add a column of targets that were all -1 so far: exactly as if it had existed from the start.
 
-        The one column of two classes, -1 for the first and 1 for the second, becomes one for each.  No event waits any more.
+        The one column of two classes, -1 for the first and 1 for the second, becomes one for each.
         """
-        if self.size[WAITING] or self.size[BASE] != self.count:
-            fold(folded := states.copied(self))
-            return folded.widened(change)
-        n = self.count
-        q = self.squares[:n]  # the sum of s z, since the first feature is 1
-        new = np.zeros(self.weights.shape[1])
-        if n:
-            new[:n] = -_solved(self, q[np.newaxis])[0]
-        of_all = np.zeros_like(new)
-        of_all[:n] = -q
-        lost = float(q[0] + new[:n] @ q) if n else 0.0
-        is_new, signs = change.old < 0, change._replace(factors=np.sign(change.factors))
-        weights, moments = signs.of(self.weights), signs.of(self.moments)
-        losses = change._replace(factors=1.0 - is_new).of(self.losses)
-        weights[is_new], moments[is_new], losses[is_new] = new, of_all, lost
-        columns = np.zeros((change.outputs, len(self.pending.weights)))
-        pending = self.pending._replace(rest=columns, targets=columns.copy())
-        return self._replace(weights=weights, moments=moments, losses=losses, pending=pending)
+        same = change._replace(factors=np.abs(change.signs.factors))  # losses have no sign
+        parts = {name: change.signs.columns(getattr(self, name), self.places, 0) for name in PER_OUTPUT[:2]}
+        pending = {name: change.signs.columns(getattr(self.pending, name), self.places, 0) for name in WAITING_PER_OUTPUT}
+        wider = self._replace(
+            **parts,
+            losses=same.columns(self.losses, self.places, 0),
+            places=change.places(self.places),
+            pending=self.pending._replace(**pending),
+        )
+        for place in wider.places[change.old < 0]:
+            _learn_absent(wider, place)
+        return wider
 
     def merged(self, other: LeastSquares, start: LeastSquares | None, merging: Merging) -> LeastSquares:
         """Return the sums of both in the features of the merged points, on which events are projected.
@@ -222,7 +225,8 @@ class LeastSquares(NamedTuple):
                 S[:] = _without_negative_part(S)
             W[:, self.size[FIXED] :] = merging.model.coef[0] @ point_factor(merging.kernel, merging.model).T
             B[:] = W @ S + record[RHO] * W
-        sums = LeastSquares(np.zeros(n * n), np.triu(S).ravel(), W, B, losses, size, record, no_events(len(W)))
+        places = np.arange(len(W))
+        sums = LeastSquares(np.zeros(n * n), np.triu(S).ravel(), W, B, losses, places, size, record, no_events(len(W)))
         renew(sums)
         return sums
 
@@ -234,7 +238,24 @@ def new_least_squares(ridge: Ridge, fixed: int, most: int, outputs: int) -> Leas
     record[FULL:] = ridge
     record[RHO] = ridge.ridge
     nothing, size = np.zeros((outputs, 0)), np.array([0, fixed, most, 0, 0])
-    return LeastSquares(np.zeros(0), np.zeros(0), nothing, nothing.copy(), np.zeros(outputs), size, record, no_events(outputs))
+    losses, places, waiting = np.zeros(outputs), np.arange(outputs), no_events(outputs)
+    return LeastSquares(np.zeros(0), np.zeros(0), nothing, nothing.copy(), losses, places, size, record, waiting)
+
+
+def _learn_absent(sums: LeastSquares, place: int) -> None:
+    """Learn all events so far in the row at ``place``, which is 0: its targets are -1."""
+    base, held, keep, pending = int(sums.size[BASE]), int(sums.size[WAITING]), sums.record[KEEP], sums.pending
+    w, lost = np.zeros(base), 0.0
+    if base:
+        q = sums.squares[:base]  # the sum of s z, since the first feature is 1
+        w = -_solved(sums, q[np.newaxis])[0]
+        sums.weights[place, :base], sums.moments[place, :base], lost = w, -q, q[0] + w @ q
+    rest = np.zeros((held, 1))
+    if held:
+        rest[:, 0] = (-1.0 - w @ pending.features[:base, :held]) * keep ** (-0.5 * np.arange(1.0, held + 1.0))
+        solve(pending.factor, rest, held)
+        pending.targets[place, :held], pending.rest[place, :held] = -1.0, rest[:, 0]
+    sums.losses[place] = keep**held * (lost + (rest**2).sum())
 
 
 def clear(sums: LeastSquares) -> None:
@@ -262,7 +283,7 @@ def class_targets(targets, columns):
 
 def current_weights(sums: LeastSquares) -> np.ndarray:
     """Return W after all events, (outputs, features)."""
-    W = np.empty((len(sums.weights), sums.count))
+    W = np.empty((len(sums.places), sums.count))
     write_weights(by_address(sums), W)
     return W
 
@@ -309,16 +330,15 @@ def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
     widen_sums(by_address(sums), n)
     if waiting:
         fade = keep**waiting
-        Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[:, :waiting]
+        Z, s, T = pending.features[:n, :waiting], pending.weights[:waiting], pending.targets[sums.places, :waiting]
         if keep < 1.0 or not (s == 1.0).all():
             s = s * keep ** -np.arange(1.0, waiting + 1.0)
             Zs = Z * np.sqrt(s)
         else:
             Zs = np.ascontiguousarray(Z)
         blas.dsyrk(fade, Zs.T, beta=fade, trans=1, c=_matrix(sums.squares, n), lower=1, overwrite_c=1)
-        B = sums.moments[:, :n]
-        B += (T * s) @ Z.T
-        B *= fade
+        B = sums.moments[sums.places, :n] + (T * s) @ Z.T  # in the order of the labels: BLAS may round each row differently
+        sums.moments[sums.places, :n] = fade * B
         sums.record[RHO] *= fade
         sums.size[WAITING] = 0
     if restore:
@@ -330,7 +350,7 @@ def fold(sums: LeastSquares, restore: bool = False, even: bool = False) -> None:
 
 def _evenness(sums: LeastSquares) -> float:
     """Return the variance of the classes so far over that of equally frequent ones, at least UNEVEN."""
-    shares = 0.5 + 0.5 * sums.moments[:, 0] / sums.squares[0]  # the first feature is 1, and the targets are -1 and 1
+    shares = 0.5 + 0.5 * sums.moments[sums.places, 0] / sums.squares[0]  # the first feature is 1, and the targets are -1 and 1
     share = 1.0 / max(2, len(shares))
     return max(float(np.mean(shares * (1.0 - shares))) / (share * (1.0 - share)), UNEVEN)
 
@@ -398,7 +418,7 @@ def renew(sums: LeastSquares) -> None:
             break
     else:
         raise Diverged
-    sums.weights[:, :n] = _solved(sums, sums.moments[:, :n])
+    sums.weights[sums.places, :n] = _solved(sums, sums.moments[sums.places, :n])
 
 
 def _matrix(flat: np.ndarray, n: int) -> np.ndarray:
@@ -414,4 +434,4 @@ def _symmetric(flat: np.ndarray, n: int) -> np.ndarray:
 
 def _solved(sums: LeastSquares, B: np.ndarray) -> np.ndarray:
     """Return A^-1 b for the rows b of B."""
-    return lapack.dpotrs(_matrix(sums.factor, sums.count), B.T, lower=1)[0].T
+    return lapack.dpotrs(_matrix(sums.factor, int(sums.size[BASE])), B.T, lower=1)[0].T

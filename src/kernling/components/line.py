@@ -23,19 +23,24 @@ WIDE = 512  # columns, above which only the diagonal is kept: memory of the size
 @declared()
 class Diagonal(NamedTuple):
     weights: Annotated[np.ndarray, "coefficients: outputs features"]  # the first feature is 1
+    places: Annotated[np.ndarray, "settings: outputs"]  # the row of each output, as in an expansion
     # sums of squared features, of which forgetting leaves less and less
     squares: Annotated[np.ndarray, "not negative: features"]
 
     def widened(self, change: Widening) -> Diagonal:
         """Convert the single column of two classes to one per class; targets of a new class were -1 so far."""
-        weights = change._replace(factors=np.sign(change.factors)).of(self.weights)
-        weights[change.old < 0, 0] = -1.0
-        return self._replace(weights=weights)
+        weights, places = change.signs.columns(self.weights, self.places, 0), change.places(self.places)
+        weights[places[change.old < 0], 0] = -1.0
+        return self._replace(weights=weights, places=places)
+
+    def ordered(self) -> Diagonal:
+        """Return a copy with the rows in the order of the labels, and no others."""
+        return self._replace(weights=self.weights[self.places], places=np.arange(len(self.places)))
 
     def merged(self, other: Diagonal, start: Diagonal | None, merging: Merging) -> Diagonal:
         """Return the mean of the weights and the sum of the squares."""
         weights = merging.shares[0] * self.weights + merging.shares[1] * other.weights
-        return Diagonal(weights, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))
+        return Diagonal(weights, self.places, np.maximum(added(self, other, start, lambda part: part.squares), 0.0))
 
 
 Line = LeastSquares | Diagonal
@@ -46,7 +51,7 @@ def new_line(ridge: Ridge, d: int, outputs: int) -> Line:
     if d <= WIDE:
         return new_least_squares(ridge, 1 + d, 0, outputs)
     check_room(outputs, 1 + d, "outputs")
-    return Diagonal(np.zeros((outputs, 1 + d)), np.zeros(1 + d))
+    return Diagonal(np.zeros((outputs, 1 + d)), np.arange(outputs), np.zeros(1 + d))
 
 
 def clear(line: Line) -> None:
@@ -62,7 +67,7 @@ def save_weights(diagonal, W):
     """Copy the weights."""
     for c in range(W.shape[1]):
         for o in range(W.shape[0]):
-            W[o, c] = diagonal.weights[o, c]
+            W[o, c] = diagonal.weights[diagonal.places[o], c]
 
 
 @jit_exact
@@ -77,14 +82,14 @@ def save(diagonal, to):
 @jit_exact
 def learn(diagonal, ridge, keep, Z, targets, weights, scores):
     """Learn events, (features, events), and write the scores before learning each; return whether they are within the limit."""
-    W, squares = diagonal.weights, diagonal.squares
+    W, places, squares = diagonal.weights, diagonal.places, diagonal.squares
     outputs, n = targets.shape
     step = np.empty(squares.size)
     for j in range(n):
         for o in range(outputs):
             total = 0.0
             for c in range(squares.size):
-                total += W[o, c] * Z[c, j]
+                total += W[places[o], c] * Z[c, j]
             scores[o, j] = total
             if weights[j] > 0.0 and not abs(total) <= SCORE:
                 return False
@@ -97,5 +102,5 @@ def learn(diagonal, ridge, keep, Z, targets, weights, scores):
             for o in range(outputs):
                 error = (targets[o, j] - scores[o, j]) / spread
                 for c in range(squares.size):
-                    W[o, c] += error * step[c]
+                    W[places[o], c] += error * step[c]
     return True

@@ -24,7 +24,7 @@ def learn_each(sums, Z, targets, weights, scores):
         for o in range(scores.shape[0]):
             total = 0.0
             for i in range(n):
-                total += sums.weights[o, i] * z[i]
+                total += sums.weights[sums.places[o], i] * z[i]
             scores[o, e] = total
             if weights[e] > 0.0 and not abs(total) <= SCORE:
                 return False
@@ -68,11 +68,11 @@ def _learn_event(sums, keep, z, targets, scores, weight, left, gain):
         gain[i] = (gain[i] - total) / R[i * n + i]
     d = noise + spread
     for o in range(targets.size):
-        error = targets[o] - scores[o]
+        error, place = targets[o] - scores[o], sums.places[o]
         for i in range(n):
-            sums.weights[o, i] += error * gain[i]
-            sums.moments[o, i] = keep * sums.moments[o, i] + weight * targets[o] * z[i]
-        sums.losses[o] = keep * (sums.losses[o] + error * error / d)
+            sums.weights[place, i] += error * gain[i]
+            sums.moments[place, i] = keep * sums.moments[place, i] + weight * targets[o] * z[i]
+        sums.losses[place] = keep * (sums.losses[place] + error * error / d)
         record[LARGEST] = max(record[LARGEST], abs(targets[o]))
     record[RHO] *= keep
     record[COUNT] = keep * record[COUNT] + 1.0

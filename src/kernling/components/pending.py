@@ -11,7 +11,7 @@ from ..compiler import inner_exact, jit_exact, shaped
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import padded
-from ..core.triangles import add_products, solve, solve_back, solve_one, write_dots, write_scores
+from ..core.triangles import add_products, solve, solve_back, solve_one, write_dots, write_score
 
 TILE = 64  # events whose products are computed at once
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
@@ -47,7 +47,7 @@ class Pending(NamedTuple):
         )
 
     def trimmed(self, n: int, events: int) -> Pending:
-        """Return a copy without spare room."""
+        """Return a copy without room for more features and events."""
         n = n if events else 0
         return Pending(
             self.features[:n, :events].copy(),
@@ -87,7 +87,8 @@ def stage(sums, Z, targets, weights, scores):
         for k in range(n):
             for e in range(b):
                 Y[k, e] *= stretch[e]
-    write_scores(sums.weights, min(n, sums.size[BASE]), Z, scores)
+    for o in range(scores.shape[0]):
+        write_score(sums.weights[sums.places[o]], min(n, sums.size[BASE]), Z, scores[o])
     _write_columns(Z, Y, weights, places, pending)
     for first in range(0, b, TILE):
         last = min(first + TILE, b)
@@ -130,9 +131,9 @@ def _stage_event(sums, Y, e, place, targets, weight, stretch, c, scores):
     pending = sums.pending
     solve_one(pending.factor, c, place)
     for o in range(scores.shape[0]):
-        known = 0.0
+        known, rest = 0.0, pending.rest[sums.places[o]]
         for i in range(place):
-            known += c[i] * pending.rest[o, i]
+            known += c[i] * rest[i]
         scores[o, e] += known / stretch
         if weight > 0.0 and not abs(scores[o, e]) <= SCORE:
             return False
@@ -148,8 +149,8 @@ def _stage_event(sums, Y, e, place, targets, weight, stretch, c, scores):
         pending.factor[place, place] = pivot
         pending.weights[place] = weight
         for o in range(scores.shape[0]):
-            pending.targets[o, place] = targets[o, e]
-            pending.rest[o, place] = (targets[o, e] - scores[o, e]) * stretch / pivot
+            pending.targets[sums.places[o], place] = targets[o, e]
+            pending.rest[sums.places[o], place] = (targets[o, e] - scores[o, e]) * stretch / pivot
     return True
 
 
@@ -161,7 +162,7 @@ def commit(sums, count):
     for place in range(held, held + count):
         weight, pivot = pending.weights[place], pending.factor[place, place]
         shrunk = _power(keep, place + 1)
-        for o in range(sums.losses.size):
+        for o in range(sums.places.size):  # the columns in use come first
             sums.losses[o] = keep * sums.losses[o] + shrunk * pending.rest[o, place] * pending.rest[o, place]
             record[LARGEST] = max(record[LARGEST], abs(pending.targets[o, place]))
         record[COUNT] = keep * record[COUNT] + 1.0
@@ -201,20 +202,26 @@ def whiten(sums, Z, Y):
 @jit_exact
 def write_weights(sums, W):
     """Write the weights that all events have led to, (outputs, features or more)."""
-    n, base, held, pending = sums.size[FEATURES], sums.size[BASE], sums.size[WAITING], sums.pending
-    left, turned = np.empty(held), np.empty(n)
-    root = math.sqrt(sums.record[RHO])
+    left, turned = np.empty(sums.size[WAITING]), np.empty(sums.size[FEATURES])
     for o in range(W.shape[0]):
-        for k in range(W.shape[1]):
-            W[o, k] = sums.weights[o, k] if k < n else 0.0
-        if held > 0:
-            for i in range(held):
-                left[i] = pending.rest[o, i]
-            solve_back(pending.factor, left, held)
-            write_dots(pending.whitened, n, left, turned)
-            solve_back(shaped(sums.factor, (base, base)), turned, base)
-            for k in range(n):
-                W[o, k] += turned[k] if k < base else turned[k] / root
+        write_weights_of(sums, o, left, turned, W[o])
+
+
+@inner_exact
+def write_weights_of(sums, o, left, turned, w):
+    """Write the weights of an output; ``left`` and ``turned`` have room for the events that wait and the features."""
+    n, base, held, pending = sums.size[FEATURES], sums.size[BASE], sums.size[WAITING], sums.pending
+    known, rest, root = sums.weights[sums.places[o]], pending.rest[sums.places[o]], math.sqrt(sums.record[RHO])
+    for k in range(w.size):
+        w[k] = known[k] if k < n else 0.0
+    if held > 0:
+        for i in range(held):
+            left[i] = rest[i]
+        solve_back(pending.factor, left, held)
+        write_dots(pending.whitened, n, left, turned)
+        solve_back(shaped(sums.factor, (base, base)), turned, base)
+        for k in range(n):
+            w[k] += turned[k] if k < base else turned[k] / root
 
 
 @jit_exact

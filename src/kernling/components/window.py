@@ -48,6 +48,8 @@ class Window(NamedTuple):
     columns: Annotated[np.ndarray, "rows: columns held"]  # of the events: (d, events)
     norms: Annotated[np.ndarray, "not negative: most"]  # squared: the only array that always has its full length
     coef: Annotated[np.ndarray, "coefficients: views scores held"]
+    # the column of each output, as in an expansion; none is late in a regression
+    places: Annotated[np.ndarray, "settings: scores"]
     place: Annotated[np.ndarray, "counts", "index of most"]  # see SIZE and the rest above
 
     def check(self, dimensions: Mapping[str, int]) -> None:
@@ -78,7 +80,11 @@ class Window(NamedTuple):
 
     def widened(self, change: Widening) -> Window:
         """Convert to the outputs of ``change``."""
-        return self._replace(coef=change.of(self.coef, axis=1))
+        return self._replace(coef=change.columns(self.coef, self.places), places=change.places(self.places))
+
+    def ordered(self) -> Window:
+        """Return a copy with the columns in the order of the labels, and no others."""
+        return self._replace(coef=self.coef.take(self.places, axis=1), places=np.arange(len(self.places)))
 
     @property
     def tie(self) -> float:
@@ -102,13 +108,15 @@ class Window(NamedTuple):
         columns = np.moveaxis(np.array(coef).reshape(n, *self.coef.shape[:2]), 0, 2)
         norms = np.zeros_like(self.norms)
         norms[:n] = squared_norms(table)
-        return Window(np.ascontiguousarray(table.T), norms, np.ascontiguousarray(columns), np.array([n, n % most]))
+        place = np.array([n, n % most])
+        return Window(np.ascontiguousarray(table.T), norms, np.ascontiguousarray(columns), self.places, place)
 
 
 def new_window(most: int, d: int, dtype: DTypeLike, powers: int, columns: int) -> Window:
     """Return an empty window of at most this many events."""
     check_room(most, 1, "events")
-    return Window(np.zeros((d, 0), dtype), np.zeros(most, dtype), np.zeros((KINDS * powers, columns, 0)), np.zeros(2, np.int64))
+    coef, places = np.zeros((KINDS * powers, columns, 0)), np.arange(columns)
+    return Window(np.zeros((d, 0), dtype), np.zeros(most, dtype), coef, places, np.zeros(2, np.int64))
 
 
 def clear(window: Window) -> None:
@@ -176,7 +184,7 @@ def _enter(window, x, norm, entry):
     window.norms[slot] = norm
     for p in range(entry.shape[0]):
         for c in range(entry.shape[1]):
-            window.coef[p, c, slot] = entry[p, c]
+            window.coef[p, window.places[c], slot] = entry[p, c]
 
 
 # ---------------------------------------------------------------------- classes
@@ -188,14 +196,14 @@ def learn_classes(window, kernel, X, norms, targets, weights, scores):
 
     Scores become those before each event, (views, outputs, events).
     """
-    views, outputs = window.coef.shape[0], window.coef.shape[1]
+    views, outputs = window.coef.shape[0], window.places.size
     values, f, entry = np.empty((views, window.norms.size)), np.empty(outputs), np.empty((views, outputs))
     for j in range(X.shape[0]):
         _view(window, kernel, X[j], norms[j], values)
         stepped, n = False, window.place[SIZE]
         for p in range(views):
             for o in range(outputs):
-                f[o] = scores[p, o, j] = dot(window.coef[p, o], values[p], 0, n)
+                f[o] = scores[p, o, j] = dot(window.coef[p, window.places[o]], values[p], 0, n)
             if weights[j] > 0.0 and _margin_step(f, targets[j], weights[j], entry[p]):
                 stepped = True
         if stepped:

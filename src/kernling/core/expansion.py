@@ -83,19 +83,21 @@ class Expansion(NamedTuple):
         )
 
     def trimmed(self, n: int) -> Expansion:
-        """Return a copy without spare room."""
+        """Return a copy without room for more points."""
         return self._replace(
             points=self.points[:n].copy(),
             norms=self.norms[:n].copy(),
-            coef=self.coef[:, :, :n].take(self.places, axis=1),
-            places=np.arange(self.outputs),
+            coef=self.coef[:, :, :n].copy(),
             tags=self.tags[:, :n].copy(),
         )
 
+    def ordered(self) -> Expansion:
+        """Return a copy with the columns in the order of the labels, and no others."""
+        return self._replace(coef=self.coef.take(self.places, axis=1), places=np.arange(self.outputs))
+
     def widened(self, change: Widening) -> Expansion:
         """Convert to the outputs of ``change`` on the same points."""
-        coef, places = change.columns(self.coef, self.places)
-        return self._replace(coef=coef, places=places)
+        return self._replace(coef=change.columns(self.coef, self.places), places=change.places(self.places))
 
 
 def check_room(count: int, d: int, what: str = "points", *, later: bool = False) -> None:

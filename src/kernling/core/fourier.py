@@ -94,11 +94,10 @@ class Linear(NamedTuple):
 
     def widened(self, change: Widening) -> Linear:
         """Convert to the outputs of ``change`` on the same features."""
-        coef, places = change.columns(self.coef, self.places)
-        return self._replace(coef=coef, places=places)
+        return self._replace(coef=change.columns(self.coef, self.places), places=change.places(self.places))
 
-    def trimmed(self, size: int) -> Linear:
-        """Return a copy without spare room."""
+    def ordered(self) -> Linear:
+        """Return a copy with the columns in the order of the labels, and no others."""
         return self._replace(coef=self.coef.take(self.places, axis=1), places=np.arange(self.outputs))
 
 

@@ -32,18 +32,33 @@ class Widening(NamedTuple):
         wider[..., self.old < 0] = 0.0
         return np.moveaxis(wider, -1, axis)
 
-    def columns(self, coef: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Convert coefficients (groups, columns, ...) and the column of each output.
+    def columns(self, values: np.ndarray, places: np.ndarray, axis: int = 1) -> np.ndarray:
+        """Convert values, which have one entry per column along an axis, given the column of each old output.
 
         A class that joins several others gets the next spare column, and nothing moves; where there is none, there will be
         half as many more.  With the old places, one still sees the old outputs.
         """
         n = len(places)
         if n == 1:
-            return self.of(coef, axis=1), np.arange(self.outputs)
-        coef = padded(coef, 1, n + n // 2 + 1) if n == coef.shape[1] else coef
-        coef[:, n] = 0.0  # an event that failed may have left something
-        return coef, np.where(self.old < 0, n, places[self.old])
+            return self.of(values, axis)
+        values = padded(values, axis, room_for_outputs(n)) if n == values.shape[axis] else values
+        values[(slice(None),) * axis + (n,)] = 0.0  # an event that failed may have left something
+        return values
+
+    def places(self, places: np.ndarray) -> np.ndarray:
+        """Return the column of each output, given that of each old one."""
+        n = len(places)
+        return np.arange(self.outputs) if n == 1 else np.where(self.old < 0, n, places[self.old])
+
+    @property
+    def signs(self) -> Widening:
+        """The same without halving an output that becomes two."""
+        return self._replace(factors=np.sign(self.factors))
+
+
+def room_for_outputs(outputs: int) -> int:
+    """Return for how many outputs room is made when a class joins this many; a single output becomes three without any."""
+    return outputs + outputs // 2 + 1 if outputs > 1 else 1
 
 
 def padded(array: np.ndarray, axis: int, length: int) -> np.ndarray:
@@ -68,10 +83,18 @@ class Checked(Protocol):
 
 @runtime_checkable
 class Roomy(Protocol):
-    """A part that may have room for more points or outputs."""
+    """A part that may have room for more points."""
 
     def trimmed(self, size: int) -> Any:
         """Return a copy with the entries of the first ``size`` points only; called before models are saved or merged."""
+
+
+@runtime_checkable
+class Ordered(Protocol):
+    """A part that may have room for more outputs, and has them in the order in which the classes appeared."""
+
+    def ordered(self) -> Any:
+        """Return a copy in the order of the labels, without such room; called before models are saved or merged."""
 
 
 @runtime_checkable
@@ -125,8 +148,18 @@ def grown(state: Any, capacity: int) -> Any:
 
 
 def trimmed(state: Any) -> Any:
-    """Return the state without spare room."""
+    """Return the state without spare room, its outputs in the order of the labels."""
+    return ordered(without_points(state))
+
+
+def without_points(state: Any) -> Any:
+    """Return the state without room for more points."""
     return _replaced(state, Roomy, lambda part: part.trimmed(state.model.stored))
+
+
+def ordered(state: Any) -> Any:
+    """Return the state without room for more outputs, these in the order of the labels."""
+    return _replaced(state, Ordered, lambda part: part.ordered())
 
 
 def widened(state: Any, change: Widening) -> Any:

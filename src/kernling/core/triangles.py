@@ -150,10 +150,15 @@ def add_products(A, count, B, start, stop, G):
 def write_scores(W, n, Z, scores):
     """Write W z for the columns of Z, of which the first n rows count."""
     for o in range(scores.shape[0]):
-        f, w = scores[o], W[o]
+        write_score(W[o], n, Z, scores[o])
+
+
+@inner_exact
+def write_score(w, n, Z, f):
+    """Write <w, z> for the columns of Z, of which the first n rows count."""
+    for e in range(f.size):
+        f[e] = 0.0
+    for k in range(n):
+        z, factor = Z[k], w[k]
         for e in range(f.size):
-            f[e] = 0.0
-        for k in range(n):
-            z, factor = Z[k], w[k]
-            for e in range(f.size):
-                f[e] += factor * z[e]
+            f[e] += factor * z[e]

@@ -76,7 +76,7 @@ def _is_size(model: OnlineEstimator, name: str) -> bool:
 def _size(model: OnlineEstimator, columns: int, outputs: int, points: int) -> int:
     options = model.get_params(deep=False)
     found = {name: 1.0 if isinstance(options[name], str) else options[name] for name in model._resolvable()}
-    model._begin(options | found, columns, outputs)
+    model._begin(options | found, columns, states.room_for_outputs(outputs))  # as if the last class had come late
     if isinstance(model, Mixed):
         model._state.successor.early.begun[0] = 0.0  # there may be one
     watched = new_columns(columns) if model._watch is not None else ()

@@ -41,7 +41,7 @@ from ..components.least_squares import (
     new_least_squares,
     until_due,
 )
-from ..components.pending import REGRET, commit, write_leverages, write_weights
+from ..components.pending import REGRET, WAITING, commit, write_leverages, write_weights_of
 from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
 from ..core import state as states
 from ..core.blas import one_thread
@@ -102,7 +102,7 @@ class Work:
         self.X, self.norms = np.empty(size * d), np.empty(size)  # rows minus the centre, in the precision of points
         self.new = np.empty(size)  # k(x, x) - |z(x)|^2
         self.T, self.scores = np.empty((2, outputs * size))
-        self.W = np.empty((outputs, n))
+        self.w = np.empty(n)
         self.fits = state.fits
         self.due = np.zeros(1, np.int64)  # whether there is something to settle
 
@@ -126,7 +126,7 @@ def _loop(call, first, last):
         work.due[0] = 1 if new == ahead else 0
         start += b
     if learned > 0:
-        _write_coefficients(work.state, work.params.unit, work.W)
+        _write_coefficients(work.state, work.params.unit, 0, outputs, work.w)
     return start
 
 
@@ -187,22 +187,23 @@ def _write_features(work, rows, start, Z, X):
 
 
 @jit_exact
-def _write_coefficients(state, unit, W):
-    """Write the solution of the least squares problem, W, into the model that predicts."""
+def _write_coefficients(state, unit, first, last, w):
+    """Write the solution of the least squares problem for some outputs into the model that predicts, by way of w."""
     L, fixed, n, d = state.waves.phase.size, state.squares.size[FIXED], state.model.size[0], state.model.centre.size
     root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
-    write_weights(state.squares, W)
-    for o in range(W.shape[0]):
+    left, turned = np.empty(state.squares.size[WAITING]), np.empty(state.squares.size[FEATURES])
+    for o in range(first, last):
         waves, linear = state.waves.coef[0, state.waves.places[o]], state.linear.coef[0, state.linear.places[o]]
         coef = state.model.coef[0, state.model.places[o]]
-        waves[0] = W[o, 0] * math.sqrt(1.0 * L)
+        write_weights_of(state.squares, o, left, turned, w)
+        waves[0] = w[0] * math.sqrt(1.0 * L)
         for i in range(1, L):
-            waves[i], waves[L + i] = W[o, i] * root, W[o, L - 1 + i] * root
+            waves[i], waves[L + i] = w[i] * root, w[L - 1 + i] * root
         if fixed >= 2 * L:
             for c in range(d):
-                linear[c] = W[o, 2 * L - 1 + c] * unit
+                linear[c] = w[2 * L - 1 + c] * unit
         for k in range(n):
-            coef[k] = W[o, fixed + k]
+            coef[k] = w[fixed + k]
         solve_back(state.whitening.factor, coef, n)
 
 
@@ -212,10 +213,10 @@ def settle(setup: Setup, params: Params, state: State) -> None:
     write_coefficients(params, state)
 
 
-def write_coefficients(params: Params, state: State) -> None:
-    """Write the solution of the least squares problem into the model that predicts."""
-    W = np.empty((len(state.squares.weights), int(state.squares.size[FIXED]) + params.most))
-    _write_coefficients(by_address(state), params.unit, W)
+def write_coefficients(params: Params, state: State, outputs: slice = slice(None)) -> None:
+    """Write the solution of the least squares problem, or some outputs of it, into the model that predicts."""
+    first, last, _ = outputs.indices(state.model.outputs)
+    _write_coefficients(by_address(state), params.unit, first, last, np.empty(int(state.squares.size[FIXED]) + params.most))
 
 
 @jit_exact
@@ -280,8 +281,9 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
     if params.ridge.keep < 1.0:
         return found
     squares = state.squares
-    regret = 4.0 * squares.record[LARGEST] ** 2 * squares.record[REGRET] * len(squares.losses)
-    return {**found, "least_loss": float(squares.losses.sum()), "regret_bound": float(regret)}
+    losses = squares.losses[squares.places]
+    regret = 4.0 * squares.record[LARGEST] ** 2 * squares.record[REGRET] * len(losses)
+    return {**found, "least_loss": float(losses.sum()), "regret_bound": float(regret)}
 
 
 LEARNER = Learner(
@@ -339,7 +341,8 @@ class KRLSClassifier(_KRLS, OnlineClassifier):
 
     def _widen(self, place, change):
         super()._widen(place, change)
-        write_coefficients(self._params, self._state)
+        is_one_of_many = len(self.classes_) > 3  # whose coefficients no others depend on
+        write_coefficients(self._params, self._state, slice(place, place + 1) if is_one_of_many else slice(None))
 
 
 class KRLSRegressor(_KRLS, OnlineRegressor):

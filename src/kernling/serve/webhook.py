@@ -5,9 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import socket
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -121,12 +123,17 @@ class Webhook:
         """Post a message once; return why it could not be delivered, or None, and whether it is useless to try again."""
         kind = http.client.HTTPSConnection if self._address.is_secure else http.client.HTTPConnection
         connection = kind(self._address.host, self._address.port, timeout=SECONDS)
+        late = threading.Timer(SECONDS, _end, (connection,))  # the timeout above is for each part of an answer
+        late.daemon = True
+        late.start()
         try:
             connection.request("POST", self._address.path, body, {"Content-Type": "application/json"})
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            return first_line(error) or type(error).__name__, False
+            is_late = late.finished.is_set()
+            return f"no answer within {SECONDS:g} seconds" if is_late else first_line(error) or type(error).__name__, False
         finally:
+            late.cancel()
             connection.close()
         return (None, False) if 200 <= status < 300 else (f"the answer was {status}", status not in AGAIN)
 
@@ -134,3 +141,11 @@ class Webhook:
         self.counts["lost"] += 1
         _LOG.warning("%s: an alarm was not delivered: %s", model, why)
         self._tell(model, f"an alarm was not delivered: {why}")
+
+
+def _end(connection: http.client.HTTPConnection) -> None:
+    """End a connection that another thread reads from."""
+    sock = connection.sock
+    if sock is not None:
+        with suppress(OSError):  # it has just been closed
+            sock.shutdown(socket.SHUT_RDWR)
