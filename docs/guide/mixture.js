@@ -20,6 +20,6 @@ exports.stacks = (f, k, value, own = f.experts.map(value), two = own[0].length =
   const scores = away.map((s, i) => s.map((x) => x / f.scale[i]).map((z) => z / Math.sqrt(1 + Math.abs(z))));
   const logits = f.pull.map((w, s) => f.bias[s].map((x, c) => x + dot(w, scores.map((own) => own[c]))));
   const shares = logits.map((l) => l.map((x) => 1 / sum(l.map((other) => Math.exp(other - x)))));
-  const said = f.bias[0].map((_, c) => Math.log(f.floor + dot(f.trust, shares.map((s) => s[c]))));
+  const said = f.bias[0].map((_, c) => Math.log(f.floor[c] + dot(f.trust, shares.map((s) => s[c]))));
   return (two ? [said[1] - said[0]] : said).map((x, o) => x + f.shift[o]);
 };

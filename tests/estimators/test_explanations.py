@@ -195,7 +195,7 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
         noise=np.array([0.01, 0.1, 0.2]),
         trust=np.array([0.2, 0.3, 0.5]),
         losses=np.zeros(stacks),
-        seen=np.ones(classes),
+        seen=np.arange(2.0, 2.0 + classes),
         record=np.zeros(2),
     )
     shares = [exact(rng.normal(size=(1, players, classes)), rng.normal(size=classes)) for _ in range(experts)]
@@ -208,7 +208,8 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
 
     def said(sums: np.ndarray) -> np.ndarray:
         p = np.exp(sums) / np.exp(sums).sum(axis=1, keepdims=True)
-        return np.log(mixture.trust @ ((1.0 - mixture.noise[:, np.newaxis]) * p + mixture.noise[:, np.newaxis] / classes))
+        noise = mixture.noise[:, np.newaxis]
+        return np.log(mixture.trust @ ((1.0 - noise) * p + noise * mixture.seen / mixture.seen.sum()))
 
     base, whole = np.array([own.base for own in shares]), np.array([own.scores[0] for own in shares])
     (low, before), (high, after) = seen(base), seen(whole)

@@ -105,7 +105,7 @@ def test_the_log_loss_is_at_most_what_is_certified(heavy):
     said = model.predict_then_learn(X, y, method="predict_proba", classes=[0, 1], sample_weight=weights)
     found = model.certificate()
     assert found["log_loss"] == pytest.approx(-np.minimum(weights, 1.0) @ np.log(said[np.arange(2000), y]))
-    assert found["log_loss_bound"] == pytest.approx(found["best_stack_log_loss"] + np.log(3.0) - 2000 * np.log1p(-0.001))
+    assert found["log_loss_bound"] == pytest.approx(found["best_stack_log_loss"] + np.log(5.0) - 2000 * np.log1p(-0.001))
     assert found["best_stack_log_loss"] < 2.0 * found["log_loss"]
     assert found["log_loss"] <= found["log_loss_bound"]
 
@@ -158,6 +158,18 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
 
 
+def test_a_rare_class_behind_a_line_is_ranked_nearly_as_well_as_by_a_linear_expert():
+    """With two hundred events of it, ten weights must not cost more than they bring."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(16_000, 10))
+    f = X @ rng.normal(size=10) * 0.8 / np.sqrt(10.0)
+    y = (rng.random(16_000) < 1.0 / (1.0 + np.exp(4.6 - f))).astype(int)
+    said = kl.AutoClassifier(**SMALL, memory=100_000).predict_then_learn(X, y, method="predict_proba")[:, 1]
+    line = kl.KRLSClassifier(features="linear", ridge=1.0).predict_then_learn(X, y, method="decision_function")
+    own, other = (roc_auc_score(y[2000:], scores[2000:]) for scores in (said, line))
+    assert own > other - 0.012
+
+
 @pytest.mark.parametrize("positives", [128, 32, 1, 0])
 def test_the_ridge_of_the_kernel_expert_is_larger_if_a_class_is_rare(positives):
     X, _ = rare(256)
@@ -205,10 +217,10 @@ def test_balanced_classes_are_found_and_ranked_as_before():
 
 def test_probabilities_increase_strictly_with_the_scores_of_experts():
     rng = np.random.default_rng(2)
-    mixture = new_mixture(1, 1)
-    scores = rng.normal(size=(1, 1, 2000)) - 1.0
+    mixture = new_mixture(2, 1)
+    scores = np.repeat(rng.normal(size=(1, 1, 2000)) - 1.0, 2, axis=0)
     learn_mixed(mixture, scores, np.where(rng.random(2000) < 0.05 * np.exp(scores[0, 0]), 1.0, -1.0), np.ones(2000))
-    said = mixed(mixture, np.linspace(-10.0, 10.0, 2001)[np.newaxis, np.newaxis])
+    said = mixed(mixture, np.repeat(np.linspace(-10.0, 10.0, 2001)[np.newaxis, np.newaxis], 2, axis=0))
     assert (np.diff(said[0]) > 0.0).all()
 
 
@@ -338,7 +350,7 @@ def test_losses_of_merged_mixtures_add_up():
     assert found == pytest.approx(sum(others) - begun)
     found, begun, *others = (model.state_.mixture.losses for model in (merged, start, *parts))
     np.testing.assert_allclose(found, sum(others) - begun)
-    assert merged.certificate()["log_loss_bound"] == pytest.approx(found.min() + np.log(3.0) - 600 * np.log1p(-0.001))
+    assert merged.certificate()["log_loss_bound"] == pytest.approx(found.min() + np.log(5.0) - 600 * np.log1p(-0.001))
 
 
 def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first():

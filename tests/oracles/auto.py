@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -326,8 +327,10 @@ class AutoClasses(Auto):
         super().__init__(params, d, outputs)
         K, M = max(2, outputs), 10
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
-        self.stacks = [Stack(fade, M, K) for fade in (0.06, 0.02, 0.001)]
-        self.trust, self.labels = np.full(3, 1 / 3), np.ones(K)
+        self.stacks = [Stack(fade, range(M), K) for fade in (0.06, 0.02, 0.001)]
+        self.stacks += [Stack(0.001, range(M), K, 100.0), Stack(0.001, [1], K)]
+        self.stacks[3].pull = np.array([0.5, 0.5] + [0.0] * 8)
+        self.trust, self.labels = np.full(5, 1 / 5), np.ones(K)
 
     def columns(self) -> int:
         return self.outputs
@@ -343,7 +346,11 @@ class AutoClasses(Auto):
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)
         seen = compressed(away, self.spread)
-        return scores, away, np.array([np.log(stack.noisy(stack.probabilities(seen))) for stack in self.stacks])
+        said = [stack.noisy(stack.probabilities(seen), self.frequency()) for stack in self.stacks]
+        return scores, away, np.log(said)
+
+    def frequency(self) -> np.ndarray:
+        return self.labels / self.labels.sum()
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         said = np.log(self.trust @ np.exp(self.opinions(x, self.seen(x))[2]))
@@ -353,10 +360,10 @@ class AutoClasses(Auto):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, away, said = self.opinions(x, z)
         for stack in self.stacks:
-            stack.learn(compressed(away, self.spread), label, weight, len(self.events))
+            stack.learn(compressed(away, self.spread), label, weight, self.frequency(), len(self.events))
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         share = 0.001 * evenness(self.labels)
-        self.trust = (1.0 - share) * trust / trust.sum() + share / 3
+        self.trust = (1.0 - share) * trust / trust.sum() + share / 5
         self.labels[label] += 1.0
         rate = max(0.0001, 1.0 / (len(self.events) + 2.0))
         self.spread = (1.0 - rate) * self.spread + rate * np.maximum((away**2).mean(axis=1), 1e-9)
@@ -375,31 +382,33 @@ def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
 
 
 class Stack:
-    """Softmax of a weighted sum of scores, by Newton steps; half of a curvature is that of the event's own gradient."""
+    """Softmax of a weighted sum of scores of some experts, by Newton steps; half of a curvature is that of the own gradient."""
 
-    def __init__(self, fade: float, experts: int, classes: int):
-        self.fade, self.pull, self.bias = fade, np.full(experts, 1.0 / experts), np.zeros(classes)
-        self.squares, self.bias_squares, self.noise = np.zeros((experts, experts)), np.zeros(classes), 0.01
+    def __init__(self, fade: float, experts: Iterable[int], classes: int, ridge: float = 10.0):
+        self.experts, self.ridge = list(experts), ridge
+        n = len(self.experts)
+        self.fade, self.pull, self.bias = fade, np.full(n, 1.0 / n), np.zeros(classes)
+        self.squares, self.bias_squares, self.noise = np.zeros((n, n)), np.zeros(classes), 0.01
 
     def probabilities(self, seen: np.ndarray) -> np.ndarray:
-        powers = np.exp(self.bias + self.pull @ seen)
+        powers = np.exp(self.bias + self.pull @ seen[self.experts])
         return powers / powers.sum()
 
-    def noisy(self, p: np.ndarray) -> np.ndarray:
+    def noisy(self, p: np.ndarray, frequency: np.ndarray) -> np.ndarray:
         """The same if a share of the labels is noise."""
-        return (1.0 - self.noise) * p + self.noise / len(p)
+        return (1.0 - self.noise) * p + self.noise * frequency
 
-    def learn(self, seen: np.ndarray, label: int, weight: float, events: int) -> None:
+    def learn(self, seen: np.ndarray, label: int, weight: float, frequency: np.ndarray, events: int) -> None:
         p = self.probabilities(seen)
-        is_noise = self.noise / len(p) / self.noisy(p)[label]
+        is_noise = self.noise * frequency[label] / self.noisy(p, frequency)[label]
         weight = weight * (1.0 - is_noise)
         self.noise = max(1e-5, self.noise + max(0.001, 1.0 / (events + 100.0)) * (is_noise - self.noise))
-        slope = p - (np.arange(len(p)) == label)
+        slope, seen = p - (np.arange(len(p)) == label), seen[self.experts]
         gradient, hessian = seen @ slope, seen @ (np.diag(p) - np.outer(p, p)) @ seen.T
         kept = 1.0 - self.fade * (1.0 - p @ p)
         self.squares = kept * self.squares + weight * (np.outer(gradient, gradient) + hessian) / 2.0
         self.bias_squares = kept * self.bias_squares + weight * (slope**2 + p * (1.0 - p)) / 2.0
-        self.pull = self.pull - weight * np.linalg.solve(self.squares + 10.0 * np.eye(len(gradient)), gradient)
+        self.pull = self.pull - weight * np.linalg.solve(self.squares + self.ridge * np.eye(len(gradient)), gradient)
         self.bias = self.bias - weight * slope / (self.bias_squares + 2.0)
 
 

@@ -222,7 +222,7 @@ def _mixed(mixture: Mixture, start: np.ndarray, changes: np.ndarray, players: in
 def _mean(mixture: Mixture, p: np.ndarray) -> np.ndarray:
     """Return the mean probability of each class, of those of the stacks, (..., stacks, classes)."""
     noise = mixture.noise[:, np.newaxis]
-    return np.einsum("s,...sk->...k", mixture.trust, (1.0 - noise) * p + noise / p.shape[-1])
+    return np.einsum("s,...sk->...k", mixture.trust, (1.0 - noise) * p + noise * mixture.frequency)
 
 
 def _log_mean(mixture: Mixture, sums: np.ndarray) -> np.ndarray:

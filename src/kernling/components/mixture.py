@@ -4,13 +4,16 @@ A stack is softmax of a weighted sum of the experts' scores, each score minus it
 and compressed to z / sqrt(1 + |z|), so that the few high scores of a rare class count and still differ.  Its weights are
 learned by Newton steps: gradients over the sum of curvatures so far.  Curvatures fade as information arrives, not as time
 passes: an event whose class was certain tells nothing about the weights, and nothing is forgotten for it.  So a class of one
-per cent is learned from as many of its events as a common one.  A share of the labels may be noise, as likely of one class as
-of another: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
+per cent is learned from as many of its events as a common one.  A share of the labels may be noise, drawn from all labels so
+far: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
 
-Several stacks, from slow to fast, differ in how much they forget.  Their probabilities are averaged by weights that follow
-their likelihoods (a Bayesian mixture with a share, core/votes.py), so that log-loss is at most that of the best stack and a
-little more.  The share is smaller where a class is rare: otherwise weights would be even again before its next event.  Nothing
-is clipped or replaced by the mean of a bin, so that different scores have different probabilities.
+Several stacks, from slow to fast, differ in how much they forget.  Two more are for rare classes, of which there are too few
+events for as many weights: one that is drawn towards the mean of the two experts that use all events and never forget, and one
+of the linear expert only.
+The probabilities of all stacks are averaged by weights that follow their likelihoods (a Bayesian mixture with a share,
+core/votes.py), so that log-loss is at most that of the best stack and a little more.  The share is smaller where a class is
+rare: otherwise weights would be even again before its next event.  Nothing is clipped or replaced by the mean of a bin, so that
+different scores have different probabilities.
 """
 
 from __future__ import annotations
@@ -28,10 +31,13 @@ from ..core.votes import update_votes
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
-FADES = (0.06, 0.02, 0.001)  # what the most uncertain event makes each stack forget
+FADES = (0.06, 0.02, 0.001, 0.001, 0.001)  # what the most uncertain event makes each stack forget
+DRAWN, ALONE = 3, 4  # the stack that is drawn towards the experts that never forget, and that of the linear one
+KERNEL, LINEAR = range(2)  # the places of these experts
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event if classes are equally frequent
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
+DRAWN_RIDGE = 100.0  # the same of the one that is drawn
 BIAS_RIDGE = 2.0  # the same of the biases
 NOISE = 0.01  # share of the labels at first
 LEAST_NOISE = 1e-5
@@ -81,6 +87,11 @@ class Mixture(NamedTuple):
         seen = np.maximum(1.0, added(self, other, start, lambda mixture: mixture.seen - 1.0) + 1.0)
         return mean._replace(losses=losses, seen=seen, record=added(self, other, start, lambda mixture: mixture.record))
 
+    @property
+    def frequency(self) -> np.ndarray:
+        """Return that of each class so far, as if there had been one more event of each."""
+        return self.seen / self.seen.sum()
+
     def expert_weights(self) -> np.ndarray:
         """Return the mean weight of each expert's scaled scores, which may be negative."""
         return self.trust @ self.pull
@@ -101,10 +112,14 @@ class Mixture(NamedTuple):
 def new_mixture(experts: int, outputs: int) -> Mixture:
     """Return an untrained mixture of this many experts."""
     stacks, classes = len(FADES), max(2, outputs)
+    pull = np.full((stacks, experts), START / experts)
+    pull[DRAWN:] = 0.0
+    pull[DRAWN, [KERNEL, LINEAR]] = START / 2.0
+    pull[ALONE, LINEAR] = START
     return Mixture(
         mean=np.zeros((experts, outputs)),
         spread=np.ones(experts),
-        pull=np.full((stacks, experts), START / experts),
+        pull=pull,
         curvature=np.zeros((stacks, experts, experts)),
         bias=np.zeros((stacks, classes)),
         bias_curvature=np.zeros((stacks, classes)),
@@ -114,6 +129,18 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
         seen=np.ones(classes),
         record=np.zeros(2),
     )
+
+
+@inline_exact
+def _first_of(s):
+    """Return the first expert of a stack."""
+    return LINEAR if s == ALONE else 0
+
+
+@inline_exact
+def _last_of(s, experts):
+    """Return the expert after the last one of a stack."""
+    return LINEAR + 1 if s == ALONE else experts
 
 
 @jit_exact
@@ -129,10 +156,12 @@ def learn_mixed(mixture, fades, scores, targets, weights, out):
     said = np.empty((fades.size, classes))
     whole = np.empty(classes)
     losses = np.empty(fades.size)
+    frequency = np.empty(classes)
     work = np.empty((experts + 2, experts))
     for j in range(n):
         _standardise(mixture, scores, j, away, x)
-        _stack(mixture, x, said)
+        _write_frequency(mixture.seen, frequency)
+        _stack(mixture, x, frequency, said)
         _mix(mixture, said, whole)
         if outputs == 1:
             out[0, j] = whole[1] - whole[0]
@@ -141,10 +170,11 @@ def learn_mixed(mixture, fades, scores, targets, weights, out):
                 out[k, j] = whole[k]
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
-            _learn_trust(mixture, said, label, whole[label], weights[j], losses)
+            _learn_trust(mixture, said, label, whole[label], weights[j], frequency, losses)
             for s in range(fades.size):
-                _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], work)
+                _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], frequency, work)
             _learn_scales(mixture, scores, j, away)
+            mixture.seen[label] += 1.0
             mixture.record[EVENTS] += 1.0
 
 
@@ -169,13 +199,22 @@ def _standardise(mixture, scores, j, away, x):
 
 
 @inline_exact
-def _stack(mixture, x, said):
+def _write_frequency(seen, frequency):
+    total = 0.0
+    for k in range(seen.size):
+        total += seen[k]
+    for k in range(seen.size):
+        frequency[k] = seen[k] / total
+
+
+@inline_exact
+def _stack(mixture, x, frequency, said):
     """Write the log probabilities of each stack."""
     for s in range(said.shape[0]):
         highest = -np.inf
         for k in range(said.shape[1]):
             total = mixture.bias[s, k]
-            for m in range(x.shape[0]):
+            for m in range(_first_of(s), _last_of(s, x.shape[0])):
                 total += mixture.pull[s, m] * x[m, k]
             said[s, k] = total
             highest = max(highest, total)
@@ -185,7 +224,7 @@ def _stack(mixture, x, said):
         total = highest + np.log(total)
         for k in range(said.shape[1]):
             p = np.exp(said[s, k] - total)
-            said[s, k] = np.log((1.0 - mixture.noise[s]) * p + mixture.noise[s] / said.shape[1])
+            said[s, k] = np.log((1.0 - mixture.noise[s]) * p + mixture.noise[s] * frequency[k])
 
 
 @inline_exact
@@ -202,7 +241,7 @@ def _mix(mixture, said, whole):
 
 
 @inline_exact
-def _learn_trust(mixture, said, label, own, weight, losses):
+def _learn_trust(mixture, said, label, own, weight, frequency, losses):
     counts = min(weight, 1.0)  # beyond, the loss of a mean is not at most the mean of losses
     mixture.record[LOG_LOSS] -= counts * min(own, 0.0)
     best = said[0, label]
@@ -211,75 +250,72 @@ def _learn_trust(mixture, said, label, own, weight, losses):
         mixture.losses[s] -= counts * said[s, label]
     for s in range(losses.size):
         losses[s] = best - said[s, label]
-    update_votes(mixture.trust, losses, counts, SHARE * _evenness(mixture.seen))
-    mixture.seen[label] += 1.0
+    update_votes(mixture.trust, losses, counts, SHARE * _evenness(frequency))
 
 
 @inline_exact
-def _evenness(seen):
+def _evenness(frequency):
     """Return the variance of the classes over that of equally frequent ones."""
-    total = 0.0
-    for k in range(seen.size):
-        total += seen[k]
     rest = 1.0
-    for k in range(seen.size):
-        rest -= (seen[k] / total) ** 2
-    return max(rest, 0.0) / (1.0 - 1.0 / seen.size)
+    for k in range(frequency.size):
+        rest -= frequency[k] ** 2
+    return max(rest, 0.0) / (1.0 - 1.0 / frequency.size)
 
 
 @inline_exact
-def _learn_stack(mixture, s, fade, x, p, label, weight, work):
+def _learn_stack(mixture, s, fade, x, p, label, weight, frequency, work):
     """A Newton step of log-loss; ``p`` are log probabilities, and probabilities without noise after it.
 
     Half of the curvature is that of this event's own gradient, which bounds the step.
     """
     experts, classes = x.shape
+    first, last = _first_of(s), _last_of(s, experts)
     gradient, centre, curvature = work[experts], work[experts + 1], mixture.curvature[s]
     share = mixture.noise[s]
-    is_noise = share / classes / np.exp(p[label])
+    is_noise = share * frequency[label] / np.exp(p[label])
     weight *= 1.0 - is_noise
     rate = max(NOISE_RATE, 1.0 / (mixture.record[EVENTS] + 100.0))
     mixture.noise[s] = max(share + rate * (is_noise - share), LEAST_NOISE)
     uncertain = 1.0
-    for m in range(experts):
+    for m in range(first, last):
         centre[m] = 0.0
     for k in range(classes):
-        p[k] = max(np.exp(p[k]) - share / classes, 0.0) / (1.0 - share)
+        p[k] = max(np.exp(p[k]) - share * frequency[k], 0.0) / (1.0 - share)
         uncertain -= p[k] * p[k]
-        for m in range(experts):
+        for m in range(first, last):
             centre[m] += p[k] * x[m, k]
     kept = 1.0 - fade * max(uncertain, 0.0)
-    for i in range(experts):
+    for i in range(first, last):
         gradient[i] = centre[i] - x[i, label]
-        for m in range(i + 1):
+        for m in range(first, i + 1):
             curvature[i, m] = kept * curvature[i, m] + 0.5 * weight * gradient[i] * gradient[m]
     for k in range(classes):
         slope = p[k] - (1.0 if k == label else 0.0)
         bent = 0.5 * (slope * slope + p[k] * (1.0 - p[k]))
         mixture.bias_curvature[s, k] = kept * mixture.bias_curvature[s, k] + weight * bent
         mixture.bias[s, k] -= weight * slope / (mixture.bias_curvature[s, k] + BIAS_RIDGE)
-        for i in range(experts):
+        for i in range(first, last):
             part = 0.5 * weight * p[k] * (x[i, k] - centre[i])
-            for m in range(i + 1):
+            for m in range(first, i + 1):
                 curvature[i, m] += part * (x[m, k] - centre[m])
-    _newton_step(curvature, gradient, mixture.pull[s], weight, work)
+    ridge = DRAWN_RIDGE if s == DRAWN else RIDGE
+    _newton_step(curvature, gradient, mixture.pull[s], weight, ridge, work, first, last)
 
 
 @inline_exact
-def _newton_step(curvature, gradient, pull, weight, factor):
-    """Subtract the solution of (curvature + RIDGE) step = weight gradient, by a Cholesky factor."""
-    experts = gradient.size
-    for i in range(experts):
-        for m in range(i + 1):
-            entry = curvature[i, m] + (RIDGE if i == m else 0.0)
-            for c in range(m):
+def _newton_step(curvature, gradient, pull, weight, ridge, factor, first, last):
+    """Subtract the solution of (curvature + ridge) step = weight gradient, by a Cholesky factor, for some experts."""
+    for i in range(first, last):
+        for m in range(first, i + 1):
+            entry = curvature[i, m] + (ridge if i == m else 0.0)
+            for c in range(first, m):
                 entry -= factor[i, c] * factor[m, c]
             factor[i, m] = entry / factor[m, m] if m < i else np.sqrt(max(entry, LEAST))
-        for m in range(i):
+        for m in range(first, i):
             gradient[i] -= factor[i, m] * gradient[m]
         gradient[i] /= factor[i, i]
-    for i in range(experts - 1, -1, -1):
-        for m in range(i + 1, experts):
+    for i in range(last - 1, first - 1, -1):
+        for m in range(i + 1, last):
             gradient[i] -= factor[m, i] * gradient[m]
         gradient[i] /= factor[i, i]
         pull[i] -= weight * gradient[i]

@@ -182,7 +182,7 @@ class Stacks(NamedTuple):
     pull: np.ndarray  # (stacks, experts)
     bias: np.ndarray  # (stacks, classes)
     trust: np.ndarray  # (stacks,)
-    floor: float
+    floor: np.ndarray  # (classes,)
     shift: np.ndarray  # (outputs,)
 
 

@@ -137,7 +137,7 @@ def _of_values(held: Window, views: list[tuple[int, int]], plain: int) -> list[E
 
 def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
     noise = held.trust * held.noise
-    floor = float(noise.sum()) / held.bias.shape[1]
+    floor = noise.sum() * held.frequency
     shift = np.zeros(held.mean.shape[1])
     return Stacks(experts, held.mean, np.sqrt(held.spread), held.pull, held.bias, held.trust - noise, floor, shift)
 
