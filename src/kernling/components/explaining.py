@@ -90,13 +90,13 @@ def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: 
 def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Shares]:
     """Return the shares in the scores of the window's experts that are kernel expansions."""
     held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, {}
-    points = held.columns[:, : held.stored]
-    for view, coef in enumerate(held.coef[:, :, : held.stored]):
-        is_city, power = view >= powers, window.POWER ** (view % powers)
+    coef = held.coef[:, :, : held.stored]
+    coef = coef if isinstance(experts.mixture, Mixture) else coef[:, window.LMS : window.LMS + 1]
+    for first, is_city in ((0, False), (powers, True)):
         if is_city or kernel.kind == RBF:
-            outputs = coef if isinstance(experts.mixture, Mixture) else coef[window.LMS : window.LMS + 1]
-            rate = power * (window.city_rate(kernel) if is_city else kernel.gamma)
-            own[len(SQUARES) + view] = shapley.of_products(centred, Products(points, outputs, rate, is_city))
+            rate = window.city_rate(kernel) if is_city else kernel.gamma
+            views = Products(held.columns[:, : held.stored], coef[first : first + powers], rate, is_city)
+            own |= dict(enumerate(shapley.of_powers(centred, views), len(SQUARES) + first))
     return own
 
 
