@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import inline, jit, shaped
+from ..compiler import inline, jit
 from ..core.vector import exp
 
 STRIP = 64  # points whose factors are in fast memory at once
