@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from kernling.components.shapley import Game, Products, additive, linear, nodes, of_products, sampled
+from kernling.components.shapley import Game, Products, additive, linear, of_powers, of_products, sampled, tables
 from oracles.shapley import shapley
 
 OUTPUTS = 2
@@ -63,13 +63,43 @@ def test_sums_over_columns_have_the_values_of_all_coalitions():
 def test_few_nodes_are_enough_for_many_players():
     """Each integral of t^i (1 - t)^(p - 1 - i), of which all others are sums, is 1 / (p binomial(p - 1, i))."""
     for players in (2, 9, 54, 90, 300, 784):
-        times, weights = nodes(players)
+        times, weights = tables(players)[-1]
         degree = players - 1
         for i in range(players):
             with np.errstate(under="ignore"):
                 logs = i * np.log(times) + (degree - i) * np.log1p(-times)
             scaled = weights @ np.exp(logs + np.log(float(players)) + _log_binomial(degree, i))
             assert scaled == pytest.approx(1.0, rel=1e-11), (players, i)
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.02, 0.1, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("columns", [2, 3, 11, 54, 120])
+def test_fewer_nodes_say_the_same_of_products_that_hardly_change(columns, rate):
+    """Points near to rows, far from them, and between them: each value of each point is that of all nodes."""
+    rng = np.random.default_rng(columns)
+    game = Game(rng.normal(size=(2, columns)), rng.normal(size=(5, columns)), np.arange(columns))
+    points = np.vstack([game.rows[0] + 0.1 * rng.normal(size=(20, columns)), rng.normal(size=(80, columns))])
+    points[50:] += rng.uniform(-4.0, 4.0, size=(50, 1))
+    times, weights = np.polynomial.legendre.leggauss(columns)
+    factors = lambda X, point: np.exp(-rate * np.square(X - point))  # noqa: E731
+    for point in points:
+        absent, own = factors(game.background, point).mean(axis=0), factors(game.rows, point)
+        parts = absent + 0.5 * (times + 1.0)[:, np.newaxis, np.newaxis] * (own - absent)  # (nodes, rows, columns)
+        rest = np.stack([np.delete(parts, c, axis=2).prod(axis=2) for c in range(columns)], axis=2)
+        integrals = np.tensordot(0.5 * weights, rest, 1)
+        found = of_products(game, Products(point[:, np.newaxis], np.ones((1, 1)), rate, False))
+        error = np.abs(found.values[..., 0] - (own - absent) * integrals)
+        assert (error <= (1e-11 * np.abs(own - absent) + 1e-14 * np.maximum(own, absent)) * integrals + 1e-300).all()
+
+
+@pytest.mark.parametrize("is_city", [False, True])
+def test_powers_of_products_are_products_of_higher_rates(is_city):
+    game, terms = problem(9, 6, 4), products(10, 6, is_city=is_city)
+    coef = np.random.default_rng(11).normal(size=(3, OUTPUTS, 70))
+    for power, found in enumerate(of_powers(game, terms._replace(coef=coef))):
+        expected = of_products(game, terms._replace(coef=coef[power], rate=terms.rate * 4.0**power))
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(found.base, expected.base, rtol=1e-10, atol=1e-14)
 
 
 def _log_binomial(n: int, k: int) -> float:

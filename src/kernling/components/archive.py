@@ -165,16 +165,18 @@ def learn(archive, X, targets, weights, outputs, out):
         return
     cells, found = np.empty(PROBES, np.int64), np.empty(NEIGHBOURS, np.int64)
     nearest, gaps = np.empty(NEIGHBOURS), np.empty((2, max(archive.size[MOST], archive.size[ROOM])))
-    shares, sums = np.empty((VIEWS, max(2, outputs))), np.empty((2, X.shape[1]))
+    shares, scores, sums = np.empty((VIEWS, max(2, outputs))), np.empty(max(1, outputs)), np.empty((2, X.shape[1]))
     for j in range(X.shape[0]):
         probes = _search(archive.cores, 0, archive.size[CELLS], X[j], gaps[0], 0, cells, nearest)
         neighbours = 0
         for probe in range(probes):
             first, count = archive.first[cells[probe]], archive.count[cells[probe]]
             neighbours = _search(archive.points, first, count, X[j], gaps[0], neighbours, found, nearest)
+        _measure_exactly(archive, X[j], found, neighbours, nearest)
         for view in range(VIEWS):
-            _weigh(archive, X[j], found, neighbours, outputs, view, shares[view])
-            _say(shares[view], outputs, out[view], j)
+            say(archive, found, nearest, neighbours, outputs, view, shares[view], scores)
+            for o in range(scores.size):
+                out[view, o, j] = scores[o]
         if weights[j] > 0.0:
             if outputs == 0 or neighbours == 0 or shares[0, _label(targets[j], outputs)] < SURE:
                 place = _place_for(archive, X[j], cells[0] if probes > 0 else 0, gaps, sums)
@@ -202,11 +204,14 @@ def _measure(points, first, count, x, gaps):
 
 @inner
 def _search(points, first, count, x, gaps, known, places, nearest):
-    """Put those of some points that are nearer than the places so far among them, nearest first; returns how many there are.
-
-    Of those that are as near, the first one stays first.
-    """
+    """Put those of some points that are nearer than the places so far among them, nearest first; returns how many there are."""
     _measure(points, first, count, x, gaps)
+    return nearest_of(gaps, first, count, known, places, nearest)
+
+
+@inner
+def nearest_of(gaps, first, count, known, places, nearest):
+    """Do the same, given squared distances.  Of those that are as near, the first one stays first."""
     for i in range(count):
         if known < places.size or gaps[i] < nearest[known - 1]:
             k = min(known, places.size - 1)
@@ -218,25 +223,32 @@ def _search(points, first, count, x, gaps, known, places, nearest):
     return known
 
 
+@inner
+def _measure_exactly(archive, x, found, neighbours, nearest):
+    """Write the squared distances of neighbours in double precision."""
+    for i in range(neighbours):
+        gap = 0.0
+        for c in range(x.size):
+            z = np.float64(x[c]) - np.float64(archive.points[found[i], c])
+            gap += z * z
+        nearest[i] = gap
+
+
 @inline
 def _label(target, outputs):
     return int(target) if outputs > 1 else int(target > 0.0)
 
 
 @inner
-def _weigh(archive, x, found, neighbours, outputs, view, share):
-    """Write the share of each class among the neighbours, or the mean of their values."""
+def say(archive, found, nearest, neighbours, outputs, view, share, out):
+    """Write the scores of a view, given neighbours and their squared distances: of classes, or with 0 outputs the value."""
     total = 0.0
     for k in range(share.size):
         share[k] = 0.0
     for i in range(neighbours):
         place = found[i]
-        gap = NEAR
-        for c in range(x.size):
-            z = np.float64(x[c]) - np.float64(archive.points[place, c])
-            gap += z * z
         age = float(archive.size[CLOCK] - archive.times[place]) if view == 1 else 1.0
-        weight = archive.weights[place] / (gap * age * age)
+        weight = archive.weights[place] / ((NEAR + nearest[i]) * age * age)
         total += weight
         if outputs == 0:
             share[0] += weight * archive.targets[place]
@@ -244,17 +256,13 @@ def _weigh(archive, x, found, neighbours, outputs, view, share):
             share[_label(archive.targets[place], outputs)] += weight
     for k in range(share.size):
         share[k] /= total if total > 0.0 else 1.0
-
-
-@inline
-def _say(share, outputs, out, j):
     if outputs == 0:
-        out[0, j] = share[0]
+        out[0] = share[0]
     elif outputs == 1:
-        out[0, j] = np.log((share[1] + SMOOTH) / (share[0] + SMOOTH))
+        out[0] = np.log((share[1] + SMOOTH) / (share[0] + SMOOTH))
     else:
         for k in range(outputs):
-            out[k, j] = np.log(share[k] + SMOOTH)
+            out[k] = np.log(share[k] + SMOOTH)
 
 
 @inner

@@ -26,7 +26,7 @@ from .experts import SQUARES, Answers, Experts, stretched
 from .mixture import Mixture
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
-from .walks import Paths, along_memory, along_window
+from .walks import Paths, along_memory, along_window, cells_of
 
 NODES = 32  # on the line from the base scores to those of a row
 ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the slope
@@ -89,14 +89,14 @@ def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: 
 
 def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Shares]:
     """Return the shares in the scores of the window's experts that are kernel expansions."""
-    held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, {}
-    points = held.columns[:, : held.stored]
-    for view, coef in enumerate(held.coef[:, held.places, : held.stored]):
-        is_city, power = view >= powers, window.POWER ** (view % powers)
+    held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, dict[int, Shares]()
+    coef = held.coef[:, held.places, : held.stored]
+    coef = coef if isinstance(experts.mixture, Mixture) else coef[:, window.LMS : window.LMS + 1]
+    for first, is_city in ((0, False), (powers, True)):
         if is_city or kernel.kind == RBF:
-            outputs = coef if isinstance(experts.mixture, Mixture) else coef[window.LMS : window.LMS + 1]
-            rate = power * (window.city_rate(kernel) if is_city else kernel.gamma)
-            own[len(SQUARES) + view] = shapley.of_products(centred, Products(points, outputs, rate, is_city))
+            rate = window.city_rate(kernel) if is_city else kernel.gamma
+            views = Products(held.columns[:, : held.stored], coef[first : first + powers], rate, is_city)
+            own |= dict(enumerate(shapley.of_powers(centred, views), len(SQUARES) + first))
     return own
 
 
@@ -125,6 +125,8 @@ def _of_values(
     rest = [place for place in range(count) if place not in found]
     in_window = [place for place in rest if place < count - VIEWS]
 
+    cells = cells_of(experts.archive)
+
     def beyond(X: np.ndarray) -> np.ndarray:
         said = score(X)
         return np.tensordot(said[:, rest] - said[:, like[rest]], weights[rest], (1, 0))
@@ -133,7 +135,7 @@ def _of_values(
         rows = _scaled(experts, standardise, np.vstack([row, starts]))
         centred, stored = stretched(experts, rows), rows * experts.early.stretch
         found = along_window(experts, kernel, Paths(centred[0], centred[1:], ranks, game.players), weights[in_window])
-        memory = along_memory(experts.archive, Paths(stored[0], stored[1:], ranks, game.players), 0)
+        memory = along_memory(experts.archive, cells, Paths(stored[0], stored[1:], ranks, game.players), 0)
         return (found + memory[..., 0] @ weights[-VIEWS:])[..., np.newaxis]
 
     total = shapley.sampled(game, beyond, *sampling, along if has_kernel else None)
@@ -158,11 +160,11 @@ def _of_classes(
     silent = [place for place in rest if place >= count - VIEWS and not experts.archive.stored]
     for place in silent:  # a memory without events says the same of all rows
         found[place] = shapley.nothing(game, outputs).times(1.0, score(game.background[:1])[0, place])
-    rest = [place for place in rest if place not in silent]
+    rest, cells = [place for place in rest if place not in silent], cells_of(experts.archive)
 
     def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         stored = _scaled(experts, standardise, np.vstack([row, starts])) * experts.early.stretch
-        memory = along_memory(experts.archive, Paths(stored[0], stored[1:], ranks, game.players), outputs)
+        memory = along_memory(experts.archive, cells, Paths(stored[0], stored[1:], ranks, game.players), outputs)
         return memory.reshape(*memory.shape[:3], -1)
 
     if rest:

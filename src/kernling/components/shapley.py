@@ -31,12 +31,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler import jit, shaped
+from ..compiler import inline, jit
 from ..core.vector import exp
 
-STRIP = 32  # points whose factors are in the fastest memory at once
+STRIP = 64  # points whose factors are in fast memory at once
 STARTS = 64  # rows over which the base is averaged if it is sampled, at least
 WIDTH = 4.0  # nodes over the root of the players: more than that hardly change a digit
+PRECISION = 1e-13  # relative error of an integral for which there are enough nodes
+LINES = 5  # of numbers of a player: factors, how far they are from those of absent players, shares, and two products
+OWN, AWAY, SHARE, BEHIND = range(4)
+RADIUS, RADII = 1.3, 16  # of ellipses that are tried: 1.3 and its powers
 
 
 class Game(NamedTuple):
@@ -133,7 +137,7 @@ class Products(NamedTuple):
     """Kernels that are products over columns: exp(-rate q), with q the squared distance, or the city-block distance."""
 
     points: np.ndarray  # (columns, points)
-    coef: np.ndarray  # (outputs, points)
+    coef: np.ndarray  # (outputs, points), or (powers, outputs, points)
     rate: float
     is_city: bool
 
@@ -150,26 +154,35 @@ def of_products(game: Game, terms: Products) -> Shares:
     >>> print(found.values[0, :, 0].round(4), found.base.round(4))
     [0.     0.6321] [0.3679]
     """
-    points = np.ascontiguousarray(terms.points, np.float64)
-    n, players, rate, is_city = points.shape[1], game.players.astype(np.int64), float(terms.rate), bool(terms.is_city)
-    own, absent, shares = np.empty((3, game.size, n))
-    times, weights = nodes(game.size)
-    mean_factors(points, np.ascontiguousarray(game.background, np.float64), players, rate, is_city, own, absent)
-    values = np.empty((len(game.rows), game.size, len(terms.coef)))
-    for i, row in enumerate(np.ascontiguousarray(game.rows, np.float64)):
-        write_factors(points, row, players, rate, is_city, own)
-        write_shares(own, absent, times, weights, shares)
-        values[i] = shares @ terms.coef.T
-    return exact(values, terms.coef @ absent.prod(axis=0))
+    return of_powers(game, terms._replace(coef=terms.coef[np.newaxis]))[0]
 
 
-def nodes(players: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights that integrate the products of all but one of so many players from 0 to 1.
+def of_powers(game: Game, terms: Products) -> list[Shares]:
+    """Return the shares of sums of products, of their fourth powers, of the fourth powers of these, and so on."""
+    rows, background, points, coef = (
+        np.ascontiguousarray(part, np.float64) for part in (game.rows, game.background, terms.points, terms.coef)
+    )
+    game = Game(rows, background, game.players.astype(np.int64))
+    terms = Products(points, coef, float(terms.rate), bool(terms.is_city))
+    values, base = np.zeros((len(coef), len(rows), game.size, coef.shape[1])), np.zeros(coef.shape[:2])
+    write_products(game, terms, tables(game.size), values, base)
+    return [exact(*own) for own in zip(values, base, strict=True)]
 
-    These are sums of t^i (1 - t)^(players - 1 - i) with positive coefficients.  Half as many nodes as players are exact; where
-    fewer will do, the relative error of each of these integrals is at most 1e-11.
+
+@lru_cache
+def tables(players: int) -> np.ndarray:
+    """Return nodes and weights from 0 to 1, (counts, 2, most), for 2, 4, ... of them, the last ones enough for all products.
+
+    A product of all but one of the factors of so many players is a sum of t^i (1 - t)^(players - 1 - i) with positive
+    coefficients.  Half as many nodes as players are exact; where fewer will do, the relative error is at most 1e-11.
     """
-    return unit_nodes(max(1, min(-(-players // 2), math.ceil(WIDTH * math.sqrt(players)))))
+    most = max(1, min(-(-players // 2), math.ceil(WIDTH * math.sqrt(players))))
+    most += most % 2
+    found = np.zeros((most // 2, 2, most))
+    for place in range(most // 2):
+        times, weights = unit_nodes(2 * place + 2)
+        found[place, :, : len(times)] = times, weights
+    return found
 
 
 @lru_cache
@@ -180,66 +193,195 @@ def unit_nodes(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @jit
-def write_factors(points, x, players, rate, is_city, factors):
-    """Write the part of each player in the kernel values of a row, (players, points)."""
-    for p in range(factors.shape[0]):
-        for k in range(factors.shape[1]):
-            factors[p, k] = 0.0
+def write_products(game, terms, nodes, values, base):
+    """Add the Shapley values of sums of products and their powers, (powers, rows, players, outputs), and the bases."""
+    powers, rows, players, outputs = values.shape
+    points, coef = np.empty((terms.points.shape[0], STRIP)), np.empty((outputs, STRIP))
+    absent = np.empty((powers * players, STRIP))
+    work = np.empty((LINES * players + 2, STRIP))  # lines of each player, and two more
+    for first in range(0, terms.points.shape[1], STRIP):
+        _copy_strip(terms.points, first, points)
+        _write_means(game, terms, points, work, absent)
+        for power in range(powers):
+            _copy_strip(terms.coef[power], first, coef)
+            _add_base(coef, absent[power * players : (power + 1) * players], work[0], base[power])
+        for i in range(rows):
+            _write_factors(points, game.rows[i], game.players, terms.rate, terms.is_city, work)
+            for power in range(powers):
+                if power > 0:
+                    _raise_factors(work)
+                _copy_strip(terms.coef[power], first, coef)
+                _write_shares(absent[power * players :], nodes, work)
+                _add_terms(coef, work, values[power, i])
+
+
+@inline
+def _copy_strip(table, first, strip):
+    """Copy the columns of a table from ``first`` on; behind the last one there are zeros."""
+    count = min(STRIP, table.shape[1] - first)
+    for row in range(strip.shape[0]):
+        for k in range(count):
+            strip[row, k] = table[row, first + k]
+        for k in range(count, STRIP):
+            strip[row, k] = 0.0
+
+
+@inline
+def _add_base(coef, absent, products, sums):
+    """Add the products of all factors of absent players, times coefficients."""
+    for k in range(STRIP):
+        products[k] = 1.0
+    for p in range(absent.shape[0]):
+        for k in range(STRIP):
+            products[k] *= absent[p, k]
+    for o in range(coef.shape[0]):
+        total = 0.0
+        for k in range(STRIP):
+            total += coef[o, k] * products[k]
+        sums[o] += total
+
+
+@inline
+def _add_terms(coef, work, values):
+    """Add the shares of players, times coefficients."""
+    for p in range(values.shape[0]):
+        for o in range(values.shape[1]):
+            total = 0.0
+            for k in range(STRIP):
+                total += coef[o, k] * work[LINES * p + SHARE, k]
+            values[p, o] += total
+
+
+@inline
+def _write_factors(points, x, players, rate, is_city, work):
+    """Write the part of each player in the kernel values of a row."""
+    for p in range(work.shape[0] // LINES):
+        for k in range(STRIP):
+            work[LINES * p + OWN, k] = 0.0
     for c in range(x.size):
-        value, column, own = x[c], points[c], factors[players[c]]
+        value, column, own = x[c], points[c], work[LINES * players[c] + OWN]
         if is_city:
-            for k in range(column.size):
+            for k in range(STRIP):
                 own[k] += abs(value - column[k])
         else:
-            for k in range(column.size):
+            for k in range(STRIP):
                 own[k] += (value - column[k]) * (value - column[k])
-    flat = shaped(factors, (factors.size,))
-    for i in range(flat.size):
-        flat[i] = exp(-rate * flat[i])
+    for p in range(work.shape[0] // LINES):
+        own = work[LINES * p + OWN]
+        for k in range(STRIP):
+            own[k] = exp(-rate * own[k])
 
 
-@jit
-def mean_factors(points, rows, players, rate, is_city, work, means):
-    """Write the means of the factors over rows."""
-    for p in range(means.shape[0]):
-        for k in range(means.shape[1]):
-            means[p, k] = 0.0
-    for i in range(rows.shape[0]):
-        write_factors(points, rows[i], players, rate, is_city, work)
-        for p in range(means.shape[0]):
-            for k in range(means.shape[1]):
-                means[p, k] += work[p, k] / rows.shape[0]
+@inline
+def _raise_factors(work):
+    """Replace factors by their fourth powers."""
+    for p in range(work.shape[0] // LINES):
+        own = work[LINES * p + OWN]
+        for k in range(STRIP):
+            square = own[k] * own[k]
+            own[k] = square * square
 
 
-@jit
-def write_shares(own, absent, times, weights, shares):
+@inline
+def _write_means(game, terms, points, work, means):
+    """Write the means over the background of factors and their powers, (powers players, points)."""
+    players, others = work.shape[0] // LINES, game.background.shape[0]
+    for line in range(means.shape[0]):
+        for k in range(STRIP):
+            means[line, k] = 0.0
+    for i in range(others):
+        _write_factors(points, game.background[i], game.players, terms.rate, terms.is_city, work)
+        for power in range(means.shape[0] // players):
+            if power > 0:
+                _raise_factors(work)
+            for p in range(players):
+                own, mean = work[LINES * p + OWN], means[power * players + p]
+                for k in range(STRIP):
+                    mean[k] += own[k] / others
+
+
+@inline
+def _write_shares(absent, nodes, work):
     """Write the Shapley values of products of factors, given the means of the factors of absent players, (players, points).
 
-    The product of all factors but one is that of those before it times that of those behind it.
+    The product of all factors but one is that of those before it times that of those behind it.  Two nodes are taken at once.
     """
-    players, n = own.shape
-    before, behind = np.empty(STRIP), np.empty((players, STRIP))
-    for first in range(0, n, STRIP):
-        b = min(STRIP, n - first)
+    players = work.shape[0] // LINES
+    place = _place_of_nodes(absent, nodes, work)
+    one, other = work[LINES * players], work[LINES * players + 1]
+    for q in range(0, 2 * place + 2, 2):
+        s, t, v, w = nodes[place, 0, q], nodes[place, 0, q + 1], nodes[place, 1, q], nodes[place, 1, q + 1]
+        for k in range(STRIP):
+            one[k] = v
+            other[k] = w
+        for p in range(players - 1, -1, -1):
+            m, away = absent[p], LINES * p
+            for k in range(STRIP):
+                work[away + BEHIND, k] = one[k]
+                work[away + BEHIND + 1, k] = other[k]
+                one[k] *= m[k] + s * work[away + AWAY, k]
+                other[k] *= m[k] + t * work[away + AWAY, k]
+        for k in range(STRIP):
+            one[k] = 1.0
+            other[k] = 1.0
         for p in range(players):
-            for k in range(b):
-                shares[p, first + k] = 0.0
-        for q in range(times.size):
-            there, away = times[q], 1.0 - times[q]
-            for k in range(b):
-                before[k], behind[players - 1, k] = 1.0, weights[q]
-            for p in range(players - 1, 0, -1):
-                a, m, last, product = own[p, first:], absent[p, first:], behind[p], behind[p - 1]
-                for k in range(b):
-                    product[k] = last[k] * (there * a[k] + away * m[k])
-            for p in range(players):
-                a, m, share, rest = own[p, first:], absent[p, first:], shares[p, first:], behind[p]
-                for k in range(b):
-                    share[k] += before[k] * rest[k]
-                    before[k] *= there * a[k] + away * m[k]
-        for p in range(players):
-            for k in range(b):
-                shares[p, first + k] *= own[p, first + k] - absent[p, first + k]
+            m, away = absent[p], LINES * p
+            for k in range(STRIP):
+                work[away + SHARE, k] += one[k] * work[away + BEHIND, k] + other[k] * work[away + BEHIND + 1, k]
+                one[k] *= m[k] + s * work[away + AWAY, k]
+                other[k] *= m[k] + t * work[away + AWAY, k]
+    for p in range(players):
+        for k in range(STRIP):
+            work[LINES * p + SHARE, k] *= work[LINES * p + AWAY, k]
+
+
+@inline
+def _place_of_nodes(absent, nodes, work):
+    """Return which nodes are enough for all products of a strip; write how far factors are from those of absent players."""
+    players = work.shape[0] // LINES
+    tilt, bend, first, last = work[SHARE], work[BEHIND], work[LINES * players], work[LINES * players + 1]
+    for k in range(STRIP):
+        tilt[k] = bend[k] = 0.0
+        first[k] = last[k] = 1.0
+    for p in range(players):
+        own, away, m = work[LINES * p + OWN], work[LINES * p + AWAY], absent[p]
+        for k in range(STRIP):
+            away[k] = own[k] - m[k]
+            v = away[k] / (own[k] + m[k])
+            tilt[k] += v
+            bend[k] += v * v
+            first[k] *= 1.0 - v
+            last[k] *= 1.0 + v
+    sides, bends, least = 0.0, 0.0, np.inf
+    for k in range(STRIP):
+        sides, bends, least = max(sides, abs(tilt[k])), max(bends, bend[k]), min(least, max(1.0, first[k], last[k]))
+    for p in range(players):
+        for k in range(STRIP):
+            work[LINES * p + SHARE, k] = 0.0
+    return _enough(players, sides, bends, least, nodes.shape[0]) if nodes.shape[0] > 1 else 0
+
+
+@inline
+def _enough(players, tilt, bend, least, count):
+    """Return half of how many nodes integrate a product up to a relative error of ``PRECISION``, less one.
+
+    Over the mean of its ends, the factor of a player is 1 + v s for s from -1 to 1.  By the theorem of L. N. Trefethen,
+    Approximation Theory and Approximation Practice (2013), 19.3, the error of n nodes is at most 64 / 15 M r^-2n / (1 - r^-2),
+    with M the largest size of the product on the ellipse with foci -1 and 1 and half-axes a = (r + 1 / r) / 2 and a - 1 / r.
+    There the square of a factor is at most 1 + 2 v x + v^2 a^2, with |x| <= a the same for all factors, so with p factors, by
+    the concavity of the logarithm, log M is at most p / 2 log(1 + (2 a |tilt| + a^2 bend) / p), with tilt the sum of v and bend
+    that of v^2.  The p-th root of a product is concave, so its integral is at least 2 / p times its value anywhere: ``least``
+    is the largest at an end or in the middle.
+    """
+    place = count - 1
+    radius = RADIUS
+    for _ in range(RADII):
+        axis = 0.5 * (radius + 1.0 / radius)
+        size = 0.5 * players * np.log(1.0 + (2.0 * axis * tilt + axis * axis * bend) / players) - np.log(least)
+        error = size + np.log(players * (32.0 / 15.0) / PRECISION / (1.0 - 1.0 / (radius * radius)))
+        place = min(place, int(max(error / (4.0 * np.log(radius)), 0.0)))
+        radius *= RADIUS
+    return place
 
 
 # ---------------------------------------------------------------------- any function

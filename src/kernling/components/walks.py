@@ -13,20 +13,13 @@ import numpy as np
 from ..compiler import inline, jit
 from ..core.kernels import Kernel
 from ..core.vector import exp
-from . import archive
-from .archive import VIEWS, Archive
+from .archive import CELLS, PROBES, ROOM, VIEWS, Archive, nearest_of, say
+from .archive import NEIGHBOURS as OF_MEMORY
 from .experts import Experts
-from .shapley import mixed_rows
 from .window import CITY, FAR, KINDS, LITTLE, LMS, NEAR, NEIGHBOURS, SIZE, SUM, WEIGHT
 
 FARTHEST = -math.log(FAR)
-
-
-def memory_scores(held: Archive, rows: np.ndarray, outputs: int) -> np.ndarray:
-    """Return what the memory says of rows, (rows, views, outputs), or with 0 outputs the values, (rows, views, 1)."""
-    out, nothing = np.empty((VIEWS, max(outputs, 1), len(rows))), np.zeros(len(rows))
-    archive.learn(held, rows, nothing, nothing, outputs, out)  # events of weight 0 are not stored
-    return out.transpose(2, 0, 1)
+LANES = 16  # numbers of a vector, at most
 
 
 class Paths(NamedTuple):
@@ -37,12 +30,125 @@ class Paths(NamedTuple):
     ranks: np.ndarray  # of players: when they change
     players: np.ndarray
 
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns in the order in which they change, and how many have changed after each step."""
+        ranks = self.ranks[:, :, self.players]
+        steps = np.arange(self.ranks.shape[2] + 1)
+        counts = (ranks[:, :, np.newaxis] < steps[:, np.newaxis]).sum(axis=3)
+        return np.argsort(ranks, axis=2, kind="stable").astype(np.int64), counts.astype(np.int64)
 
-def along_memory(held: Archive, paths: Paths, outputs: int) -> np.ndarray:
+
+# ---------------------------------------------------------------------- the memory
+
+
+class Cells(NamedTuple):
+    """The memory's cores, and the events of its cells as they are asked for, column by column."""
+
+    cores: np.ndarray  # (columns, cells)
+    points: np.ndarray  # (cells, columns, events)
+    is_copied: np.ndarray  # (cells,)
+
+
+def cells_of(held: Archive) -> Cells:
+    """Return the cells of a memory, of whose events none are copied."""
+    count, d = int(held.size[CELLS]), held.points.shape[1]
+    points = np.zeros((count, d, _padded(int(held.size[ROOM]))), np.float32)  # takes no memory before it is written
+    cores = np.zeros((d, _padded(count)), np.float32)
+    cores[:, :count] = held.cores[:count].T
+    return Cells(cores, points, np.zeros(count, np.int64))
+
+
+def _padded(count: int) -> int:
+    """Return a number of points that fills vectors, so that no loop ends with single ones."""
+    return -(-count // LANES) * LANES
+
+
+def along_memory(held: Archive, cells: Cells, paths: Paths, outputs: int) -> np.ndarray:
     """Return the scores of the memory from starts to a row, (pairs, 2, steps, views, outputs); of values, 0 outputs."""
-    between = mixed_rows(*paths).astype(np.float32)
-    said = memory_scores(held, between.reshape(-1, between.shape[-1]), outputs)
-    return said.reshape(*between.shape[:3], *said.shape[1:])
+    pairs, sides, players = paths.ranks.shape
+    out = np.zeros((pairs, sides, players + 1, VIEWS, max(outputs, 1)))
+    row, starts = (np.ascontiguousarray(part, np.float32) for part in (paths.row, paths.starts))
+    if len(cells.is_copied):
+        walk_memory(held, cells, row, starts, *paths.columns(), outputs, out)
+    return out
+
+
+@jit
+def walk_memory(archive, cells, row, starts, orders, changed, outputs, out):
+    """Write the scores along all orders of columns, of which so many have changed after each step."""
+    count, x = cells.is_copied.size, np.empty(row.size, np.float32)
+    core_gaps, gaps, measured = (
+        np.empty(cells.cores.shape[1]),
+        np.empty((count, cells.points.shape[2])),
+        np.empty(count, np.int64),
+    )
+    probed, nearest_cores = np.empty(PROBES, np.int64), np.empty(PROBES)
+    found, nearest, share = np.empty(OF_MEMORY, np.int64), np.empty(OF_MEMORY), np.empty(max(2, outputs))
+    for i in range(orders.shape[0]):
+        for side in range(orders.shape[1]):
+            order, start = orders[i, side], starts[i]
+            for c in range(row.size):
+                x[c] = start[c]
+            _measure_columns(cells.cores, x, core_gaps)
+            for cell in range(count):
+                measured[cell] = -1
+            now = 0
+            for step in range(changed.shape[2]):
+                _change_columns(cells.cores, start, row, order[now : changed[i, side, step]], core_gaps)
+                for k in range(now, changed[i, side, step]):
+                    x[order[k]] = row[order[k]]
+                now = changed[i, side, step]
+                probes, neighbours = nearest_of(core_gaps, 0, count, 0, probed, nearest_cores), 0
+                for probe in range(probes):
+                    cell = probed[probe]
+                    points, events = cells.points[cell], archive.count[cell]
+                    near = gaps[cell, : (events + LANES - 1) // LANES * LANES]
+                    if cells.is_copied[cell] == 0:
+                        _copy_cell(archive, archive.first[cell], events, points)
+                        cells.is_copied[cell] = 1
+                    if measured[cell] < 0 or 2 * (now - measured[cell]) >= x.size:
+                        _measure_columns(points, x, near)
+                    else:
+                        _change_columns(points, start, row, order[measured[cell] : now], near)
+                    measured[cell] = now
+                    neighbours = nearest_of(gaps[cell], archive.first[cell], archive.count[cell], neighbours, found, nearest)
+                for k in range(neighbours):
+                    nearest[k] = max(nearest[k], 0.0)
+                for view in range(VIEWS):
+                    say(archive, found, nearest, neighbours, outputs, view, share, out[i, side, step, view])
+
+
+@inline
+def _copy_cell(archive, first, events, points):
+    """Copy the events of a cell, column by column."""
+    for k in range(events):
+        for c in range(points.shape[0]):
+            points[c, k] = archive.points[first + k, c]
+
+
+@inline
+def _measure_columns(table, x, gaps):
+    """Write the squared distances of some points, (columns, points)."""
+    for k in range(gaps.size):
+        gaps[k] = 0.0
+    for c in range(x.size):
+        value, column = np.float64(x[c]), table[c]
+        for k in range(gaps.size):
+            gap = value - np.float64(column[k])
+            gaps[k] += gap * gap
+
+
+@inline
+def _change_columns(table, start, row, order, gaps):
+    """Change some columns from the values of a start to those of a row."""
+    for n in range(order.size):
+        before, after, column = np.float64(start[order[n]]), np.float64(row[order[n]]), table[order[n]]
+        for k in range(gaps.size):
+            old, new = before - np.float64(column[k]), after - np.float64(column[k])
+            gaps[k] += new * new - old * old
+
+
+# ---------------------------------------------------------------------- the window
 
 
 def along_window(experts: Experts, kernel: Kernel, paths: Paths, weights: np.ndarray) -> np.ndarray:
@@ -69,25 +175,36 @@ def walk(window, gamma, stretch, row, starts, orders, players, weights, out):
                 for k in range(n):
                     gaps[kind, k] = 0.0
             for c in range(row.size):
-                _add_column(window.columns[c], n, starts[i, c], 1.0, 1.0 / stretch[c], gaps)
+                _add_column(window.columns[c], n, starts[i, c], 1.0 / stretch[c], gaps)
             for step in range(out.shape[2]):
                 for c in range(row.size):
                     if step > 0 and players[c] == orders[i, side, step - 1]:
-                        _add_column(window.columns[c], n, starts[i, c], -1.0, 1.0 / stretch[c], gaps)
-                        _add_column(window.columns[c], n, row[c], 1.0, 1.0 / stretch[c], gaps)
+                        _change_column(window.columns[c], n, starts[i, c], row[c], 1.0 / stretch[c], gaps)
                 _view(gaps, gamma, city, values)
                 out[i, side, step] = _beyond(window, values, gaps[2], city, weights, near, slots)
 
 
 @inline
-def _add_column(column, n, value, sign, share, gaps):
+def _add_column(column, n, value, share, gaps):
     """Add a column to the squared distances, and to those of city blocks, with and without factors of columns."""
     squares, blocks, without = gaps[0], gaps[1], gaps[2]
     for k in range(n):
         gap = value - column[k]
-        squares[k] += sign * gap * gap
-        blocks[k] += sign * abs(gap)
-        without[k] += sign * share * abs(gap)
+        squares[k] += gap * gap
+        blocks[k] += abs(gap)
+        without[k] += share * abs(gap)
+
+
+@inline
+def _change_column(column, n, before, after, share, gaps):
+    """Change the value of a column."""
+    squares, blocks, without = gaps[0], gaps[1], gaps[2]
+    for k in range(n):
+        old, new = before - column[k], after - column[k]
+        step = abs(new) - abs(old)
+        squares[k] += new * new - old * old
+        blocks[k] += step
+        without[k] += share * step
 
 
 @inline
