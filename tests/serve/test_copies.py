@@ -1,6 +1,8 @@
 """Predictions use a copy of the model, which is made when something asks for it."""
 
+import copy
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,6 +54,29 @@ def test_while_requests_are_learned_together_predictions_may_use_an_older_copy(m
     assert model.recent.events == model.recent.model.t_ == 60, "it is too old"
     model.learn(80, block(20, requests=2))
     assert model._published.events == 80, "a copy that is too old is replaced after the block"
+
+
+def test_a_copy_is_made_with_the_block_if_something_has_predicted_since_the_last(model):
+    model.learn(21, block(1))
+    assert model._published.events == 21, "the fixture has asked for a prediction"
+    model.learn(22, block(1))
+    assert model._published.events == 21, "nothing has"
+    assert model.recent.events == 22
+
+
+def test_nobody_waits_for_a_copy_that_is_made_with_the_block(model, monkeypatch):
+    found = []
+
+    def copying(state):
+        thread = threading.Thread(target=lambda: found.append((model.is_recent, model.published)))
+        thread.start()
+        thread.join(5.0)
+        return copy.deepcopy(state)
+
+    before = model.published
+    monkeypatch.setattr(live, "copy", SimpleNamespace(copy=copy.copy, deepcopy=copying))
+    model.learn(21, block(1))
+    assert found == [(True, before)]
 
 
 def test_facts_and_snapshots_use_the_newest_block(model):

@@ -214,20 +214,52 @@ def test_a_model_rests_as_long_as_it_learned_unless_a_whole_block_waits(monkeypa
     clock = [1.0]
     monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
     jobs = Jobs(rows=1000, bytes=1000)
-    jobs.put(Job("a"))
+    jobs.put(Job("a", rows=[{}] * 10))
     assert [job.name for job in jobs.take(10)] == ["a"]
     clock[0] = 1.05
     jobs.release("a")
     lane = jobs._lanes["a"]
     jobs.put(Job("a"))
     assert [lane.is_ready(10, now) for now in (1.05, 1.09, 1.11)] == [False, False, True]
-    jobs.put(Job("a", rows=[{}] * 10))
+    jobs.put(Job("a", rows=[{}] * 9))
     assert lane.is_ready(10, 1.05)
     clock[0] = 1.2
     jobs.take(10)
     clock[0] = 9.0
     jobs.release("a")
     assert lane.rests_until == 9.0 + queue.REST
+
+
+@pytest.mark.parametrize(("learned", "enough"), [(16, 16), (1, 1), (1600, queue.ENOUGH)])
+def test_a_model_rests_no_longer_once_as_many_rows_wait_as_it_has_just_learned(monkeypatch, learned, enough):
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=10_000, bytes=1000)
+    for _ in range(learned):
+        jobs.put(Job("a"))
+    assert len(jobs.take(4096)) == learned
+    clock[0] = 1.05
+    jobs.release("a")
+    for _ in range(enough - 1):
+        jobs.put(Job("a"))
+    lane = jobs._lanes["a"]
+    assert not jobs._lanes["a"].is_ready(4096, 1.05)
+    jobs.put(Job("a"))
+    assert lane.is_ready(4096, 1.05)
+
+
+def test_a_model_rests_also_if_nothing_waits_yet(monkeypatch):
+    """Otherwise the first request that arrives would be learned alone, and all others after it."""
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=100, bytes=1000)
+    jobs.put(Job("a"))
+    jobs.put(Job("a"))
+    assert len(jobs.take(10)) == 2
+    clock[0] = 1.05
+    jobs.release("a")
+    monkeypatch.setattr(jobs._changed, "wait", lambda seconds: jobs.put(Job("a")))
+    assert len(jobs.take(10)) == 2
 
 
 def test_models_take_turns_in_the_queue_and_some_learn_alone():

@@ -24,7 +24,8 @@ def is_fitted(model: Any) -> bool:
 
 def checked(estimator, *arrays, largest: float | None = None, **options):
     """Validate like scikit-learn, with one fast check for numbers that are not finite or too large."""
-    if are_plain(estimator, *arrays, dtype=options["dtype"], reset=options["reset"]):
+    labels = options.get("y_numeric") is False
+    if are_plain(estimator, *arrays, dtype=options["dtype"], reset=options["reset"], labels=labels):
         estimator.n_features_in_ = arrays[0].shape[1]
         check_entries(arrays[0], LARGEST[arrays[0].dtype.name] if largest is None else largest)
         return arrays if len(arrays) > 1 else arrays[0]
@@ -49,14 +50,19 @@ def checked(estimator, *arrays, largest: float | None = None, **options):
     return found
 
 
-def are_plain(estimator, X, *targets, dtype, reset: bool) -> bool:
-    """Return whether the arrays need no validation by scikit-learn, which takes longer than learning 50 events."""
+def are_plain(estimator, X, *targets, dtype, reset: bool, labels: bool = False) -> bool:
+    """Return whether the arrays need no validation by scikit-learn, which takes longer than learning 50 events.
+
+    Targets are numbers, or also texts if they are labels.
+    """
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != dtype or not X.flags.c_contiguous or not X.size:
         return False
     if hasattr(estimator, "feature_names_in_") or not (reset or X.shape[1] == getattr(estimator, "n_features_in_", 0)):
         return False
     return all(
-        type(y) is np.ndarray and y.shape == X.shape[:1] and y.dtype.kind in "biuf" and bool(np.isfinite(y).all())
+        type(y) is np.ndarray
+        and y.shape == X.shape[:1]
+        and ((labels and y.dtype.kind == "U") or (y.dtype.kind in "biuf" and bool(np.isfinite(y).all())))
         for y in targets
     )
 

@@ -41,6 +41,11 @@ class Block(NamedTuple):
         text = sum(len(value) for value in others if isinstance(value, str))
         return sum(column.nbytes for column in self.columns.values()) + text
 
+    def column(self, name: str) -> np.ndarray:
+        """Return a column; without values if the block lacks it."""
+        found = self.columns.get(name)
+        return np.full(len(self.targets), np.nan) if found is None else found
+
     def to_bytes(self) -> bytes:
         """Serialise the block: numbers in binary, everything else as JSON."""
         numbers = [name for name, column in self.columns.items() if column.dtype == np.float64]
@@ -91,10 +96,7 @@ def joined(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     names = dict.fromkeys(name for block in blocks for name in block.columns)
-    columns = {
-        name: np.concatenate([block.columns.get(name, np.full(len(block.targets), np.nan)) for block in blocks])
-        for name in names
-    }
+    columns = {name: np.concatenate([block.column(name) for block in blocks]) for name in names}
     targets = [target for block in blocks for target in block.targets]
     pieces = tuple(piece for block in blocks for piece in block.pieces)
     return Block(columns, targets, pieces, farther(*(block.offsets for block in blocks)))

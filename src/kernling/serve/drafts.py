@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 from .blocks import Block, farther, joined
@@ -132,7 +133,7 @@ class Draft:
         """Whether its model exists or will be created."""
         return bool(self.model.number or self.pieces)
 
-    @property
+    @cached_property
     def block(self) -> Block:
-        """All rows, in the order of the requests."""
+        """All rows, in the order of the requests, which are complete when this is first read."""
         return joined(self.pieces)._replace(offsets=self.offsets)

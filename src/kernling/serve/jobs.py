@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .refusal import Refused
 
 REST = 0.1  # seconds at most between two blocks of a model
+ENOUGH = 512  # rows of a block, beyond which each costs hardly less
 
 
 class Taken(NamedTuple):
@@ -68,10 +69,19 @@ class Lane:
     bytes: int = 0
     begun: float | None = None  # when the jobs that are being learned were taken; None if there are none
     rests_until: float = 0.0
+    taken: int = 0  # rows of the last block
+
+    def is_used(self, now: float) -> bool:
+        """Return whether the lane has jobs, or rests from some, or those that were taken are not learned yet."""
+        return bool(self.jobs) or self.begun is not None or now < self.rests_until
 
     def is_ready(self, most: int, now: float) -> bool:
-        """Return whether jobs may be taken: the last ones are learned, and it has rested or a whole block is waiting."""
-        return bool(self.jobs) and self.begun is None and (now >= self.rests_until or self.rows >= most)
+        """Return whether jobs may be taken: the last ones are learned, and it has rested, or there is no reason to.
+
+        Clients that have been answered usually send again at once: there is none once as many rows wait as were learned last.
+        """
+        has_rested = now >= self.rests_until or self.rows >= min(most, self.taken, ENOUGH)
+        return bool(self.jobs) and self.begun is None and has_rested
 
 
 class Jobs:
@@ -133,7 +143,7 @@ class Jobs:
                 ready = [name for name, lane in self._lanes.items() if lane.is_ready(0 if self._closed else most, now)]
                 if ready:
                     return self._taken(ready, most, now, alone)
-                self._lanes = {name: lane for name, lane in self._lanes.items() if lane.jobs or lane.begun is not None}
+                self._lanes = {name: lane for name, lane in self._lanes.items() if lane.is_used(now)}
                 if self._closed and not self._lanes:
                     return []
                 rests = [lane.rests_until - now for lane in self._lanes.values() if lane.begun is None]
@@ -143,6 +153,7 @@ class Jobs:
         taken: list[Job] = []
         for name in names:
             lane = self._lanes[name]
+            before = lane.rows
             while lane.jobs and (not taken or most >= lane.jobs[0].size):
                 if lane.jobs[0].is_change and lane.begun is not None:
                     break
@@ -155,13 +166,14 @@ class Jobs:
                     break
             if lane.begun is None:  # the block is full: its turn comes first next time
                 break
+            lane.taken = before - lane.rows
             self._lanes[name] = self._lanes.pop(name)
         return taken
 
     def release(self, name: str) -> None:
-        """Let a model take its next jobs, after a rest as long as the last ones took.
+        """Let a model take its next jobs, after a rest at most as long as the last ones took.
 
-        Other threads get half of the time, and requests that arrive meanwhile are learned together, which costs less.
+        Requests that arrive meanwhile are learned together, which costs less, and other threads get half of the time if few do.
         """
         with self._changed:
             lane = self._lanes[name]

@@ -243,6 +243,8 @@ class LiveModel:
         self._is_published = True  # whether the copy is one of the model as it is now
         self._published_at = -math.inf
         self._is_crowded = False  # whether the last block was of several requests
+        self._is_learning = False
+        self._is_asked = False  # whether something has been predicted since the last copy
         self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
@@ -269,11 +271,12 @@ class LiveModel:
     @property
     def is_recent(self) -> bool:
         """Whether the last copy is good enough for predictions: see ``recent``."""
-        return self._is_published or (self._is_crowded and not self._is_due())
+        return self._is_published or self._is_learning or (self._is_crowded and not self._is_due())
 
     @property
     def recent(self) -> State:
         """The same for predictions: while several requests are learned together, it may be of ``PAUSE`` seconds before."""
+        self._is_asked = True
         return self._published if self.is_recent else self.published
 
     def _is_due(self) -> bool:
@@ -322,11 +325,14 @@ class LiveModel:
     def learning(self, position: int, block: Block) -> Generator[None, None, list[str | None]]:
         """Do the same in turns: each item of the generator is a moment at which other models may learn."""
         with self._learning:
-            begun = self._state.model is not None
-            outcomes = yield from self._replaying(position, block)
-            self._is_crowded = len(block.pieces) > 1
-            if self._is_due() or not begun:
-                self.publish()
+            self._is_learning, begun = True, self._state.model is not None
+            try:
+                outcomes = yield from self._replaying(position, block)
+                self._is_crowded = len(block.pieces) > 1
+                if self._is_due() or not begun or (self._is_asked and not self._is_crowded):
+                    self._publish()  # now, so that the next prediction need not wait for it
+            finally:
+                self._is_learning = False
         return outcomes
 
     def publish(self) -> None:
@@ -341,6 +347,7 @@ class LiveModel:
                 published.predict_few([self._example(published.model)], self.traits.layout)
             self.claim = self.claim._replace(bytes=max(self.claim.bytes, used_by(published.model)))
         self._published, self._is_published, self._published_at = published, True, time.monotonic()
+        self._is_asked = False
 
     def replay(self, position: int, block: Block) -> list[str | None]:
         """Learn a block without publishing the result."""

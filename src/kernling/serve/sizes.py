@@ -25,6 +25,7 @@ class Claim(NamedTuple):
     outputs: int = 0
     points: int = 0
     bytes: int = 0
+    is_limited: bool = False  # whether parameters limit the points, to this number
 
 
 def used_by(model: Any) -> int:
@@ -43,11 +44,11 @@ def claimed(live: LiveModel, traits: Traits, classes: int, rows: int, free: int)
     last = new_pipeline(live.spec, task).steps[-1][1] if model is None else last_step(model)
     columns = max(len(traits.layout.columns), 1) if model is None else last.n_features_in_
     outputs = 1 if task == "regression" else output_count(classes)
-    most = most_points(last)
+    most = live.claim.points if live.claim.is_limited else most_points(last)
     points = -(-((0 if model is None else last.n_stored_) + rows) // STEP) * STEP if most is None else most
     if (columns, outputs, points) == live.claim[:3]:
         return live.claim
-    return Claim(columns, outputs, points, _size(last, columns, outputs, points, live.settings, free))
+    return Claim(columns, outputs, points, _size(last, columns, outputs, points, live.settings, free), most is not None)
 
 
 def _size(last: Any, columns: int, outputs: int, points: int, settings: Settings, free: int) -> int:
