@@ -81,15 +81,9 @@ def declared(*, used: str = "", lengths: Mapping[str, tuple[str, int]] | None = 
 
     Examples
     --------
-    >>> from typing import Annotated, NamedTuple
-    >>> import numpy as np
-    >>> from kernling.core.shapes import declared
-    >>> @declared()
-    ... class Labels(NamedTuple):
-    ...     targets: Annotated[np.ndarray, "targets: stored"]
-    ...     count: Annotated[np.ndarray, "counts"]
-    >>> Labels.ARRAYS.arrays["targets"].shape
-    ('stored',)
+    >>> from kernling.core.expansion import Expansion  # coef: Annotated[np.ndarray, "coefficients: groups outputs stored"]
+    >>> Expansion.ARRAYS.arrays["coef"]
+    Declared(shape=('groups', 'outputs', 'stored'), contents=('coefficients',))
     """
 
     def declare(part: type[Part]) -> type[Part]:
